@@ -1,0 +1,65 @@
+"""
+equipoise: spend a sampling budget so that every mean is estimated equally well.
+
+>>> import equipoise as eq
+>>> study = eq.Study(["a", "b"], budget=2000)
+>>> ticket = study.ask()
+>>> study.tell(ticket, 0.7)
+>>> result = study.result()
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from equipoise import strategies, theory
+from equipoise.errors import EquipoiseError
+from equipoise.problem import (
+    Bernoulli,
+    Constant,
+    Empirical,
+    Exponential,
+    Gaussian,
+    Laplace,
+    Law,
+    LogNormal,
+    Problem,
+    Rademacher,
+    StudentT,
+    Uniform,
+)
+from equipoise.study import Result, Study, Ticket
+
+if TYPE_CHECKING:
+    from equipoise import testing
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Bernoulli",
+    "Constant",
+    "Empirical",
+    "EquipoiseError",
+    "Exponential",
+    "Gaussian",
+    "Laplace",
+    "Law",
+    "LogNormal",
+    "Problem",
+    "Rademacher",
+    "Result",
+    "StudentT",
+    "Study",
+    "Ticket",
+    "Uniform",
+    "strategies",
+    "testing",
+    "theory",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "testing":  # needs pytest and hypothesis, which not everybody has
+        return importlib.import_module("equipoise.testing")
+    raise AttributeError(f"module 'equipoise' has no attribute {name!r}")

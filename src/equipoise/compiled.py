@@ -1,0 +1,178 @@
+"""
+Compile plain functions with Numba, and keep the machine code on disk.
+
+Numba's own disk cache looks at the file of the function it compiles and at nothing else: a kernel that calls a strategy
+from another file would go on running the old formula after that file has changed, and a kernel that closes over one never
+finds itself again. Here a compiled function is filed under a fingerprint of everything it is made of: its byte code and
+constants, and those of every function it calls. A changed formula has another fingerprint.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pickle
+import platform
+import types
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+from numba.core import caching, ccallback, compiler, serialize, sigutils
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# Divisions by zero give infinities, as in NumPy. No fast mathematics: compiled or not, a formula gives the same bits.
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "forceinline": True}
+
+
+class _NoFingerprint(Exception):
+    """Something a function refers to has no lasting description."""
+
+
+def jit(function: Function) -> Function:
+    """Compile `function` on first use, from disk when the very same code was compiled before."""
+    dispatcher = numba.njit(**OPTIONS)(function)
+    dispatcher._cache = _Cache(function)
+    return dispatcher  # type: ignore[no-any-return]
+
+
+def address(function: Callable[..., Any], signature: Any) -> int:
+    """
+    The address of `function` compiled as a C function, for kernels that take the function as a number.
+
+    The function stays compiled for as long as the process lives.
+    """
+    callback = ccallback.CFunc(
+        function, sigutils.normalize_signature(signature), locals={}, options={"nopython": True, **OPTIONS}
+    )
+    callback._cache = _Cache(function)
+    callback.compile()
+    _KEPT.append(callback)
+    return int(callback.address)
+
+
+_KEPT: list[Any] = []
+
+
+def cache_directory() -> Path:
+    """Where compiled code is kept: EQUIPOISE_CACHE_DIR, or `equipoise` in the user's cache folder."""
+    chosen = os.environ.get("EQUIPOISE_CACHE_DIR")
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "equipoise"
+
+
+def fingerprint(function: Callable[..., Any]) -> str:
+    """
+    A hash of the code of `function` and of all it refers to.
+
+    Equal for equal code in any process; different when a constant, an operator or a called function differs.
+    """
+    digest = hashlib.sha256()
+    _feed_function(digest, function, set())
+    return digest.hexdigest()
+
+
+def _feed_function(digest: Any, function: Any, seen: set[int]) -> None:
+    function = getattr(function, "py_func", function)
+    if id(function) in seen:
+        return
+    seen.add(id(function))
+    if function.__module__.split(".")[0] in ("numba", "numpy"):  # the cache is keyed by their versions
+        digest.update(f"{function.__module__}.{function.__qualname__}".encode())
+        return
+    names: set[str] = set()
+    _feed_code(digest, function.__code__, names)
+    _feed_value(digest, function.__defaults__, names, seen)
+    for cell in function.__closure__ or ():
+        _feed_value(digest, cell.cell_contents, names, seen)
+    for name in sorted(names & function.__globals__.keys()):
+        digest.update(name.encode())
+        _feed_value(digest, function.__globals__[name], names, seen)
+
+
+def _feed_code(digest: Any, code: types.CodeType, names: set[str]) -> None:
+    digest.update(code.co_code)
+    digest.update(repr((code.co_names, code.co_varnames, code.co_freevars)).encode())
+    names.update(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            _feed_code(digest, constant, names)
+        else:
+            digest.update(repr(constant).encode())
+
+
+def _feed_value(digest: Any, value: Any, names: set[str], seen: set[int]) -> None:
+    if isinstance(value, types.FunctionType) or hasattr(value, "py_func"):
+        _feed_function(digest, value, seen)
+    elif hasattr(value, "_defn"):  # a Numba intrinsic
+        _feed_function(digest, value._defn, seen)
+    elif isinstance(value, types.ModuleType):
+        digest.update(value.__name__.encode())
+        for name in sorted(names & vars(value).keys()):
+            attribute = vars(value)[name]
+            if isinstance(attribute, types.FunctionType | int | float) or hasattr(attribute, "py_func"):
+                _feed_value(digest, attribute, names, seen)
+    elif isinstance(value, np.ndarray):
+        digest.update(repr((value.shape, value.dtype.str)).encode() + value.tobytes())
+    elif isinstance(value, tuple):
+        for item in value:
+            _feed_value(digest, item, names, seen)
+    elif isinstance(value, int | float | complex | str | bytes | np.generic | type | types.BuiltinFunctionType | None):
+        digest.update(repr(value).encode() if not callable(value) else value.__qualname__.encode())
+    elif isinstance(value, numba.types.Type):
+        digest.update(str(value).encode())
+    else:
+        raise _NoFingerprint(type(value).__name__)
+
+
+class _Cache(caching._Cache):  # type: ignore[misc]
+    """Numba's interface to a cache: here one file for each function, signature, machine and version."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._fingerprint: str | None = None
+
+    @property
+    def cache_path(self) -> str:
+        return str(cache_directory())
+
+    def _path(self, signature: Any, codegen: Any) -> Path:
+        if self._fingerprint is None:
+            self._fingerprint = fingerprint(self._function)
+        built_with = (numba.__version__, np.__version__, platform.python_version(), sorted(map(str, OPTIONS.items())))
+        key = repr((self._fingerprint, str(signature), codegen.magic_tuple(), built_with))
+        return cache_directory() / f"{self._function.__name__}-{hashlib.sha256(key.encode()).hexdigest()[:40]}.nbc"
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        target_context.refresh()
+        # A file that is missing, cut short or of another make costs a compilation, never a wrong answer.
+        with contextlib.suppress(Exception):
+            payload = pickle.loads(self._path(signature, target_context.codegen()).read_bytes())
+            return compiler.CompileResult._rebuild(target_context, *payload)
+        return None
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        if result.library.has_dynamic_globals or result.lifted:
+            return
+        # No room on the disk, or nowhere to write: the code is compiled anew next time.
+        with contextlib.suppress(OSError, _NoFingerprint):
+            path = self._path(signature, result.codegen)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial = path.with_suffix(f".{uuid.uuid4().hex}.tmp")
+            try:
+                partial.write_bytes(serialize.dumps(result._reduce()))
+                partial.replace(path)
+            finally:
+                partial.unlink(missing_ok=True)
+
+    def enable(self) -> None: ...
+
+    def disable(self) -> None: ...
+
+    def flush(self) -> None: ...

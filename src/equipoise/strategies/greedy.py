@@ -1,0 +1,40 @@
+"""Greedy plug-in with a floor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from equipoise.strategies.strategy import Strategy, Support, register
+
+
+@register("greedy")
+@dataclass(frozen=True)
+class Greedy(Strategy):
+    """
+    Pull the arm with the largest unbiased variance over its pulls, once every arm has `least` pulls.
+
+    Parameters
+    ----------
+    least
+        The floor of pulls. An arm whose first samples agree by chance is not pulled again for as long as any other arm
+        varies: the floor makes that rarer, not impossible.
+    """
+
+    least: int = 5
+
+    def __post_init__(self) -> None:
+        if not (type(self.least) is int and self.least >= 2):
+            raise ValueError(f"greedy: least={self.least!r} will not do; a variance needs 2 pulls or more")
+
+    def params(self, budget: int | None, arms: int, support: Support) -> tuple[float, ...]:
+        return (float(self.least),)
+
+    @staticmethod
+    def variance(
+        count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
+    ) -> float:
+        return m2 / (count - 1)
+
+    @staticmethod
+    def floor(t: float, arms: float, params: tuple[float, ...]) -> float:
+        return params[0]

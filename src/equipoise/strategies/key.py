@@ -1,0 +1,102 @@
+"""
+From a strategy's variance to a decision, once for everybody.
+
+The arm with the largest key is pulled, the lowest arm among equals, unless an arm has fewer pulls than the strategy's
+floor: then the least pulled arm is, again the lowest among equals. `choose` says exactly that, in O(K). The study's heaps say
+it in O(log K), with these same functions compiled.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from equipoise import moments
+from equipoise.compiled import jit
+from equipoise.strategies.strategy import Strategy
+
+# Above any key of an arm that is out of its warm-up, and far enough from infinity to be divided by the pulls.
+HUGE = sys.float_info.max
+
+POOLS = ("none", "max", "mean")
+
+_unbiased = jit(moments.unbiased)
+
+
+def key(v: float, pulls: float, p: float, weight: float, cost: float) -> float:
+    """
+    The key of an arm whose variance is taken to be v::
+
+        (weight v)^{p/(p+1)} cost^{-1/(p+1)} / pulls        p = inf:  weight v / pulls
+
+    Pulling the largest key drives the pulls to T_k ∝ ((w_k σ²_k)^p / c_k)^{1/(p+1)}, which minimises the p-norm of the
+    losses w_k σ²_k/T_k for a given cost. p = inf, the largest loss, is the paper's objective, with B_{k,t} the key.
+    """
+    if p == math.inf:
+        return weight * v / pulls
+    return (weight * v) ** (p / (p + 1)) * cost ** (-1 / (p + 1)) / pulls
+
+
+def warmup_key(pulls: float) -> float:
+    """The key of an arm with fewer samples than the warm-up wants: above all others, the least pulled first."""
+    return HUGE / pulls if pulls > 0 else math.inf
+
+
+def pooled(pool: int, counts: Any, m2s: Any) -> float:
+    """The largest (pool 1) or the mean (pool 2) unbiased variance of the arms with two samples or more; else 0."""
+    largest = 0.0
+    total = 0.0
+    arms = 0
+    for k in range(len(counts)):
+        if counts[k] >= 2:
+            v = _unbiased(float(counts[k]), m2s[k])
+            largest = max(largest, v)
+            total += v
+            arms += 1
+    if pool == 1:
+        return largest
+    if pool == 2 and arms > 0:
+        return total / arms
+    return 0.0
+
+
+def next_refresh(samples: int, arms: int) -> int:
+    """
+    The number of samples at which the pooled variance is computed next, after it was at `samples`.
+
+    A refresh touches every arm. Waiting for an eighth of the arms, or of the samples where those are more, keeps the work
+    per sample bounded and the pooled variance never more than an eighth out of date.
+    """
+    return samples + max(1, max(arms, samples) // 8)
+
+
+def choose(
+    strategy: Strategy,
+    params: tuple[float, ...],
+    t: int,
+    counts: Sequence[int],
+    pulls: Sequence[int],
+    means: Sequence[float],
+    m2s: Sequence[float],
+    own: Sequence[float],
+    pooled_variance: float,
+) -> int:
+    """
+    The arm that is pulled after t pulls, found by looking at every arm.
+
+    `counts` are samples in, `pulls` are those and the ones in flight.
+    """
+    arms = range(len(counts))
+    least = min(arms, key=lambda k: (pulls[k], k))
+    if pulls[least] < strategy.floor(float(t), float(len(counts)), params):
+        return least
+
+    def arm_key(k: int) -> float:
+        if counts[k] < strategy.warmup:
+            return warmup_key(float(pulls[k]))
+        v = strategy.variance(float(counts[k]), means[k], m2s[k], pooled_variance, own[k], params)
+        return key(v, float(pulls[k]), math.inf, 1.0, 1.0)
+
+    return max(arms, key=lambda k: (arm_key(k), -k))

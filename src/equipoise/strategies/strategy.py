@@ -1,0 +1,163 @@
+"""What a strategy is, and the register of them."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeVar
+
+Support = Literal["binary"] | tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """
+    The base of every strategy: a rule for the variance to plan with.
+
+    A subclass gives `variance`, and whatever else below differs from the default. `variance`, `floor` and `freeze` are
+    static functions of numbers; they run as plain Python and are compiled as they stand, so they may use `math` and
+    functions compiled with Numba, and nothing else. The engine turns the variance into a key, the same way for every
+    strategy (`strategies.key`), and pulls the arm with the largest key, the lowest arm among equals.
+
+    Attributes
+    ----------
+    name
+        The name it is registered under.
+    warmup
+        Every arm gets this many pulls first; `variance` is not asked about an arm with fewer samples than that.
+    pool
+        What `pooled` is: "max" or "mean" of the arms' unbiased variances, refreshed now and then, or "none" (0).
+    own
+        What `own` is: "none" (0), "variance" (the arm's true variance, from `variances`), or "frozen" (what `freeze`
+        returned for this arm last; -1 before the first sample).
+    uses_mean
+        Whether a decision depends on an arm's mean. If not, the Gaussian lemma applies.
+    shift_invariant, scale_invariant
+        Whether the choices stay the same when every sample is shifted, or multiplied, by one number.
+    """
+
+    name: ClassVar[str] = ""
+    warmup: ClassVar[int] = 2
+    pool: ClassVar[Literal["none", "max", "mean"]] = "none"
+    own: ClassVar[Literal["none", "variance", "frozen"]] = "none"
+    uses_mean: ClassVar[bool] = False
+    shift_invariant: ClassVar[bool] = True
+    scale_invariant: ClassVar[bool] = True
+
+    def params(self, budget: int | None, arms: int, support: Support) -> tuple[float, ...]:
+        """The numbers handed to `variance`, `floor` and `freeze` as `params`; set anew when the budget changes."""
+        return ()
+
+    @staticmethod
+    def variance(
+        count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
+    ) -> float:
+        """The variance to plan with for an arm with these samples; count >= warmup."""
+        raise NotImplementedError
+
+    @staticmethod
+    def floor(t: float, arms: float, params: tuple[float, ...]) -> float:
+        """After t pulls, an arm with fewer pulls than this goes first: the least pulled, the lowest among equals."""
+        return 0.0
+
+    @staticmethod
+    def freeze(
+        count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
+    ) -> float:
+        """The number to keep for an arm after a sample of it came in, where `own` is "frozen"."""
+        return own
+
+    def rescaled(self, c: float) -> Strategy:
+        """The strategy that chooses on samples times c as this one does on the samples."""
+        if self.scale_invariant:
+            return self
+        raise NotImplementedError(f"{self.name} does not say how its parameters follow the unit of the samples")
+
+
+StrategyClass = TypeVar("StrategyClass", bound=type[Strategy])
+
+_REGISTER: dict[str, type[Strategy]] = {}
+
+
+def register(name: str) -> Callable[[StrategyClass], StrategyClass]:
+    """
+    Make a strategy known by name. A class decorator.
+
+    Examples
+    --------
+    >>> import equipoise as eq
+    >>> @eq.strategies.register("plug-in")
+    ... class PlugIn(eq.strategies.Strategy):
+    ...     @staticmethod
+    ...     def variance(count, mean, m2, pooled, own, params):
+    ...         return m2 / (count - 1)
+    >>> eq.Study(["a", "b"], budget=100, strategy="plug-in").ask().arm
+    'a'
+    """
+    if not name or name != name.strip().lower():
+        raise ValueError(f"{name!r} will not do as a strategy's name; use lower case, as in 'my-strategy'")
+
+    def enter(strategy: StrategyClass) -> StrategyClass:
+        if not (isinstance(strategy, type) and issubclass(strategy, Strategy)):
+            raise TypeError(f"{strategy!r} is not a class derived from eq.strategies.Strategy")
+        known = _REGISTER.get(name)
+        # Running a notebook's cell again defines the same class again; anything else under the same name is a mistake.
+        if known and (known.__module__, known.__qualname__) != (strategy.__module__, strategy.__qualname__):
+            raise ValueError(f"a strategy {name!r} is registered already, by {known.__module__}.{known.__qualname__}")
+        strategy.name = name
+        _REGISTER[name] = strategy
+        return strategy
+
+    return enter
+
+
+def available() -> tuple[str, ...]:
+    """The names of the registered strategies, sorted."""
+    return tuple(sorted(_REGISTER))
+
+
+def get(name: str) -> type[Strategy]:
+    """The class registered under `name`."""
+    if name in _REGISTER:
+        return _REGISTER[name]
+    near = difflib.get_close_matches(name.lower(), [*_REGISTER, *(c.__name__.lower() for c in _REGISTER.values())], n=1)
+    by_class = {c.__name__.lower(): n for n, c in _REGISTER.items()}
+    hint = f"did you mean {by_class.get(near[0], near[0])!r}? " if near else ""
+    raise ValueError(f"there is no strategy {name!r}; {hint}there are {', '.join(available())}")
+
+
+def resolve(strategy: str | Strategy) -> Strategy:
+    """A strategy from its name, with its default parameters, or as it is."""
+    if isinstance(strategy, Strategy):
+        return strategy
+    if isinstance(strategy, str):
+        return get(strategy)()
+    if isinstance(strategy, type) and issubclass(strategy, Strategy):
+        raise TypeError(f"{strategy.__name__} is a class; {strategy.__name__}() is a strategy")
+    raise TypeError(f"{strategy!r} is not a strategy; a name such as 'auto' or eq.strategies.BAS(exploration=0.5) is")
+
+
+def require_positive(strategy: Strategy, **parameters: float | None) -> None:
+    """Refuse a parameter that is given and is not a positive finite number."""
+    for name, value in parameters.items():
+        if value is not None and not (_is_number(value) and 0 < value < math.inf):
+            raise ValueError(f"{strategy.name}: {name}={value!r} will not do; it must be a positive number")
+
+
+def require_delta(strategy: Strategy, delta: float | None) -> None:
+    """Refuse a confidence parameter outside (0, 1)."""
+    if delta is not None and not (_is_number(delta) and 0 < delta < 1):
+        raise ValueError(f"{strategy.name}: delta={delta!r} will not do; it must lie strictly between 0 and 1")
+
+
+def width(support: Support) -> float | None:
+    """The width of a bounded support, None if there is none."""
+    if support is None:
+        return None
+    return 1.0 if support == "binary" else float(support[1]) - float(support[0])
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

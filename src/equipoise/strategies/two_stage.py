@@ -1,0 +1,55 @@
+"""Two-stage sampling: a pilot, then proportions fixed for good."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from equipoise.strategies.strategy import Strategy, Support, register
+
+
+@register("two-stage")
+@dataclass(frozen=True)
+class TwoStage(Strategy):
+    """
+    The same number of pulls for every arm, then the best proportions for the variances seen in that pilot.
+
+    An arm's unbiased variance is frozen when its pilot is complete, and nothing later changes it.
+
+    Parameters
+    ----------
+    pilot
+        Pulls per arm in the pilot, two or more. By default a fifth of the budget, shared evenly.
+    """
+
+    pilot: int | None = None
+
+    own = "frozen"
+
+    def __post_init__(self) -> None:
+        if self.pilot is not None and not (type(self.pilot) is int and self.pilot >= 2):
+            raise ValueError(f"two-stage: pilot={self.pilot!r} will not do; a variance needs 2 pulls or more")
+
+    def params(self, budget: int | None, arms: int, support: Support) -> tuple[float, ...]:
+        if self.pilot is not None:
+            return (float(self.pilot),)
+        if budget is None:
+            raise ValueError("two-stage: without a budget, the pilot must be given, as in TwoStage(pilot=20)")
+        return (float(max(2, budget // (5 * arms))),)
+
+    @staticmethod
+    def variance(
+        count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
+    ) -> float:
+        return own
+
+    @staticmethod
+    def floor(t: float, arms: float, params: tuple[float, ...]) -> float:
+        return params[0]
+
+    @staticmethod
+    def freeze(
+        count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
+    ) -> float:
+        if count < 2:
+            return own
+        return m2 / (count - 1) if count <= params[0] or own < 0 else own

@@ -1,0 +1,77 @@
+"""
+An indexed 4-ary heap: the largest score on top, the lowest arm among equals.
+
+Three rows of two arrays hold it: `floats[score, i]` and `ints[arm, i]` are the score and the arm at position i, and
+`ints[arm + 1, k]` is the position of arm k. Four children a node keep the path to the leaves short and each step's comparisons
+next to each other in memory. Rows are named rather than sliced, as a slice would count references at every step.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from equipoise.compiled import jit
+
+
+@jit
+def before(score_a: float, arm_a: int, score_b: float, arm_b: int) -> bool:
+    """Whether a goes above b. Without short cuts, as a mispredicted branch costs more than a comparison."""
+    return (score_a > score_b) | ((score_a == score_b) & (arm_a < arm_b))
+
+
+@jit
+def put(floats: Any, ints: Any, score: int, arm: int, i: int, s: float, k: int) -> None:
+    """Arm k with score s is at position i."""
+    floats[score, i] = s
+    ints[arm, i] = k
+    ints[arm + 1, k] = i
+
+
+@jit
+def sift_up(floats: Any, ints: Any, score: int, arm: int, i: int) -> int:
+    """Move the entry at position i up to its place; its new position."""
+    s, k = floats[score, i], ints[arm, i]
+    while i > 0:
+        parent = (i - 1) >> 2
+        if not before(s, k, floats[score, parent], ints[arm, parent]):
+            break
+        put(floats, ints, score, arm, i, floats[score, parent], ints[arm, parent])
+        i = parent
+    put(floats, ints, score, arm, i, s, k)
+    return i
+
+
+@jit
+def sift_down(floats: Any, ints: Any, score: int, arm: int, i: int) -> None:
+    """Move the entry at position i down to its place."""
+    s, k = floats[score, i], ints[arm, i]
+    size = floats.shape[1]
+    while 4 * i + 1 < size:
+        best = 4 * i + 1
+        best_s, best_k = floats[score, best], ints[arm, best]
+        for child in range(best + 1, min(best + 4, size)):
+            child_s, child_k = floats[score, child], ints[arm, child]
+            better = before(child_s, child_k, best_s, best_k)
+            best = child if better else best
+            best_s = child_s if better else best_s
+            best_k = child_k if better else best_k
+        if not before(best_s, best_k, s, k):
+            break
+        put(floats, ints, score, arm, i, best_s, best_k)
+        i = best
+    put(floats, ints, score, arm, i, s, k)
+
+
+@jit
+def change(floats: Any, ints: Any, score: int, arm: int, k: int, s: float) -> None:
+    """Give arm k the score s."""
+    i = ints[arm + 1, k]
+    floats[score, i] = s
+    sift_down(floats, ints, score, arm, sift_up(floats, ints, score, arm, i))
+
+
+@jit
+def heapify(floats: Any, ints: Any, score: int, arm: int) -> None:
+    """Make a heap of entries in any order."""
+    for i in range((floats.shape[1] - 2) >> 2, -1, -1):
+        sift_down(floats, ints, score, arm, i)

@@ -1,0 +1,482 @@
+"""A study: ask which arm to sample, tell what was seen."""
+
+from __future__ import annotations
+
+import math
+import operator
+import secrets
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, Final, SupportsFloat, overload
+
+import numpy as np
+
+from equipoise.errors import EquipoiseError
+from equipoise.strategies import Strategy, Support, resolve
+from equipoise.strategies.key import POOLS, next_refresh
+from equipoise.study import arms as steps
+from equipoise.study.result import Result
+from equipoise.study.ticket import BITS, Ticket
+
+# The square of a larger value could overflow.
+_LARGEST: Final = 1e150
+_FIRST_TICKETS: Final = 256
+_MISSING: Any = object()
+_FOREIGN: Final = "was not handed out by this study, which takes its own tickets only"
+
+
+class Study:
+    """
+    Spend a budget of samples on K arms so that the worst-known mean is as well known as it can be.
+
+    Parameters
+    ----------
+    arms
+        The arms' names, all different, or how many there are (then they are called 0, 1, 2, ...).
+    budget
+        How many samples may be asked for in all; None for no limit.
+    strategy
+        A strategy's name or a strategy with its parameters. The default needs no tuning.
+    support
+        What values are possible: "binary" (0 or 1), (low, high), or None for any number. Others are refused.
+
+    Notes
+    -----
+    A ticket that is handed out counts as a pull at once, so that many can be in flight. Answers may come in any order, or
+    never: `forget` gives a ticket back. Decisions use no randomness; exact ties go to the lowest arm.
+
+    A study is not made for several threads at once: let one of them ask and tell.
+
+    Examples
+    --------
+    >>> import equipoise as eq
+    >>> study = eq.Study(["rough", "smooth"], budget=40)
+    >>> def measure(arm, i):
+    ...     return {"rough": 3.0, "smooth": 0.5}[arm] * (-1) ** i
+    >>> while not study.done:
+    ...     ticket = study.ask()
+    ...     study.tell(ticket, measure(ticket.arm, ticket.id))
+    >>> dict(study.result().counts)
+    {'rough': 26, 'smooth': 14}
+    """
+
+    def __init__(
+        self,
+        arms: int | Iterable[Hashable],
+        budget: int | None = None,
+        strategy: str | Strategy = "auto",
+        support: Support = None,
+    ) -> None:
+        self._names, self._index = _name(arms)
+        self._strategy = resolve(strategy)
+        self._support = _support(support)
+        self._budget = self._check_budget(budget)
+        # Tells this study's tickets from another's; decisions do not look at it.
+        self._first_number = secrets.randbits(63 - BITS) << BITS
+        self._handed_out = 0
+        self._next = 0
+        k = len(self._names)
+        floor = steps.has_floor(self._strategy)
+        self._floats = np.zeros((5 if floor else 4, k))
+        self._floats[steps.OWN] = self._own()
+        self._floats[steps.KEY] = math.inf
+        self._ints = np.zeros((6 if floor else 4, k), np.int64)
+        self._ints[steps.HEAP :] = np.arange(k)
+        self._settings = np.zeros(7, np.int64)
+        self._settings[steps.WARMUP] = self._strategy.warmup
+        self._settings[steps.POOL] = POOLS.index(self._strategy.pool)
+        self._settings[steps.NEXT_REFRESH] = next_refresh(0, k)
+        self._numbers = np.zeros(steps.PARAMS)
+        self._set_params(self._strategy.params(self._budget, k, self._support))
+        self._tickets = np.empty((_FIRST_TICKETS, 2))
+        self._room = _FIRST_TICKETS
+
+    # ---- what can be read
+
+    @property
+    def arms(self) -> Sequence[Hashable]:
+        """The arms' names, in order."""
+        return self._names
+
+    @property
+    def strategy(self) -> Strategy:
+        """The strategy, with its parameters."""
+        return self._strategy
+
+    @property
+    def support(self) -> Support:
+        """The values that are possible."""
+        return self._support
+
+    @property
+    def budget(self) -> int | None:
+        """How many samples may be asked for in all; None for no limit."""
+        return self._budget
+
+    @property
+    def remaining(self) -> float:
+        """How many tickets may still be handed out; infinite without a budget."""
+        return math.inf if self._budget is None else self._budget - self._handed_out
+
+    @property
+    def in_flight(self) -> int:
+        """How many tickets are handed out and neither answered nor forgotten."""
+        return int(self._ints[steps.PULLS].sum() - self._ints[steps.COUNT].sum())
+
+    @property
+    def done(self) -> bool:
+        """Whether the budget is handed out. Tickets may still be in flight: their answers are welcome."""
+        return self._budget is not None and self._handed_out >= self._budget
+
+    def result(self) -> Result:
+        """What is known now; a copy, which later samples do not change."""
+        return Result(
+            arms=self._names,
+            counts=self._ints[steps.COUNT].copy(),
+            means=self._floats[steps.MEAN].copy(),
+            m2s=self._floats[steps.M2].copy(),
+            strategy=self._strategy.name or type(self._strategy).__name__,
+            index=self._index,
+        )
+
+    def __repr__(self) -> str:
+        total = "no budget" if self._budget is None else f"{self._handed_out:,} of {self._budget:,} samples asked for"
+        return (
+            f"<Study of {len(self._names):,} arm{'s' * (len(self._names) != 1)}, {total}, {self.in_flight:,} in flight, "
+            f"strategy {self._strategy!r}>"
+        )
+
+    # ---- ask and tell
+
+    @overload
+    def ask(self) -> Ticket: ...
+    @overload
+    def ask(self, m: int) -> list[Ticket]: ...
+
+    def ask(self, m: int | None = None) -> Ticket | list[Ticket]:
+        """
+        Which arm to sample next.
+
+        Parameters
+        ----------
+        m
+            How many tickets to hand out at once. The same as asking m times with no answer in between.
+
+        Returns
+        -------
+        Ticket, or a list of them
+            One ticket without `m`. With `m`, a list of as many as the budget allows, none when it is spent.
+
+        Raises
+        ------
+        EquipoiseError
+            Without `m`, when the budget is spent.
+        """
+        if m is None:
+            if self._handed_out == self._budget:
+                raise EquipoiseError(
+                    f"the budget of {self._budget} samples is handed out; set_budget() can make it larger"
+                )
+            ticket = self._next
+            if ticket == self._room:
+                self._make_room(1)
+            k = steps.ask(
+                self._floats, self._ints, self._settings, self._numbers, self._tickets, ticket, self._handed_out, 1
+            )
+            self._next = ticket + 1
+            self._handed_out += 1
+            return Ticket((self._first_number + ticket, self._names[k]))
+        m = _whole("m", m, least=1)
+        if self._budget is not None:
+            m = min(m, self._budget - self._handed_out)
+        first = self._next
+        if first + m > self._room:
+            self._make_room(m)
+        steps.ask(self._floats, self._ints, self._settings, self._numbers, self._tickets, first, self._handed_out, m)
+        self._next = first + m
+        self._handed_out += m
+        arms = self._tickets[first : first + m, steps.ARM].astype(np.int64).tolist()
+        numbers = range(self._first_number + first, self._first_number + first + m)
+        return list(map(Ticket, zip(numbers, map(self._names.__getitem__, arms), strict=True)))
+
+    def tell(self, ticket: Ticket = _MISSING, value: SupportsFloat = _MISSING, *, arm: Hashable = _MISSING) -> None:
+        """
+        What was seen.
+
+        Parameters
+        ----------
+        ticket
+            The ticket that was answered. Telling the same value again changes nothing. A forgotten ticket's answer is
+            taken too, even past the budget.
+        value
+            The sample.
+        arm
+            Instead of a ticket: the arm of a sample that comes from elsewhere. It uses no budget.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For a value that is not a finite number inside the support, a ticket of another study, another value than
+            was told before. The study is then as it was.
+        """
+        if type(value) is not float:
+            value = _number(value)
+        if arm is not _MISSING:
+            if ticket is not _MISSING:
+                raise TypeError("tell takes a ticket or an arm, not both")
+            k = self._arm(arm)
+            if not steps.inside(self._numbers, value):
+                raise ValueError(self._outside(value))
+            self._evidence(k, 1, value, 0.0)
+            return
+        ticket_id = self._own_id(ticket)
+        answer = steps.tell(self._floats, self._ints, self._settings, self._numbers, self._tickets, ticket_id, value)
+        if answer > steps.KNOWN:
+            self._refuse(answer, self._ticket(ticket_id), value)
+
+    def tell_many(self, answers: Iterable[tuple[Ticket, SupportsFloat]]) -> None:
+        """
+        Many pairs (ticket, value), in order. If one of them will not do, none is taken.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As `tell` does.
+        """
+        numbers: list[int] = []
+        samples: list[SupportsFloat] = []
+        try:
+            for ticket, value in answers:
+                numbers.append(ticket[0])
+                samples.append(value)
+            ids = np.array(numbers, np.int64) - self._first_number
+        except (TypeError, ValueError, IndexError, OverflowError):
+            raise TypeError("tell_many takes pairs (ticket, value), as in [(ticket, 0.3)]") from None
+        if not numbers:
+            return
+        if not 0 <= ids.min() <= ids.max() < self._next:
+            wrong = int(np.argmax((ids < 0) | (ids >= self._next)))
+            raise ValueError(f"the ticket in pair {wrong} {_FOREIGN}")
+        values = np.array(samples)
+        if values.dtype != np.float64 or values.ndim != 1:
+            values = np.array([_number(value) for value in samples])
+        answer, which = steps.tell_many(
+            self._floats, self._ints, self._settings, self._numbers, self._tickets, ids, values
+        )
+        if answer != steps.DONE:
+            self._refuse(answer, self._ticket(int(ids[which])), float(values[which]))
+
+    def tell_moments(self, arm: Hashable, count: int, mean: SupportsFloat, m2: SupportsFloat) -> None:
+        """
+        Many samples of one arm from elsewhere at once, as their count, mean and sum of squared deviations from it.
+
+        They use no budget.
+        """
+        k = self._arm(arm)
+        count = _whole("count", count, least=1)
+        mean, m2 = _number(mean), _number(m2)
+        if not 0 <= m2 < _LARGEST**2:
+            raise ValueError(f"m2={m2!r} will not do; a sum of squared deviations is finite and not negative")
+        if count == 1 and m2 > 0:
+            raise ValueError(f"m2={m2!r} will not do for one sample; it does not deviate from its own mean")
+        low, high = (0.0, 1.0) if self._support == "binary" else self._numbers[[steps.LOW, steps.HIGH]]
+        if not low <= mean <= high:
+            raise ValueError(self._outside(mean))
+        # No sample in [low, high] with this mean varies more; binary samples vary by exactly this much.
+        most = count * (high - mean) * (mean - low)
+        slack = 1e-9 * count * max(1.0, (high - low) ** 2)
+        if m2 > most + slack:
+            raise ValueError(f"m2={m2!r} is more than {count} samples in {self._said_support()} with mean {mean!r} have")
+        if self._support == "binary" and m2 < most - slack:
+            raise ValueError(f"m2={m2!r} is less than {count} binary samples with mean {mean!r} have, {most:g}")
+        self._evidence(k, count, mean, m2)
+
+    def forget(self, ticket: Ticket) -> None:
+        """
+        Give back a ticket that will not be answered; its sample can be asked for anew.
+
+        Should its answer come after all, `tell` takes it.
+        """
+        ticket_id = self._own_id(ticket)
+        answer = steps.forget(self._floats, self._ints, self._settings, self._numbers, self._tickets, ticket_id)
+        if answer == steps.CONFLICT:
+            raise ValueError(f"{ticket!r} has been answered; only a ticket without an answer can be forgotten")
+        if answer != steps.KNOWN:
+            self._handed_out -= 1
+
+    def set_budget(self, budget: int | None) -> None:
+        """Change how many samples may be asked for in all. The strategy's parameters are set anew."""
+        budget = self._check_budget(budget)
+        if budget is not None and budget < self._handed_out:
+            raise ValueError(f"budget={budget} is below the {self._handed_out} samples that are handed out already")
+        params = self._strategy.params(budget, len(self._names), self._support)
+        self._budget = budget
+        self._set_params(params)
+        self._judge(steps.refresh(self._floats, self._ints, self._settings, self._numbers))
+
+    # ---- saved and loaded: all but the addresses of compiled functions, which are of this process
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__.copy()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._set_params(tuple(self._numbers[steps.PARAMS :].tolist()))
+
+    # ---- inside
+
+    def _set_params(self, params: tuple[float, ...]) -> None:
+        low, high = (-_LARGEST, _LARGEST) if self._support in (None, "binary") else self._support
+        binary = float(self._support == "binary")
+        pooled = self._numbers[steps.POOLED]
+        # One number at least, as a compiled tuple cannot be empty.
+        self._numbers = np.array([low, high, binary, pooled, *(params or (0.0,))], dtype=float)
+        self._settings[: steps.WARMUP] = steps.addresses(self._strategy, len(self._numbers) - steps.PARAMS)
+
+    def _own(self) -> Any:
+        if self._strategy.own == "none":
+            return 0.0
+        if self._strategy.own == "frozen":
+            return -1.0
+        variances = getattr(self._strategy, "variances", None)
+        if variances is None:
+            raise ValueError(
+                f"{self._strategy.name} needs the arms' true variances, as in eq.strategies.Oracle(variances=[4, 1])"
+            )
+        if len(variances) != len(self._names):
+            raise ValueError(f"{len(variances)} variances were given for {len(self._names)} arms")
+        return variances
+
+    def _check_budget(self, budget: int | None) -> int | None:
+        if budget is None:
+            return None
+        budget = _whole("budget", budget, least=1)
+        least = len(self._names) * self._strategy.warmup
+        if budget < least:
+            raise ValueError(
+                f"budget={budget} is too small: {self._strategy.name} starts with {self._strategy.warmup} of each of "
+                f"{len(self._names)} arms, so that {least} is the least"
+            )
+        return budget
+
+    def _make_room(self, m: int) -> None:
+        tickets = np.empty((max(2 * self._room, self._next + m), 2))
+        tickets[: self._next] = self._tickets[: self._next]
+        self._tickets, self._room = tickets, len(tickets)
+
+    def _arm(self, arm: Hashable) -> int:
+        try:
+            k = self._names.index(arm) if self._index is None else self._index[arm]
+        except (KeyError, ValueError, TypeError):
+            shown = ", ".join(map(repr, self._names[:5])) + ", ..." * (len(self._names) > 5)
+            raise ValueError(f"there is no arm {_shown(arm)}; the arms are {shown}") from None
+        return k
+
+    def _evidence(self, k: int, count: int, mean: float, m2: float) -> None:
+        self._judge(
+            steps.evidence(self._floats, self._ints, self._settings, self._numbers, k, count, mean, m2, 0)
+        )
+
+    def _judge(self, answer: int) -> None:
+        if answer == steps.BAD_VARIANCE:
+            raise EquipoiseError(
+                f"strategy {self._strategy!r} gave a variance that is not a number >= 0; the sample is kept"
+            )
+
+    def _refuse(self, answer: int, ticket: Ticket, value: float) -> None:
+        self._judge(answer)
+        if answer == steps.OUTSIDE:
+            raise ValueError(f"{ticket!r}: {self._outside(value)}")
+        told = float(self._tickets[ticket.id, steps.VALUE])
+        if math.isnan(told):
+            raise ValueError(f"{ticket!r} comes twice with different values, one of them {value!r}")
+        raise ValueError(f"{ticket!r} was answered with {told!r} before; {value!r} is another value")
+
+    def _outside(self, value: float) -> str:
+        if not math.isfinite(value):
+            return f"{value!r} is not a sample; it must be a finite number"
+        if self._support is None:
+            return f"{value!r} is too large a sample; its square would overflow"
+        return f"{value!r} is not possible here; the support is {self._said_support()}"
+
+    def _said_support(self) -> str:
+        return "0 or 1" if self._support == "binary" else f"[{self._numbers[0]:g}, {self._numbers[1]:g}]"
+
+    def _ticket(self, ticket_id: int) -> Ticket:
+        arm = self._names[int(self._tickets[ticket_id, steps.ARM])]
+        return Ticket((self._first_number + ticket_id, arm))
+
+    def _own_id(self, ticket: Ticket) -> int:
+        try:
+            ticket_id = ticket[0] - self._first_number
+        except (TypeError, IndexError):
+            raise TypeError(f"{_shown(ticket)} is not a ticket; ask() gives one") from None
+        if not 0 <= ticket_id < self._next:
+            raise ValueError(f"{_shown(ticket)} {_FOREIGN}")
+        return ticket_id
+
+
+def _name(arms: int | Iterable[Hashable]) -> tuple[Sequence[Hashable], dict[Hashable, int] | None]:
+    """The arms' names, and where each of them stands; None where a name is its own place."""
+    if isinstance(arms, str | bytes):
+        raise TypeError(f"arms={arms!r} is one text; a list of names is needed, such as [{arms!r}]")
+    if isinstance(arms, int | np.integer) and not isinstance(arms, bool):
+        if arms < 1:
+            raise ValueError(f"arms={arms} will not do; a study needs at least one arm")
+        return range(arms), None
+    try:
+        names = arms if isinstance(arms, range) else tuple(arms)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"arms={arms!r} will not do; a list of names is needed, or their number") from None
+    if len(names) < 1:
+        raise ValueError("arms is empty; a study needs at least one arm")
+    if isinstance(names, range):
+        return names, None
+    try:
+        index = dict(zip(names, range(len(names)), strict=True))
+    except TypeError:
+        wrong = next(name for name in names if not isinstance(name, Hashable))
+        raise TypeError(f"an arm cannot be called {wrong!r}; a name must be hashable, such as a text") from None
+    if len(index) < len(names):
+        seen: set[Hashable] = set()
+        twice = next(name for name in names if name in seen or seen.add(name))
+        raise ValueError(f"two arms are called {twice!r}; names must differ")
+    return names, index
+
+
+def _support(support: Support) -> Support:
+    if support is None or support == "binary":
+        return support
+    wanted = "it must be 'binary', (low, high) with low < high, or None"
+    if isinstance(support, str) or not hasattr(support, "__len__") or len(support) != 2:
+        raise ValueError(f"support={support!r} will not do; {wanted}")
+    low, high = (_number(end) for end in support)
+    if not -_LARGEST <= low < high <= _LARGEST:
+        raise ValueError(f"support={support!r} will not do; {wanted}")
+    return low, high
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    try:
+        whole = operator.index(value)
+    except TypeError:
+        whole = None
+    if whole is None or isinstance(value, bool):
+        raise TypeError(f"{name}={value!r} will not do; it must be a whole number")
+    if whole < least:
+        raise ValueError(f"{name}={value!r} will not do; it must be at least {least}")
+    return whole
+
+
+def _number(value: Any) -> float:
+    if value is not _MISSING and (hasattr(value, "__float__") or hasattr(value, "__index__")):
+        try:
+            return float(value)
+        except (TypeError, ValueError, OverflowError):
+            pass
+    given = "no value was given" if value is _MISSING else f"{_shown(value)} is not a number"
+    raise TypeError(f"{given}; a sample is a finite number")
+
+
+def _shown(thing: Any) -> str:
+    text = "nothing" if thing is _MISSING else repr(thing)
+    return text if len(text) <= 80 else f"{text[:77]}..."

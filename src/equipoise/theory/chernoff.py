@@ -1,0 +1,118 @@
+"""CH-AS: the paper's Section 3 and Appendix A. Samples lie in [0, 1] throughout."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.strategies.ch_as import default_delta, radius
+from equipoise.theory import assumptions
+
+Floats = npt.NDArray[np.float64]
+
+
+def lemma1_radius(t: float, delta: float) -> float:
+    """
+    3 sqrt(log(1/δ)/(2t)): how far, on the event of Lemma 1, the biased variance of t samples is from σ² at most.
+
+    Proposition 1 says the same at a random number of pulls.
+    """
+    assumptions.at_least(t=(t, 1))
+    assumptions.in_unit_interval(delta)
+    return radius(t, delta)
+
+
+def lemma1_event(samples: npt.ArrayLike, variances: npt.ArrayLike, delta: float) -> bool:
+    """
+    Whether the event ξ^CH_{K,n}(δ) of Lemma 1 holds for these samples, K rows of n.
+
+    It does if the biased variance of the first t samples of every arm is within `lemma1_radius` of σ², for all t <= n.
+    """
+    problem = assumptions.variances(variances, most=0.25)
+    assumptions.in_unit_interval(delta)
+    array = assumptions.samples(samples, problem.K)
+    if not ((array >= 0) & (array <= 1)).all():
+        raise ValueError("a sample lies outside [0, 1], where Lemma 1 has all of them")
+    t = np.arange(1, array.shape[1] + 1)
+    biased = (array**2).cumsum(axis=1) / t - (array.cumsum(axis=1) / t) ** 2
+    return bool((np.abs(biased - problem.values[:, None]) <= radius(1.0, delta) / np.sqrt(t)).all())
+
+
+def lemma1_probability(n: int, K: int, delta: float) -> float:
+    """The event of Lemma 1 has at least the probability 1 - 4nKδ."""
+    assumptions.positive(n=n, K=K)
+    assumptions.in_unit_interval(delta)
+    return max(0.0, 1 - 4 * n * K * delta)
+
+
+def lemma1_bounds(variances: npt.ArrayLike, n: int, delta: float) -> tuple[Floats, Floats]:
+    """
+    Lemma 1: between what the pulls T_{k,n} of CH-AS lie on its event, for n >= 5K::
+
+        T*_k - λ_k (12 sqrt(n log(1/δ)) / (Σ λ_min^{3/2}) + 4K)  <=  T_{k,n}  <=  T*_k + 12 sqrt(n log(1/δ)) / (Σ λ_min^{3/2}) + 4K
+    """
+    problem = assumptions.variances(variances, most=0.25)
+    assumptions.budget(n, problem.K)
+    assumptions.in_unit_interval(delta)
+    gap = 12 * math.sqrt(n * math.log(1 / delta)) / (problem.Sigma * problem.lambda_min**1.5) + 4 * problem.K
+    pulls = n * problem.lambdas
+    return pulls - problem.lambdas * gap, pulls + gap
+
+
+def theorem1(variances: npt.ArrayLike, n: int) -> float:
+    """
+    Theorem 1: the regret of CH-AS with δ = n^{-5/2} and n >= 5K is at most::
+
+        39 sqrt(log n) / (n^{3/2} λ_min^{5/2}) + 2.9e3 (log n)^{3/2} / (n² λ_min^{11/2}) · (1 + Σ^{-5/2})
+
+    The last line of its proof has two terms more, which the theorem's own form leaves out.
+    """
+    problem = assumptions.variances(variances, most=0.25)
+    assumptions.at_least(K=(problem.K, 2))
+    assumptions.budget(n, problem.K)
+    first = 39 * math.sqrt(math.log(n)) / (n**1.5 * problem.lambda_min**2.5)
+    second = 2.9e3 * math.log(n) ** 1.5 / (n**2 * problem.lambda_min**5.5) * (1 + problem.Sigma**-2.5)
+    return first + second
+
+
+def conjectured_regret(lambda_min: float, n: float, fast: float = 1.0, slow: float = 1.0) -> float:
+    """
+    The conjecture of Remark 3 and Section 5.1: the regret of CH-AS is at most, up to logarithms::
+
+        min( fast · λ_min^{-5/2} n^{-3/2},  slow · n^{-4/3} )
+
+    The constants are not known; with both at 1 the rates cross at n = λ_min^{-15}. λ_min = 0 leaves the slow rate.
+    """
+    if not 0 <= lambda_min <= 1:
+        raise ValueError(f"lambda_min={lambda_min!r} will not do; it is the smallest of K shares")
+    assumptions.positive(n=n, fast=fast, slow=slow)
+    quick = fast * lambda_min**-2.5 * n**-1.5 if lambda_min > 0 else math.inf
+    return min(quick, slow * n ** (-4 / 3))
+
+
+def remark3_pulls(n: float, delta: float | None = None, variance: float = 0.25) -> float:
+    """
+    Remark 3: how often CH-AS pulls an arm of zero variance beside one of this variance, to first order::
+
+        D n^{2/3},   D = (3 sqrt(log(1/δ)/2) / σ²)^{2/3}
+
+    The paper conjectures the rate. The constant is where the two indices meet, 3 sqrt(log(1/δ)/2) T_2^{-3/2} = σ²/n, which
+    leaves out that the other arm has n - T_2 pulls and a bonus of its own. δ is n^{-5/2} by default.
+    """
+    assumptions.positive(n=n, variance=variance)
+    delta = default_delta(n) if delta is None else delta  # type: ignore[arg-type]
+    assumptions.in_unit_interval(delta)
+    return (radius(1.0, delta) / variance) ** (2 / 3) * n ** (2 / 3)
+
+
+def remark3_regret(n: float, delta: float | None = None, variance: float = 0.25) -> float:
+    """Remark 3: the regret that follows from `remark3_pulls`, σ² T_2/n² = σ² D n^{-4/3} to first order."""
+    return variance * remark3_pulls(n, delta, variance) / n**2
+
+
+def remark3_gafs_max_pulls(n: float, alpha: float = 1.0) -> float:
+    """Remark 3: how often GAFS-MAX pulls an arm of zero variance, α sqrt(n) + 1: its forced pulls and no other."""
+    assumptions.positive(n=n, alpha=alpha)
+    return alpha * math.sqrt(n) + 1
