@@ -90,7 +90,7 @@ class BAS(Strategy):
         return replace(self, c1=None if self.c1 is None else self.c1 * c * c)
 
 
-def default_delta(n: int) -> float:
+def default_delta(n: float) -> float:
     """Theorem 2's δ = n^{-7/2}."""
     return float(n) ** -3.5
 

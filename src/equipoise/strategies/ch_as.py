@@ -56,7 +56,7 @@ class CHAS(Strategy):
         return replace(self, width=(self.width or 1.0) * c)
 
 
-def default_delta(n: int) -> float:
+def default_delta(n: float) -> float:
     """Theorem 1's δ = n^{-5/2}."""
     return float(n) ** -2.5
 

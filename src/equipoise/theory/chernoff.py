@@ -94,22 +94,42 @@ def conjectured_regret(lambda_min: float, n: float, fast: float = 1.0, slow: flo
 
 def remark3_pulls(n: float, delta: float | None = None, variance: float = 0.25) -> float:
     """
-    Remark 3: how often CH-AS pulls an arm of zero variance beside one of this variance, to first order::
+    Remark 3: how often CH-AS pulls an arm of zero variance beside one of this variance σ².
 
-        D n^{2/3},   D = (3 sqrt(log(1/δ)/2) / σ²)^{2/3}
+    It is the T at which the two indices meet when each variance is seen as it is::
 
-    The paper conjectures the rate. The constant is where the two indices meet, 3 sqrt(log(1/δ)/2) T_2^{-3/2} = σ²/n, which
-    leaves out that the other arm has n - T_2 pulls and a bonus of its own. δ is n^{-5/2} by default.
+        3 sqrt(log(1/δ)/(2T)) / T  =  (σ² + 3 sqrt(log(1/δ)/(2(n-T)))) / (n-T)
+
+    The paper conjectures that it grows as n^{2/3}; `remark3_leading` is the limit. δ is n^{-5/2} by default.
     """
-    assumptions.positive(n=n, variance=variance)
-    delta = default_delta(n) if delta is None else delta  # type: ignore[arg-type]
-    assumptions.in_unit_interval(delta)
-    return (radius(1.0, delta) / variance) ** (2 / 3) * n ** (2 / 3)
+    bonus = _remark3_bonus(n, delta, variance)
+    few, many = 0.0, n
+    for _ in range(200):  # halving the interval; the left side falls and the right side rises with T
+        T = (few + many) / 2
+        if bonus * (n - T) ** 1.5 > (variance * math.sqrt(n - T) + bonus) * T**1.5:
+            few = T
+        else:
+            many = T
+    return few
+
+
+def remark3_leading(n: float, delta: float | None = None, variance: float = 0.25) -> float:
+    """Remark 3: what `remark3_pulls` comes to for large n, D n^{2/3} with D = (3 sqrt(log(1/δ)/2) / σ²)^{2/3}."""
+    return (_remark3_bonus(n, delta, variance) / variance) ** (2 / 3) * n ** (2 / 3)
 
 
 def remark3_regret(n: float, delta: float | None = None, variance: float = 0.25) -> float:
-    """Remark 3: the regret that follows from `remark3_pulls`, σ² T_2/n² = σ² D n^{-4/3} to first order."""
-    return variance * remark3_pulls(n, delta, variance) / n**2
+    """Remark 3: the regret that follows, σ²/(n-T) - σ²/n with T of `remark3_pulls`; about σ² D n^{-4/3} for large n."""
+    overpull = remark3_pulls(n, delta, variance)
+    return variance / (n - overpull) - variance / n
+
+
+def _remark3_bonus(n: float, delta: float | None, variance: float) -> float:
+    assumptions.positive(variance=variance)
+    assumptions.at_least(n=(n, 5 * 2))
+    delta = default_delta(n) if delta is None else delta
+    assumptions.in_unit_interval(delta)
+    return radius(1.0, delta)
 
 
 def remark3_gafs_max_pulls(n: float, alpha: float = 1.0) -> float:
