@@ -83,7 +83,7 @@ def _feed_function(digest: Any, function: Any, seen: set[int]) -> None:
     if id(function) in seen:
         return
     seen.add(id(function))
-    if function.__module__.split(".")[0] in ("numba", "numpy"):  # the cache is keyed by their versions
+    if str(function.__module__).split(".")[0] in ("numba", "numpy"):  # the cache is keyed by their versions
         digest.update(f"{function.__module__}.{function.__qualname__}".encode())
         return
     names: set[str] = set()

@@ -160,7 +160,7 @@ class Result:
         return {(a, b): self.difference(a, b) for b, a in combinations(self.arms, 2)}
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain numbers, ready for JSON; what is not known is None."""
+        """Everything as plain numbers, by arm where there is one for each; what is not known is None."""
         by_arm = ("means", "counts", "variances", "standard_errors", "losses")
         alone = ("samples", "loss", "worst", "oracle_loss", "regret", "uniform_loss", "uniform_samples")
         known: dict[str, Any] = {"strategy": self.strategy}
@@ -169,8 +169,12 @@ class Result:
         return known
 
     def to_json(self) -> str:
-        """`to_dict` as a JSON object; arms' names become texts."""
-        return json.dumps(self.to_dict(), default=str, ensure_ascii=False)
+        """`to_dict` as a JSON object, where arms' names are texts."""
+        texts = {
+            name: {str(arm): number for arm, number in value.items()} if isinstance(value, dict) else value
+            for name, value in self.to_dict().items()
+        }
+        return json.dumps(texts, default=str, ensure_ascii=False)
 
     def to_frame(self, library: Literal["pandas", "polars"] = "pandas") -> pandas.DataFrame | polars.DataFrame:
         """A table with a row for each arm, as a pandas or a polars DataFrame."""

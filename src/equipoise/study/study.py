@@ -256,9 +256,8 @@ class Study:
         if not 0 <= ids.min() <= ids.max() < self._next:
             wrong = int(np.argmax((ids < 0) | (ids >= self._next)))
             raise ValueError(f"the ticket in pair {wrong} {_FOREIGN}")
-        values = np.array(samples)
-        if values.dtype != np.float64 or values.ndim != 1:
-            values = np.array([_number(value) for value in samples])
+        plain = set(map(type, samples)) <= {float, np.float64}
+        values = np.array(samples if plain else [_number(value) for value in samples])
         answer, which = steps.tell_many(
             self._floats, self._ints, self._settings, self._numbers, self._tickets, ids, values
         )

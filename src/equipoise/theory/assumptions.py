@@ -39,8 +39,8 @@ def variances(values: npt.ArrayLike, *, most: float = math.inf) -> Variances:
 
 def budget(n: float, K: int) -> None:
     """n >= 5K, which Lemmas 1 and 2 and all theorems ask for."""
-    if not n >= 5 * K:
-        raise ValueError(f"n={n:g} is below 5K={5 * K}, from where on the statement is proved")
+    if not 5 * K <= n < math.inf:
+        raise ValueError(f"n={n:g} will not do; the statement is proved for finite n from 5K={5 * K} on")
 
 
 def in_unit_interval(delta: float) -> None:
@@ -63,9 +63,12 @@ def at_least(**bounds: tuple[float, float]) -> None:
             raise ValueError(f"{name}={value!r} will not do; the statement asks for {name} >= {least:g}")
 
 
-def samples(values: npt.ArrayLike, K: int) -> Floats:
-    """A row of samples for each of K arms."""
+def samples(values: npt.ArrayLike, K: int, low: float, high: float) -> Floats:
+    """A row of samples for each of K arms, all of them in [low, high]."""
     array = np.asarray(values, dtype=float)
-    if array.ndim != 2 or len(array) != K:
+    if array.ndim != 2 or len(array) != K or array.size == 0:
         raise ValueError(f"samples of shape {array.shape} will not do; a row for each of the {K} arms is needed")
+    outside = array[~((low <= array) & (array <= high))]
+    if outside.size:
+        raise ValueError(f"a sample of {outside[0]:g} will not do; they must lie in [{low:g}, {high:g}]")
     return array

@@ -45,8 +45,8 @@ def a_bounds(c1: float, c2: float, n: float) -> tuple[float, float]:
 
 def c(variances: npt.ArrayLike, n: float, delta: float, c1: float, c2: float) -> float:
     """c(δ) = a sqrt(3 log(2/δ)) / (sqrt(K) (sqrt(Σ) + 3 a sqrt(log(2/δ)))), of Lemma 2."""
-    problem = _subgaussian(variances, c1, c2)
-    return _c(problem, a(c1, c2, delta, n), delta)
+    _, _, width_c = _lemma2(variances, n, delta, c1, c2)
+    return width_c
 
 
 def c_bound(K: int, c2: float) -> float:
@@ -93,7 +93,8 @@ def lemma4_event(
     all 2 <= t <= n.
     """
     problem = _subgaussian(variances, c1, c2)
-    array = assumptions.samples(samples, problem.K)
+    largest = np.finfo(float).max
+    array = assumptions.samples(samples, problem.K, -largest, largest)
     n = array.shape[1]
     t = np.arange(1, n + 1)
     # About the first sample, so that large means cost no digits.
@@ -186,10 +187,10 @@ def theorem2(variances: npt.ArrayLike, n: int, c1: float, c2: float) -> float:
     This is the explicit form that the proof reaches before it writes O(n^{-7/4}). Its step 1/(n-2K)² <= 1/n² + 8K/n³ fails
     at n = 5K; with 9 for 8 it holds, and what that adds is covered by the 21.
     """
-    delta = default_delta(n)
-    problem, _, _ = _lemma2(variances, n, delta, c1, c2)
+    problem = _subgaussian(variances, c1, c2)
     assumptions.at_least(K=(problem.K, 2))
     assumptions.budget(n, problem.K)
+    delta = default_delta(n)
     big_b, big_c = B(variances, n, delta, c1, c2), C(variances, n, delta, c1, c2)
     first = 9 * big_b / (n**1.5 * problem.lambda_min)
     shape = (problem.Sigma**-2 + 21) * (1 + problem.Sigma)
@@ -200,6 +201,7 @@ def theorem2(variances: npt.ArrayLike, n: int, c1: float, c2: float) -> float:
 def theorem2_leading(variances: npt.ArrayLike, n: int, c1: float, c2: float) -> float:
     """Theorem 2 as stated, without its O(n^{-7/4}): 76400 c1 (c2+1) K² (log n)² / (λ_min n^{3/2})."""
     problem = _subgaussian(variances, c1, c2)
+    assumptions.at_least(c1=(c1, 1))
     return 76400 * _scale(problem.K, n, c1, c2) / (problem.lambda_min * n**1.5)
 
 
@@ -221,18 +223,15 @@ def _subgaussian(variances: npt.ArrayLike, c1: float, c2: float) -> Variances:
 def _lemma2(
     variances: npt.ArrayLike, n: float, delta: float, c1: float, c2: float
 ) -> tuple[Variances, float, float]:
-    """The problem, a and c(δ), under the assumptions of Lemma 2."""
+    """The problem, a and c(δ) = a sqrt(3 log(2/δ)) / (sqrt(K) (sqrt(Σ) + 3a sqrt(log(2/δ)))), as Lemma 2 assumes them."""
     problem = _subgaussian(variances, c1, c2)
     assumptions.at_least(c1=(c1, 1), c2=(c2, 1))
     if not 0 < delta <= 2 / math.e:
         raise ValueError(f"delta={delta!r} will not do; Lemma 2 asks for 0 < delta <= 2/e")
     width_a = a(c1, c2, delta, n)
-    return problem, width_a, _c(problem, width_a, delta)
-
-
-def _c(problem: Variances, width_a: float, delta: float) -> float:
     scaled = width_a * math.sqrt(math.log(2 / delta))
-    return math.sqrt(3) * scaled / (math.sqrt(problem.K) * (math.sqrt(problem.Sigma) + 3 * scaled))
+    width_c = math.sqrt(3) * scaled / (math.sqrt(problem.K) * (math.sqrt(problem.Sigma) + 3 * scaled))
+    return problem, width_a, width_c
 
 
 def _scale(K: int, n: int, c1: float, c2: float) -> float:

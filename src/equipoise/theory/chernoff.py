@@ -32,9 +32,7 @@ def lemma1_event(samples: npt.ArrayLike, variances: npt.ArrayLike, delta: float)
     """
     problem = assumptions.variances(variances, most=0.25)
     assumptions.in_unit_interval(delta)
-    array = assumptions.samples(samples, problem.K)
-    if not ((array >= 0) & (array <= 1)).all():
-        raise ValueError("a sample lies outside [0, 1], where Lemma 1 has all of them")
+    array = assumptions.samples(samples, problem.K, 0.0, 1.0)
     t = np.arange(1, array.shape[1] + 1)
     biased = (array**2).cumsum(axis=1) / t - (array.cumsum(axis=1) / t) ** 2
     return bool((np.abs(biased - problem.values[:, None]) <= radius(1.0, delta) / np.sqrt(t)).all())
@@ -125,8 +123,8 @@ def remark3_regret(n: float, delta: float | None = None, variance: float = 0.25)
 
 
 def _remark3_bonus(n: float, delta: float | None, variance: float) -> float:
-    assumptions.positive(variance=variance)
-    assumptions.at_least(n=(n, 5 * 2))
+    assumptions.variances([variance], most=0.25)
+    assumptions.budget(n, 2)
     delta = default_delta(n) if delta is None else delta
     assumptions.in_unit_interval(delta)
     return radius(1.0, delta)

@@ -52,7 +52,7 @@ def lemma7(mean: float, variance: float, t: int) -> Gaussian:
 
     Knowing the variances tells nothing about the mean. Proposition 3 is the same given s_t alone.
     """
-    assumptions.at_least(t=(t, 2))
+    assumptions.at_least(t=(t, 2), variance=(variance, 0))
     return Gaussian(mean, variance / t)
 
 

@@ -1,0 +1,325 @@
+"""
+The laws that every strategy keeps, as tests to inherit.
+
+A third party tests its own strategy with two lines (pytest and hypothesis installed)::
+
+    class TestMine(eq.testing.StrategyLaws):
+        strategy = Mine()
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+from unittest import SkipTest
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from equipoise import moments
+from equipoise.strategies import Strategy, Support
+from equipoise.strategies.key import POOLS, choose, key, next_refresh, pooled, warmup_key
+from equipoise.study import Study, Ticket
+
+# Keys closer than this are a tie within rounding.
+_ROUNDING = 1e-9
+
+_law = settings(
+    max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.differing_executors]
+)
+
+
+class Scan:
+    """
+    A study that looks at every arm at every step, in plain Python: what the fast one must agree with.
+
+    Arms are 0, 1, 2, ...; samples may be told in any order.
+    """
+
+    def __init__(self, strategy: Strategy, arms: int, budget: int | None, support: Support = None) -> None:
+        self.strategy, self.arms = strategy, arms
+        self.params = strategy.params(budget, arms, support)
+        self.counts, self.pulls = [0] * arms, [0] * arms
+        self.means, self.m2s = [0.0] * arms, [0.0] * arms
+        self.own: list[float] = {
+            "none": [0.0] * arms,
+            "frozen": [-1.0] * arms,
+            "variance": list(getattr(strategy, "variances", None) or ()),
+        }[strategy.own]
+        self.t = 0
+        self.pooled = 0.0
+        self.next_refresh = next_refresh(0, arms)
+
+    def choice(self) -> int:
+        """The arm that is next."""
+        return choose(
+            self.strategy, self.params, self.t, self.counts, self.pulls, self.means, self.m2s, self.own, self.pooled
+        )
+
+    def pull(self, k: int) -> None:
+        """A ticket for arm k is handed out."""
+        self.pulls[k] += 1
+        self.t += 1
+
+    def give_back(self, k: int) -> None:
+        """A ticket for arm k is forgotten."""
+        self.pulls[k] -= 1
+        self.t -= 1
+
+    def tell(self, k: int, x: float, *, in_flight: bool = True) -> None:
+        """A sample of arm k came in."""
+        self.counts[k], self.means[k], self.m2s[k] = moments.add(self.counts[k], self.means[k], self.m2s[k], x)
+        self.pulls[k] += not in_flight
+        if self.strategy.own == "frozen":
+            self.own[k] = self.strategy.freeze(
+                float(self.counts[k]), self.means[k], self.m2s[k], self.pooled, self.own[k], self.params
+            )
+        samples = sum(self.counts)
+        if samples >= self.next_refresh:
+            self.next_refresh = next_refresh(samples, self.arms)
+            self.pooled = pooled(POOLS.index(self.strategy.pool), self.counts, self.m2s)
+
+    def alike(self, j: int, k: int) -> bool:
+        """Whether arms j and k stand so equal that either may go first."""
+        floor = self.strategy.floor(float(self.t), float(self.arms), self.params)
+        if min(self.pulls) < floor:
+            return self.pulls[j] == self.pulls[k] == min(self.pulls)
+        a, b = self._key(j), self._key(k)
+        return a == b or math.isclose(a, b, rel_tol=_ROUNDING)
+
+    def _key(self, k: int) -> float:
+        if self.counts[k] < self.strategy.warmup:
+            return warmup_key(self.pulls[k])
+        v = self.strategy.variance(
+            float(self.counts[k]), self.means[k], self.m2s[k], self.pooled, self.own[k], self.params
+        )
+        return key(v, self.pulls[k], math.inf, 1.0, 1.0)
+
+
+class StrategyLaws:
+    """
+    Inherit and set `strategy`, or override `make` where the strategy depends on the number of arms.
+
+    Attributes
+    ----------
+    strategy
+        The strategy under test.
+    support
+        The support its studies declare, and whose values the laws draw.
+    """
+
+    strategy: Strategy
+    support: Support = None
+
+    def make(self, arms: int) -> Strategy:
+        """The strategy for a study of so many arms."""
+        return self.strategy
+
+    # ---- what the laws draw
+
+    def _values(self) -> st.SearchStrategy[float]:
+        if self.support == "binary":
+            return st.sampled_from([0.0, 1.0])
+        low, high = self.support or (-1000.0, 1000.0)
+        # A coarse grid makes exact ties and equal samples common; the other half has full mantissas.
+        grid = st.integers(0, 8).map(lambda i: low + (high - low) * i / 8)
+        return st.one_of(grid, st.floats(low, high))
+
+    def _world(self, data: st.DataObject, per_arm: int = 12) -> tuple[Strategy, int, list[list[float]]]:
+        """A strategy, a budget, and the samples X_{k,i} of each arm."""
+        arms = data.draw(st.integers(1, 6), label="arms")
+        strategy = self.make(arms)
+        least = arms * max(strategy.warmup, 1)
+        budget = data.draw(st.integers(least, least + per_arm * arms), label="budget")
+        kinds = [
+            data.draw(st.one_of(self._values(), st.just(None)), label="constant arm") if k else None for k in range(arms)
+        ]
+        samples = [
+            [kinds[k]] * budget  # type: ignore[list-item]
+            if kinds[k] is not None
+            else data.draw(st.lists(self._values(), min_size=budget, max_size=budget), label="samples")
+            for k in range(arms)
+        ]
+        return strategy, budget, samples
+
+    def _study(self, strategy: Strategy, arms: int, budget: int | None) -> Study:
+        return Study(arms, budget=budget, strategy=strategy, support=self.support)
+
+    def _choices(self, study: Study, samples: Sequence[Sequence[float]]) -> list[int]:
+        chosen: list[Any] = []
+        while not study.done:
+            ticket = study.ask()
+            study.tell(ticket, samples[ticket.arm][chosen.count(ticket.arm)])  # type: ignore[call-overload]
+            chosen.append(ticket.arm)
+        return chosen
+
+    def _same_choices(self, a: Scan, b: Scan, samples: list[list[float]], other: list[list[float]], label: list[int]) -> None:
+        """Arm k of a, seeing `samples`, is arm label[k] of b, seeing `other`; both choose alike, ties aside."""
+        for _ in range(len(samples[0])):
+            k, j = a.choice(), b.choice()
+            assert j == label[k] or b.alike(j, label[k]), f"arm {k} against arm {label.index(j)} after {a.pulls}"
+            for scan, arm, seen in ((a, k, samples[k]), (b, label[k], other[label[k]])):
+                scan.pull(arm)
+                scan.tell(arm, seen[scan.counts[arm]])
+
+    # ---- the laws
+
+    @_law
+    @given(data=st.data())
+    def test_every_arm_is_warmed_up_and_the_budget_is_spent(self, data: st.DataObject) -> None:
+        """Every arm is pulled at least `warmup` times, and the pulls handed out sum to the budget."""
+        strategy, budget, samples = self._world(data)
+        chosen = self._choices(self._study(strategy, len(samples), budget), samples)
+        assert len(chosen) == budget
+        assert min(chosen.count(k) for k in range(len(samples))) >= strategy.warmup
+
+    @_law
+    @given(data=st.data())
+    def test_the_order_of_arrival_changes_nothing_but_rounding(self, data: st.DataObject) -> None:
+        """The same tells in another order: the same counts, and means and variances within rounding."""
+        strategy, budget, samples = self._world(data)
+        one, two = (self._study(strategy, len(samples), budget) for _ in range(2))
+        values = [samples[0][i % len(samples[0])] for i in range(budget)]
+        pairs = [list(zip(study.ask(budget), values, strict=True)) for study in (one, two)]
+        one.tell_many(pairs[0])
+        for ticket, value in data.draw(st.permutations(pairs[1]), label="order"):
+            two.tell(ticket, value)
+        a, b = one.result(), two.result()
+        spread = max(map(abs, values))
+        for arm in range(len(samples)):
+            assert a.counts[arm] == b.counts[arm]
+            assert math.isclose(a.means[arm], b.means[arm], rel_tol=1e-9, abs_tol=1e-9 * spread)
+            if a.counts[arm] >= 2:
+                assert math.isclose(a.variances[arm], b.variances[arm], rel_tol=1e-9, abs_tol=1e-9 * spread**2)
+
+    @_law
+    @given(data=st.data())
+    def test_telling_twice_changes_nothing(self, data: st.DataObject) -> None:
+        """A ticket answered again with the same value leaves the study and its choices as they were."""
+        strategy, budget, samples = self._world(data)
+        once, twice = (self._study(strategy, len(samples), budget) for _ in range(2))
+        told: list[tuple[Ticket, float]] = []
+        while not once.done:
+            a, b = once.ask(), twice.ask()
+            assert a.arm == b.arm
+            value = samples[a.arm][a.id]  # type: ignore[call-overload]
+            once.tell(a, value)
+            told.append((b, value))
+            twice.tell(b, value)
+            twice.tell(*data.draw(st.sampled_from(told), label="again"))
+        assert once.result().to_dict() == twice.result().to_dict()
+
+    @_law
+    @given(data=st.data())
+    def test_shifted_samples_are_sampled_alike(self, data: st.DataObject) -> None:
+        """A strategy that declares itself shift-invariant chooses alike on x + c."""
+        strategy, budget, samples = self._world(data)
+        if not strategy.shift_invariant or self.support is not None:
+            raise SkipTest("not claimed, or the support does not allow it")
+        c = data.draw(st.sampled_from([-3.0, 0.5, 1000.0, -1e4]), label="shift")
+        shifted = [[x + c for x in row] for row in samples]
+        # A shift rounds the samples themselves; what it rounds away is not the strategy's doing.
+        samples = [[x - c for x in row] for row in shifted]
+        scans = (Scan(strategy, len(samples), budget) for _ in range(2))
+        self._same_choices(*scans, samples, shifted, list(range(len(samples))))
+
+    @_law
+    @given(data=st.data())
+    def test_scaled_samples_are_sampled_alike(self, data: st.DataObject) -> None:
+        """A strategy that declares itself scale-invariant, or offers `rescaled`, chooses alike on c x."""
+        if self.support is not None:
+            raise SkipTest("the support does not allow it")
+        strategy, budget, samples = self._world(data)
+        c = data.draw(st.sampled_from([0.25, 3.0, 1e3, 1e-3]), label="scale")
+        try:
+            other = strategy.rescaled(c)
+        except NotImplementedError:
+            raise SkipTest("not claimed") from None
+        scaled = [[c * x for x in row] for row in samples]
+        a, b = Scan(strategy, len(samples), budget), Scan(other, len(samples), budget)
+        self._same_choices(a, b, samples, scaled, list(range(len(samples))))
+
+    @_law
+    @given(data=st.data())
+    def test_relabelled_arms_are_sampled_alike(self, data: st.DataObject) -> None:
+        """Arms under other numbers: the choices follow the arms."""
+        strategy, budget, samples = self._world(data)
+        arms = range(len(samples))
+        label = data.draw(st.permutations(list(arms)), label="new numbers")
+        variances = getattr(strategy, "variances", None)
+        other = strategy
+        if variances is not None:
+            other = type(strategy)(**{
+                **{f.name: getattr(strategy, f.name) for f in dataclasses.fields(strategy)},
+                "variances": [variances[label.index(j)] for j in arms],
+            })
+        a, b = (Scan(s, len(samples), budget, self.support) for s in (strategy, other))
+        self._same_choices(a, b, samples, [samples[label.index(j)] for j in arms], label)
+
+    @_law
+    @given(data=st.data())
+    def test_asking_for_many_is_asking_many_times(self, data: st.DataObject) -> None:
+        """ask(m) hands out what m asks without tells would, at any moment of a study."""
+        strategy, budget, samples = self._world(data)
+        one, many = (self._study(strategy, len(samples), budget) for _ in range(2))
+        while not one.done:
+            m = data.draw(st.integers(1, 9), label="m")
+            tickets = many.ask(m)
+            assert [ticket.arm for ticket in tickets] == [one.ask().arm for _ in range(len(tickets))]
+            for ticket in tickets:
+                # The two studies' tickets differ in the study alone.
+                value = samples[ticket.arm][ticket.id]  # type: ignore[call-overload]
+                many.tell(ticket, value)
+                one.tell(one._ticket(ticket.id), value)
+        assert many.ask(3) == []
+
+    @_law
+    @given(data=st.data())
+    def test_the_heap_chooses_as_a_scan_does(self, data: st.DataObject) -> None:
+        """Whatever is asked, told, given back or told late, in any order: heap and plain scan choose alike, ties included."""
+        strategy, budget, samples = self._world(data)
+        study, scan = self._study(strategy, len(samples), budget), Scan(strategy, len(samples), budget, self.support)
+        flying: list[Ticket] = []
+        forgotten: list[Ticket] = []
+        for step in range(2 * budget):
+            action = data.draw(st.sampled_from(["ask", "ask", "tell", "tell", "forget", "late", "elsewhere"]), label="action")
+            value = samples[0][step % budget]
+            if action == "ask" and not study.done:
+                k = scan.choice()
+                ticket = study.ask()
+                assert ticket.arm == k
+                scan.pull(k)
+                flying.append(ticket)
+            elif action == "tell" and flying:
+                ticket = flying.pop(data.draw(st.integers(0, len(flying) - 1), label="which"))
+                study.tell(ticket, value)
+                scan.tell(ticket.arm, value)  # type: ignore[arg-type]
+            elif action == "forget" and flying:
+                ticket = flying.pop(data.draw(st.integers(0, len(flying) - 1), label="which"))
+                study.forget(ticket)
+                scan.give_back(ticket.arm)  # type: ignore[arg-type]
+                forgotten.append(ticket)
+            elif action == "late" and forgotten:
+                ticket = forgotten.pop()
+                study.tell(ticket, value)
+                scan.tell(ticket.arm, value, in_flight=False)  # type: ignore[arg-type]
+            elif action == "elsewhere":
+                arm = step % len(samples)
+                study.tell(arm=arm, value=value)
+                scan.tell(arm, value, in_flight=False)
+
+    @_law
+    @given(data=st.data())
+    def test_a_choice_looks_at_the_past_only(self, data: st.DataObject) -> None:
+        """Samples that were not told yet do not matter: the pulls of an arm are a stopping time."""
+        strategy, budget, samples = self._world(data)
+        before = self._choices(self._study(strategy, len(samples), budget), samples)
+        seen = data.draw(st.integers(0, budget - 1), label="rounds seen")
+        other = [
+            row[: before[:seen].count(k)] + [data.draw(self._values(), label="future")] * budget
+            for k, row in enumerate(samples)
+        ]
+        after = self._choices(self._study(strategy, len(samples), budget), other)
+        assert after[: seen + 1] == before[: seen + 1]

@@ -1,0 +1,85 @@
+"""The best static allocation, in proportions and in whole pulls, and the regret against it."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import equipoise as eq
+from equipoise.problem.problem import integer_counts
+
+
+def test_the_papers_two_arms() -> None:
+    problem = eq.Problem([eq.Gaussian(0, 4), eq.Gaussian(0, 1)])
+    assert problem.Sigma == 5
+    assert problem.lambdas.tolist() == [0.8, 0.2]
+    assert problem.lambda_min == 0.2
+    assert problem.optimal_pulls(1000).tolist() == [800, 200]
+    assert problem.optimal_loss(1000) == 0.005
+    assert problem.regret([0.006, 0.004], 1000) == pytest.approx(0.001)
+    assert problem.rescaled_regret([0.006, 0.004], 1000) == pytest.approx(0.001 * 1000**1.5)
+    assert problem.loss([0.006, 0.004]) == 0.006
+
+
+def test_remark_3_one_pull_for_an_arm_of_zero_variance() -> None:
+    problem = eq.Problem([eq.Bernoulli(0.5), eq.Constant(3)])
+    assert problem.optimal_counts(100).tolist() == [99, 1]
+    assert problem.lambda_min == 0
+
+
+def test_no_variance_anywhere() -> None:
+    problem = eq.Problem([eq.Constant(1), eq.Constant(2)])
+    assert problem.lambdas.tolist() == [0.5, 0.5]
+    assert problem.optimal_counts(10).sum() == 10
+    assert problem.optimal_loss(10) == 0
+
+
+@settings(deadline=None, derandomize=True)
+@given(
+    variances=st.lists(st.one_of(st.just(0.0), st.floats(1e-6, 1e3), st.integers(1, 9).map(float)), min_size=1, max_size=4),
+    extra=st.integers(0, 9),
+)
+def test_whole_pulls_are_the_best_there_are(variances: list[float], extra: int) -> None:
+    """Against every allocation of n pulls with one pull or more for each arm."""
+    K, n = len(variances), len(variances) + extra
+
+    def loss(counts: tuple[int, ...]) -> float:
+        return max(v / c for v, c in zip(variances, counts, strict=True))
+
+    counts = integer_counts(variances, n)
+    assert counts.sum() == n
+    assert counts.min() >= 1
+    every = (c for c in product(range(1, extra + 2), repeat=K) if sum(c) == n)
+    assert loss(tuple(counts.tolist())) == min(map(loss, every))
+
+
+def test_whole_pulls_of_many_arms_are_quick_and_sum_to_n() -> None:
+    rng = np.random.default_rng(3)
+    variances = rng.lognormal(0, 3, 20_000)
+    counts = integer_counts(variances, 1_000_003)
+    assert counts.sum() == 1_000_003
+    # No single pull moved from one arm to another makes the largest loss smaller.
+    worst = (variances / counts).max()
+    with np.errstate(divide="ignore"):
+        assert (variances / (counts - 1))[counts > 1].min() >= worst * (1 - 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: eq.Problem([]), ValueError, "at least one arm"),
+        (lambda: eq.Problem([eq.StudentT(2)]), ValueError, "no finite variance"),
+        (lambda: eq.Problem([0.3]), TypeError, "0.3 is not a law"),
+        (lambda: eq.Problem([eq.Gaussian(), eq.Gaussian()]).optimal_counts(1), ValueError, "n=1"),
+        (lambda: eq.Problem([eq.Gaussian(), eq.Gaussian()]).regret([1.0], 10), ValueError, "1 losses"),
+        (lambda: integer_counts([1.0, math.nan], 5), ValueError, "finite"),
+    ],
+)
+def test_what_is_no_problem_is_refused(make: object, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        make()  # type: ignore[operator]

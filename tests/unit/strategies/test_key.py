@@ -1,0 +1,65 @@
+"""From a variance to a key, the pooled variance, and when it is refreshed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from equipoise.strategies.key import HUGE, key, next_refresh, pooled, warmup_key
+
+
+@pytest.mark.parametrize("p", [0.5, 1.0, 2.0, math.inf])
+def test_equal_keys_minimise_the_p_norm(p: float) -> None:
+    """
+    The pulls that make all keys equal for a given cost are the best: any small exchange at equal cost makes the p-norm of the
+    losses larger.
+    """
+    v, weight, cost = np.array([4.0, 1.0, 0.3]), np.array([1.0, 2.0, 5.0]), np.array([1.0, 3.0, 0.5])
+    pulls = np.array([key(x, 1.0, p, w, c) for x, w, c in zip(v, weight, cost, strict=True)])
+    pulls *= 1000 / (cost * pulls).sum()
+
+    def norm(T: np.ndarray) -> float:
+        losses = weight * v / T
+        return float(losses.max()) if p == math.inf else float((losses**p).sum() ** (1 / p))
+
+    best = norm(pulls)
+    for i in range(3):
+        for j in range(3):
+            if i != j:
+                moved = pulls.copy()
+                moved[i] += 1 / cost[i]
+                moved[j] -= 1 / cost[j]
+                assert norm(moved) > best
+
+
+def test_the_papers_key_is_the_index_over_the_pulls() -> None:
+    assert key(6.0, 4.0, math.inf, 1.0, 1.0) == 1.5
+    assert key(6.0, 4.0, math.inf, 2.0, 7.0) == 3.0
+    # Neyman's allocation: standard deviations, weights and costs under the root.
+    assert key(9.0, 4.0, 1.0, 4.0, 25.0) == pytest.approx(6 / 5 / 4)
+
+
+def test_warm_up_goes_before_everything() -> None:
+    assert warmup_key(0.0) == math.inf
+    assert warmup_key(1.0) == HUGE
+    assert warmup_key(3.0) < warmup_key(2.0)
+    assert warmup_key(1e6) > 1e300
+
+
+def test_pooled() -> None:
+    counts, m2s = [0, 1, 3, 5], [0.0, 0.0, 4.0, 40.0]
+    assert [pooled(kind, counts, m2s) for kind in range(3)] == [0.0, 10.0, 6.0]
+    assert [pooled(kind, [1, 0], [0.0, 0.0]) for kind in range(3)] == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("arms", [1, 2, 10, 1000, 10**6])
+def test_refreshing_is_cheap_and_never_late(arms: int) -> None:
+    """At most 8 looks at an arm per sample, and never more than an eighth of the samples (or of the arms) behind."""
+    samples, looks = 0, 0
+    while samples < 20 * arms + 100:
+        later = next_refresh(samples, arms)
+        assert 1 <= later - samples <= max(1, max(arms, samples) / 8)
+        samples, looks = later, looks + arms
+        assert looks <= 16 * samples + 16 * arms

@@ -1,0 +1,148 @@
+"""Each built-in strategy's formula at points worked out by hand, and what its parameters accept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import pytest
+
+import equipoise as eq
+from equipoise.strategies import Strategy, Support
+
+CHAS, BAS, GAFSMAX, Auto = eq.strategies.CHAS, eq.strategies.BAS, eq.strategies.GAFSMAX, eq.strategies.Auto
+TwoStage, Greedy, Oracle, Uniform = (
+    eq.strategies.TwoStage,
+    eq.strategies.Greedy,
+    eq.strategies.Oracle,
+    eq.strategies.Uniform,
+)
+
+
+def variance(
+    strategy: Strategy,
+    count: float,
+    m2: float,
+    *,
+    budget: int | None = 100,
+    support: Support = None,
+    pooled: float = 0.0,
+    own: float = 0.0,
+) -> float:
+    return strategy.variance(count, 0.0, m2, pooled, own, strategy.params(budget, 2, support))
+
+
+def test_ch_as() -> None:
+    # Four samples 0, 0, 1, 1: biased variance 1/4. log(1/δ)/(2·4) = 1/2 with δ = e^{-4}.
+    assert variance(CHAS(delta=math.exp(-4)), 4, 1.0) == pytest.approx(0.25 + 3 * math.sqrt(0.5))
+    assert variance(CHAS(), 4, 1.0, budget=100) == pytest.approx(0.25 + 3 * math.sqrt(2.5 * math.log(100) / 8))
+    # Ten times the width: a hundred times the bonus.
+    assert variance(CHAS(delta=math.exp(-4), width=10), 4, 0.0) == pytest.approx(300 * math.sqrt(0.5))
+    assert variance(CHAS(delta=math.exp(-4)), 4, 0.0, support=(-5, 5)) == pytest.approx(300 * math.sqrt(0.5))
+    assert variance(CHAS(delta=math.exp(-4)), 4, 0.0, support="binary") == pytest.approx(3 * math.sqrt(0.5))
+
+
+def test_b_as() -> None:
+    # Unbiased standard deviation 2 from 4 samples with M2 = 12, and 2A/sqrt(4) = A.
+    assert variance(BAS(exploration=0.5), 4, 12.0) == pytest.approx((2 + 0.5) ** 2)
+    strategy = BAS(c1=2.0, c2=1.0, delta=0.01)
+    big_a = eq.theory.a(2.0, 1.0, 0.01, 100) * math.sqrt(math.log(200))
+    assert variance(strategy, 4, 12.0) == pytest.approx((2 + big_a) ** 2)
+    # Without a budget, Lemma 5's width at the samples the arm has.
+    assert variance(strategy, 4, 12.0, budget=None) == pytest.approx((2 + eq.theory.lemma5_radius(4, 0.01, 2.0, 1.0)) ** 2)
+    # A bounded support stands for c1 = width², c2 = e.
+    bounded = BAS(c1=9.0, c2=math.e)
+    assert variance(BAS(), 4, 12.0, support=(1, 4)) == variance(bounded, 4, 12.0)
+    assert BAS(c1=1, c2=1).params(100, 2, None)[0] == pytest.approx(
+        eq.theory.a(1, 1, 100**-3.5, 100) * math.sqrt(math.log(2 * 100**3.5))
+    )
+
+
+def test_gafs_max() -> None:
+    assert variance(GAFSMAX(), 4, 1.0) == 0.25
+    assert GAFSMAX(alpha=2.0).floor(9.0, 3.0, (2.0,)) == 7.0
+    assert GAFSMAX().warmup == 1
+
+
+def test_baselines() -> None:
+    assert variance(Uniform(), 4, 1.0) == 1.0
+    assert variance(Oracle([4, 1]), 4, 1.0, own=4.0) == 4.0
+    assert variance(Greedy(), 5, 2.0) == 0.5
+    assert Greedy(least=7).floor(100.0, 2.0, Greedy(least=7).params(None, 2, None)) == 7
+    assert TwoStage(pilot=9).floor(0.0, 2.0, TwoStage(pilot=9).params(None, 2, None)) == 9
+    assert TwoStage().params(1000, 10, None) == (20.0,)
+    assert TwoStage().params(20, 10, None) == (2.0,)
+
+
+def test_two_stage_freezes_the_pilots_variance() -> None:
+    params = (3.0,)
+    freeze = TwoStage.freeze
+    assert freeze(1.0, 0.0, 0.0, 0.0, -1.0, params) == -1.0
+    assert freeze(3.0, 0.0, 8.0, 0.0, 1.0, params) == 4.0
+    assert freeze(4.0, 0.0, 99.0, 0.0, 4.0, params) == 4.0
+    # Many samples at once, past the pilot: the first variance there is.
+    assert freeze(11.0, 0.0, 20.0, 0.0, -1.0, params) == 2.0
+
+
+def test_two_stage_allocates_by_the_pilots_variances() -> None:
+    """Pilot of 4: variances 4 and 1 as seen there; the rest of 100 goes 80 to 20, whatever is seen later."""
+    pilot = {0: [-math.sqrt(3), math.sqrt(3)] * 2, 1: [-math.sqrt(0.75), math.sqrt(0.75)] * 2}
+    study = eq.Study(2, budget=100, strategy=TwoStage(pilot=4))
+    seen = [0, 0]
+    while not study.done:
+        ticket = study.ask()
+        arm: int = ticket.arm  # type: ignore[assignment]
+        value = pilot[arm][seen[arm]] if seen[arm] < 4 else 1000.0 * arm * seen[arm]
+        seen[arm] += 1
+        study.tell(ticket, value)
+    assert seen == [80, 20]
+
+
+def test_auto_shrinks_and_fades() -> None:
+    # At T = 40, κ = 8/4 = 2.
+    assert variance(Auto(), 40, 82.0, pooled=9.0) == pytest.approx((82 + 2 * 9) / 41 * (1 + 3.5 / 40))
+    assert variance(Auto(), 1e9, 2e9, pooled=9.0) == pytest.approx(2.0, rel=1e-6)
+    assert variance(Auto(), 4, 0.0, pooled=1.0) > 0.3
+    assert variance(Auto(), 4, 0.0, pooled=0.0) > 0
+    assert Auto().floor(1000.0, 2.0, (0.0,)) == 4
+
+
+@pytest.mark.parametrize(("ones", "zeros"), [(0, 2), (1, 1), (3, 17), (40, 0), (5, 5)])
+def test_auto_on_binary_arms_is_the_posterior_mean(ones: int, zeros: int) -> None:
+    """E[p(1-p)] under Beta(2+ones, 2+zeros), from the moments of a Beta law, in exact arithmetic."""
+    a, b, T = 2 + ones, 2 + zeros, ones + zeros
+    mean = Fraction(a, a + b)
+    second = Fraction(a * (a + 1), (a + b) * (a + b + 1))
+    m2 = ones * zeros / T
+    assert variance(Auto(), T, m2, support="binary") == pytest.approx(float(mean - second), rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: CHAS(delta=0.0), "delta=0.0"),
+        (lambda: CHAS(delta=1.0), "delta=1.0"),
+        (lambda: CHAS(delta=math.nan), "delta=nan"),
+        (lambda: CHAS(width=0), "width=0"),
+        (lambda: CHAS().params(None, 2, None), "delta must be given"),
+        (lambda: BAS(delta=-0.1, c1=1, c2=1), "delta=-0.1"),
+        (lambda: BAS(c1=0, c2=1), "c1=0"),
+        (lambda: BAS(c1=-1, c2=1), "c1=-1"),
+        (lambda: BAS(c1=1), "c2=None"),
+        (lambda: BAS(exploration=0.5, c1=1, c2=1), "not both"),
+        (lambda: BAS(exploration=math.inf), "exploration=inf"),
+        (lambda: BAS().params(100, 2, None), "no safe default"),
+        (lambda: BAS(c1=1, c2=1).params(None, 2, None), "delta must be given"),
+        (lambda: BAS(c1=1, c2=0.1, delta=0.5).params(100, 2, None), "below c2"),
+        (lambda: GAFSMAX(alpha=0), "alpha=0"),
+        (lambda: TwoStage(pilot=1), "pilot=1"),
+        (lambda: TwoStage().params(None, 2, None), "pilot must be given"),
+        (lambda: Greedy(least=1), "least=1"),
+        (lambda: Oracle([1, -2]), "-2.0"),
+        (lambda: Oracle([math.nan]), "nan"),
+    ],
+)
+def test_parameters_that_will_not_do(make: Callable[[], object], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        make()

@@ -1,0 +1,123 @@
+"""Compiled code on disk: found again when nothing changed, never when anything did."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from equipoise.compiled import fingerprint, jit
+
+STRATEGY = """
+import equipoise as eq
+from equipoise.compiled import jit
+import helper
+
+@eq.strategies.register("mine")
+class Mine(eq.strategies.Strategy):
+    @staticmethod
+    def variance(count, mean, m2, pooled, own, params):
+        return helper.bonus(count) + m2 / count * 1.0
+"""
+HELPER = """
+from equipoise.compiled import jit
+
+@jit
+def bonus(count):
+    return 0.0 * count
+"""
+RUN = """
+import sys, time
+import equipoise as eq, mine
+start = time.perf_counter()
+study = eq.Study(2, budget=40, strategy="mine")
+seen = [0, 0]
+while not study.done:
+    ticket = study.ask()
+    seen[ticket.arm] += 1
+    study.tell(ticket, (1.0 if ticket.arm else 3.0) * (-1) ** seen[ticket.arm])
+print(study.result().counts[0], time.perf_counter() - start)
+"""
+
+
+def run(folder: Path) -> tuple[int, float]:
+    environment = os.environ | {"EQUIPOISE_CACHE_DIR": str(folder / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", RUN], cwd=folder, env=environment, capture_output=True, text=True, check=True
+    )
+    count, seconds = done.stdout.split()
+    return int(count), float(seconds)
+
+
+def rewrite(path: Path, old: str, new: str) -> None:
+    """Change a file in a way that its size and its times do not show."""
+    assert len(old) == len(new)
+    before = path.stat()
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def test_a_changed_formula_never_meets_old_code(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(STRATEGY)
+    (tmp_path / "helper.py").write_text(HELPER)
+    count, _ = run(tmp_path)
+    files = set((tmp_path / "cache").iterdir())
+    assert 34 <= count <= 37  # variances 9 to 1
+
+    again, seconds = run(tmp_path)
+    assert again == count
+    assert set((tmp_path / "cache").iterdir()) == files  # nothing was compiled
+    assert seconds < 1
+
+    rewrite(tmp_path / "mine.py", "count * 1.0", "count * 0.0")
+    changed, _ = run(tmp_path)
+    assert changed == 38  # no variance at all: after the warm-up every tie goes to the lowest arm
+    rewrite(tmp_path / "mine.py", "count * 0.0", "count * 1.0")
+    assert run(tmp_path)[0] == count
+
+    # A function that the strategy calls, in another file.
+    rewrite(tmp_path / "helper.py", "0.0 * count", "9e9 / count")
+    assert run(tmp_path)[0] == 20
+
+
+@pytest.mark.parametrize("damage", ["cut", "garbage", "unwritable"])
+def test_a_broken_cache_costs_a_compilation_and_no_more(tmp_path: Path, damage: str) -> None:
+    (tmp_path / "mine.py").write_text(STRATEGY)
+    (tmp_path / "helper.py").write_text(HELPER)
+    if damage == "unwritable":
+        (tmp_path / "cache").write_text("a file where the folder should be")
+    count, _ = run(tmp_path)
+    if damage != "unwritable":
+        for path in (tmp_path / "cache").iterdir():
+            path.write_bytes(path.read_bytes()[:100] if damage == "cut" else b"garbage")
+    assert run(tmp_path)[0] == count
+
+
+def test_the_fingerprint_sees_what_the_code_is_made_of() -> None:
+    def define(source: str, **names: object) -> str:
+        scope = dict(names)
+        exec(textwrap.dedent(source), scope)
+        return fingerprint(scope["f"])  # type: ignore[arg-type]
+
+    plain = "def f(x):\n    return x + 1.0"
+    assert define(plain) == define("def f(x):\n    # a remark\n    return x + 1.0")
+    assert define(plain) != define("def f(x):\n    return x + 2.0")
+    assert define(plain) != define("def f(x):\n    return x - 1.0")
+    constant = "def f(x):\n    return x + C"
+    assert define(constant, C=1.0) == define(constant, C=1.0)
+    assert define(constant, C=1.0) != define(constant, C=2.0)
+    calls = "def f(x):\n    return g(x)"
+    assert define(calls, g=jit(lambda x: x + 1)) == define(calls, g=jit(lambda x: x + 1))
+    assert define(calls, g=jit(lambda x: x + 1)) != define(calls, g=jit(lambda x: x + 2))
+
+    def closure(c: float) -> str:
+        return fingerprint(lambda x: x + c)
+
+    assert closure(1.0) == closure(1.0)
+    assert closure(1.0) != closure(2.0)

@@ -1,0 +1,110 @@
+"""The public laws, over every registered strategy, and over a third party's."""
+
+from __future__ import annotations
+
+import pytest
+
+import equipoise as eq
+from equipoise.strategies import Strategy, Support, available, get
+from equipoise.testing import StrategyLaws
+
+
+class TestAuto(StrategyLaws):
+    strategy = eq.strategies.Auto()
+
+
+class TestAutoBinary(StrategyLaws):
+    strategy = eq.strategies.Auto()
+    support: Support = "binary"
+
+
+class TestCHAS(StrategyLaws):
+    strategy = eq.strategies.CHAS()
+
+
+class TestCHASBounded(StrategyLaws):
+    strategy = eq.strategies.CHAS()
+    support: Support = (0.0, 4.0)
+
+
+class TestBAS(StrategyLaws):
+    strategy = eq.strategies.BAS(exploration=0.5)
+
+
+class TestBASTheorem(StrategyLaws):
+    strategy = eq.strategies.BAS(c1=2.0, c2=1.0)
+
+
+class TestBASBounded(StrategyLaws):
+    strategy = eq.strategies.BAS()
+    support: Support = (0.0, 1.0)
+
+
+class TestGAFSMAX(StrategyLaws):
+    strategy = eq.strategies.GAFSMAX()
+
+
+class TestUniform(StrategyLaws):
+    strategy = eq.strategies.Uniform()
+
+
+class TestOracle(StrategyLaws):
+    strategy = eq.strategies.Oracle()
+
+    def make(self, arms: int) -> Strategy:
+        variances = [float((k + 1) ** 2 % 7) for k in range(arms)]
+        return eq.strategies.Oracle(variances)  # type: ignore[no-any-return]
+
+
+class TestTwoStage(StrategyLaws):
+    strategy = eq.strategies.TwoStage(pilot=3)
+
+
+class TestGreedy(StrategyLaws):
+    strategy = eq.strategies.Greedy()
+
+
+class TestThirdParty(StrategyLaws):
+    """A pooled mean, a growing floor and a use of the mean, which no built-in strategy combines."""
+
+    class Odd(Strategy):
+        warmup = 3
+        pool = "mean"
+        uses_mean = True
+        shift_invariant = False
+        scale_invariant = False
+
+        @staticmethod
+        def variance(
+            count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
+        ) -> float:
+            return (m2 + pooled + abs(mean)) / count
+
+        @staticmethod
+        def floor(t: float, arms: float, params: tuple[float, ...]) -> float:
+            return t / (4 * arms)
+
+    strategy = Odd()
+
+
+def test_no_registered_strategy_is_left_out() -> None:
+    tested = {type(laws.strategy) for laws in StrategyLaws.__subclasses__()}
+    assert {get(name) for name in available() if get(name).__module__.startswith("equipoise")} <= tested
+
+
+class Boastful(Strategy):
+    """Declares itself invariant, as a strategy does unless it says otherwise, and is not."""
+
+    @staticmethod
+    def variance(
+        count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
+    ) -> float:
+        return m2 / count + abs(mean)
+
+
+@pytest.mark.parametrize("law", ["test_shifted_samples_are_sampled_alike", "test_scaled_samples_are_sampled_alike"])
+def test_a_broken_promise_is_found(law: str) -> None:
+    laws = StrategyLaws()
+    laws.strategy = Boastful()
+    with pytest.raises(AssertionError):
+        getattr(laws, law)()
