@@ -266,24 +266,23 @@ def tell_many(
 ) -> tuple[int, int]:
     """All of them, in order, or none: the answer, and the first that would not do or the last that was taken."""
     earlier = np.empty(len(told))
-    refused = -1
-    answer = DONE
     for j in range(len(told)):
         answer = check(numbers, tickets, told[j], values[j])
-        earlier[j] = tickets[told[j], VALUE]
         if answer == OUTSIDE or answer == CONFLICT:
-            refused = j
-            break
+            # Undo, last first, so that a ticket that came twice ends as it was.
+            for i in range(j - 1, -1, -1):
+                tickets[told[i], VALUE] = earlier[i]
+            return answer, j
+        earlier[j] = tickets[told[j], VALUE]
         tickets[told[j], VALUE] = values[j]
-    # Undo, last first, so that a ticket that came twice ends as it was.
-    for j in range((len(told) if refused < 0 else refused) - 1, -1, -1):
-        tickets[told[j], VALUE] = earlier[j]
-    if refused >= 0:
-        return answer, refused
     worst = DONE
     bad = -1
     for j in range(len(told)):
-        if tell(floats, ints, settings, numbers, tickets, told[j], values[j]) == BAD_VARIANCE:
+        if math.isfinite(earlier[j]):
+            continue
+        k = int(tickets[told[j], ARM])
+        landed = 1 if math.isnan(earlier[j]) else 0
+        if evidence(floats, ints, settings, numbers, k, 1, values[j], 0.0, landed) == BAD_VARIANCE:
             worst = BAD_VARIANCE
             bad = j
     return worst, bad
