@@ -1,9 +1,9 @@
 """
 What a decision costs: nanoseconds per ask + tell, one by one and in batches, beside adaptive's BalancingLearner.
 
-Run it with `make bench`. The last line is one JSON object. Times are the best of five rounds with the garbage collector off, as
-`timeit` has it; for a million arms, the mean over rounds long enough to hold the refreshes of the pooled variance. adaptive does
-the same work: one average per arm, samples asked and told one at a time.
+Run it with `make bench`. The last line is one JSON object. Times are the best of five rounds with the garbage
+collector off, as `timeit` has it; for a million arms, the mean over rounds long enough to hold the refreshes of the
+pooled variance. adaptive does the same work: one average per arm, samples asked and told one at a time.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def a_million_named_arms() -> dict[str, float]:
     seconds = time.perf_counter() - start
     del study
     tracemalloc.start()
-    study = eq.Study(names, budget=10**7)
+    eq.Study(names, budget=10**7)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return {"seconds_to_start": round(seconds, 3), "megabytes": round(peak / 1e6, 1)}
@@ -106,7 +106,11 @@ def main() -> None:
     report: dict[str, Any] = {
         "ns_per_pair": {str(arms): pairs(arms) for arms in (2, 10, 1000, 10**6)},
         "ns_per_sample_in_batches_of_1000": {str(arms): batches(arms) for arms in (2, 10, 1000, 10**6)},
-        "adaptive_ns_per_pair": {"2": adaptive_pairs(2, 20_000), "10": adaptive_pairs(10, 10_000), "1000": adaptive_pairs(1000, 500)},
+        "adaptive_ns_per_pair": {
+            "2": adaptive_pairs(2, 20_000),
+            "10": adaptive_pairs(10, 10_000),
+            "1000": adaptive_pairs(1000, 500),
+        },
         "a_million_named_arms": a_million_named_arms(),
         "versions": {
             "equipoise": eq.__version__,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -58,9 +59,7 @@ def demo(
     ) as progress:
         for strategy in ("auto", "uniform"):
             task = progress.add_task(strategy, total=customers)
-            results[strategy] = poll.poll(
-                strategy, customers, seed, lambda done, task=task: progress.advance(task, done)
-            )
+            results[strategy] = poll.poll(strategy, customers, seed, partial(progress.advance, task))
             progress.update(task, completed=customers)
     auto, uniform = results["auto"], results["uniform"]
     if as_json:

@@ -2,9 +2,9 @@
 Compile plain functions with Numba, and keep the machine code on disk.
 
 Numba's own disk cache looks at the file of the function it compiles and at nothing else: a kernel that calls a strategy
-from another file would go on running the old formula after that file has changed, and a kernel that closes over one never
-finds itself again. Here a compiled function is filed under a fingerprint of everything it is made of: its byte code and
-constants, and those of every function it calls. A changed formula has another fingerprint.
+from another file would go on running the old formula after that file has changed, and a kernel that closes over one
+never finds itself again. Here a compiled function is filed under a fingerprint of everything it is made of: its byte
+code and constants, and those of every function it calls. A changed formula has another fingerprint.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def address(function: Callable[..., Any], signature: Any) -> int:
 
     The function stays compiled for as long as the process lives.
     """
-    callback = ccallback.CFunc(
+    callback: Any = ccallback.CFunc(
         function, sigutils.normalize_signature(signature), locals={}, options={"nopython": True, **OPTIONS}
     )
     callback._cache = _Cache(function)
@@ -145,7 +145,12 @@ class _Cache(caching._Cache):  # type: ignore[misc]
     def _path(self, signature: Any, codegen: Any) -> Path:
         if self._fingerprint is None:
             self._fingerprint = fingerprint(self._function)
-        built_with = (numba.__version__, np.__version__, platform.python_version(), sorted(map(str, OPTIONS.items())))
+        built_with = (
+            numba.__version__,
+            np.__version__,
+            platform.python_version(),
+            sorted(map(str, OPTIONS.items())),
+        )
         key = repr((self._fingerprint, str(signature), codegen.magic_tuple(), built_with))
         return cache_directory() / f"{self._function.__name__}-{hashlib.sha256(key.encode()).hexdigest()[:40]}.nbc"
 

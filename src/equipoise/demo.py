@@ -23,9 +23,7 @@ TASTE = {
 CUSTOMERS = 3000
 
 
-def poll(
-    strategy: str, customers: int = CUSTOMERS, seed: int = 1, asked: Callable[[int], Any] | None = None
-) -> Result:
+def poll(strategy: str, customers: int = CUSTOMERS, seed: int = 1, asked: Callable[[int], Any] | None = None) -> Result:
     """
     Ask so many customers about one product each, which the strategy picks; 1 is for liking it.
 
@@ -33,7 +31,8 @@ def poll(
     """
     study = Study(TASTE, budget=customers, strategy=strategy, support="binary")
     rng = np.random.default_rng(seed)
-    # Customer i of a product answers the same in every poll with this seed, so that two polls differ in the strategy alone.
+    # Customer i of a product answers the same in every poll with this seed, so that two polls differ in the strategy
+    # alone.
     answers = {product: iter(Bernoulli(p).sample(rng, customers)) for product, p in TASTE.items()}
     while not study.done:
         ticket = study.ask()

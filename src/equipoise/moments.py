@@ -1,9 +1,9 @@
 """
 Count, mean and M2 (the sum of squared deviations from the mean) of the samples of one arm.
 
-The functions are plain arithmetic: they take Python numbers, NumPy arrays (element by element) and, compiled, the numbers
-inside a kernel. None of them sums squares of raw samples, which would lose all digits of a small variance around a
-large mean.
+The functions are plain arithmetic: they take Python numbers, NumPy arrays (element by element) and, compiled, the
+numbers inside a kernel. None of them sums squares of raw samples, which would lose all digits of a small variance
+around a large mean.
 
 References
 ----------

@@ -96,9 +96,7 @@ class Boastful(Strategy):
     """Declares itself invariant, as a strategy does unless it says otherwise, and is not."""
 
     @staticmethod
-    def variance(
-        count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
-    ) -> float:
+    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
         return m2 / count + abs(mean)
 
 

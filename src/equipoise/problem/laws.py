@@ -1,8 +1,8 @@
 """
 The laws an arm can have, each with its exact central moments.
 
-`mean`, `variance`, `third` and `fourth` are the mean and the second to fourth central moments, infinite where they do not
-exist. `sample(rng, size)` draws from the law with a NumPy generator.
+`mean`, `variance`, `third` and `fourth` are the mean and the second to fourth central moments, infinite where they
+do not exist. `sample(rng, size)` draws from the law with a NumPy generator.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Rademacher:
         return self.scale**4
 
     def sample(self, rng: np.random.Generator, size: int) -> Samples:
-        return self.scale * (2.0 * rng.integers(0, 2, size) - 1.0)
+        return np.asarray(self.scale * (2.0 * rng.integers(0, 2, size) - 1.0), dtype=float)
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,12 @@ class Auto(Strategy):
 
         v = (M2 + κ s²_max) / (T - 1 + κ) · (1 + 3.5/T),      κ = 8 (40/(40 + T))²
 
-    shrinks a young arm's variance to the largest one, so that an arm whose first samples agree by chance is not starved,
-    and fades as evidence comes in. The last factor pays for the variance being known from T samples only: on Gaussian
-    arms it makes the arms' excess losses equal to second order. Every arm has 4 pulls at least.
+    shrinks a young arm's variance to the largest one, so that an arm whose first samples agree by chance is not
+    starved, and fades as evidence comes in. The last factor pays for the variance being known from T samples only:
+    on Gaussian arms it makes the arms' excess losses equal to second order. Every arm has 4 pulls at least.
 
-    For binary arms (support="binary") v is the mean of p(1-p) given the answers, with a Beta(2, 2) prior on p. With s ones
-    and f zeros that is (2+s)(2+f)/((T+4)(T+5)); s f = T M2, so that only T and M2 are needed::
+    For binary arms (support="binary") v is the mean of p(1-p) given the answers, with a Beta(2, 2) prior on p. With
+    s ones and f zeros that is (2+s)(2+f)/((T+4)(T+5)); s f = T M2, so that only T and M2 are needed::
 
         v = (4 + 2T + T M2) / ((T + 4)(T + 5))
 
@@ -38,9 +38,7 @@ class Auto(Strategy):
         return (1.0 if support == "binary" else 0.0,)
 
     @staticmethod
-    def variance(
-        count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
-    ) -> float:
+    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
         if params[0] == 1.0:
             return (4 + 2 * count + count * m2) / ((count + 4) * (count + 5))
         fade = 40 / (40 + count)

@@ -16,27 +16,28 @@ class BAS(Strategy):
 
         B_{k,t} = ( σ̂_{k,t-1} + 2A / sqrt(T_{k,t-1}) )² / T_{k,t-1},        A = a sqrt(log(2/δ))
 
-    with σ̂ the unbiased standard deviation. A is in the unit of the samples, so that it has no safe default: give `exploration`,
-    or `c1` and `c2`, or a bounded support.
+    with σ̂ the unbiased standard deviation. A is in the unit of the samples, so that it has no safe default: give
+    `exploration`, or `c1` and `c2`, or a bounded support.
 
     Parameters
     ----------
     exploration
         A itself, the one number that need be tuned (Remark 2 after Theorem 3).
     c1, c2
-        The constants of Assumption 1, P(|X - μ_k| >= ε) <= c2 exp(-ε²/c1) for every arm. From them, δ and the budget comes a.
-        By default those of a bounded support, if one is declared: its width squared, and e.
+        The constants of Assumption 1, P(|X - μ_k| >= ε) <= c2 exp(-ε²/c1) for every arm. From them, δ and the budget
+        comes a. By default those of a bounded support, if one is declared: its width squared, and e.
     delta
         δ, in (0, 1). By default the paper's n^{-7/2}, with n the budget.
 
     Notes
     -----
-    The second term of a grows with n, the most samples an arm can have. Without a budget it is taken at the samples the arm
-    has, as in Lemma 5, and adds a constant to the bound on the standard deviation.
+    The second term of a grows with n, the most samples an arm can have. Without a budget it is taken at the samples
+    the arm has, as in Lemma 5, and adds a constant to the bound on the standard deviation.
 
     References
     ----------
-    .. [1] Carpentier et al., Upper-Confidence-Bound Algorithms for Active Learning in Multi-Armed Bandits, Section 4.1 and
+    .. [1] Carpentier et al., Upper-Confidence-Bound Algorithms for Active Learning in Multi-Armed Bandits, Section
+    4.1 and
        the figure with its pseudo-code; δ from Theorem 2.
     .. [2] A. Maurer, M. Pontil (2009), Empirical Bernstein bounds and sample-variance penalization, Theorem 10.
     """
@@ -78,9 +79,7 @@ class BAS(Strategy):
         return (a(c1, c2, delta, budget) * root, 0.0)
 
     @staticmethod
-    def variance(
-        count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
-    ) -> float:
+    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
         bound = math.sqrt(m2 / (count - 1)) + 2 * params[0] / math.sqrt(count) + params[1]
         return bound * bound
 

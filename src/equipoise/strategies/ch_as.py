@@ -27,7 +27,8 @@ class CHAS(Strategy):
 
     References
     ----------
-    .. [1] Carpentier et al., Upper-Confidence-Bound Algorithms for Active Learning in Multi-Armed Bandits, Section 3.1 and
+    .. [1] Carpentier et al., Upper-Confidence-Bound Algorithms for Active Learning in Multi-Armed Bandits, Section
+    3.1 and
        the figure with its pseudo-code; δ from Theorem 1.
     """
 
@@ -47,9 +48,7 @@ class CHAS(Strategy):
         return (radius(1.0, delta, self.width or width(support) or 1.0),)
 
     @staticmethod
-    def variance(
-        count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
-    ) -> float:
+    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
         return m2 / count + params[0] / math.sqrt(count)
 
     def rescaled(self, c: float) -> CHAS:

@@ -46,9 +46,7 @@ class GAFSMAX(Strategy):
         return (self.alpha,)
 
     @staticmethod
-    def variance(
-        count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
-    ) -> float:
+    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
         return m2 / count
 
     @staticmethod

@@ -30,9 +30,7 @@ class Greedy(Strategy):
         return (float(self.least),)
 
     @staticmethod
-    def variance(
-        count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
-    ) -> float:
+    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
         return m2 / (count - 1)
 
     @staticmethod

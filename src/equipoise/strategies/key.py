@@ -2,8 +2,8 @@
 From a strategy's variance to a decision, once for everybody.
 
 The arm with the largest key is pulled, the lowest arm among equals, unless an arm has fewer pulls than the strategy's
-floor: then the least pulled arm is, again the lowest among equals. `choose` says exactly that, in O(K). The study's heaps say
-it in O(log K), with these same functions compiled.
+floor: then the least pulled arm is, again the lowest among equals. `choose` says exactly that, in O(K). The study's
+heaps say it in O(log K), with these same functions compiled.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def next_refresh(samples: int, arms: int) -> int:
     """
     The number of samples at which the pooled variance is computed next, after it was at `samples`.
 
-    A refresh touches every arm. Waiting for an eighth of the arms, or of the samples where those are more, keeps the work
-    per sample bounded and the pooled variance never more than an eighth out of date.
+    A refresh touches every arm. Waiting for an eighth of the arms, or of the samples where those are more, keeps the
+    work per sample bounded and the pooled variance never more than an eighth out of date.
     """
     return samples + max(1, max(arms, samples) // 8)
 

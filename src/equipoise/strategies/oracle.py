@@ -22,7 +22,8 @@ class Oracle(Strategy):
 
     References
     ----------
-    .. [1] Carpentier et al., Upper-Confidence-Bound Algorithms for Active Learning in Multi-Armed Bandits, Section 2 (A*).
+    .. [1] Carpentier et al., Upper-Confidence-Bound Algorithms for Active Learning in Multi-Armed Bandits, Section 2
+    (A*).
     """
 
     variances: tuple[float, ...] | None = None
@@ -39,9 +40,7 @@ class Oracle(Strategy):
         object.__setattr__(self, "variances", values)
 
     @staticmethod
-    def variance(
-        count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
-    ) -> float:
+    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
         return own
 
     def rescaled(self, c: float) -> Oracle:

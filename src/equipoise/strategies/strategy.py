@@ -51,9 +51,7 @@ class Strategy:
         return ()
 
     @staticmethod
-    def variance(
-        count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
-    ) -> float:
+    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
         """The variance to plan with for an arm with these samples; count >= warmup."""
         raise NotImplementedError
 
@@ -63,9 +61,7 @@ class Strategy:
         return 0.0
 
     @staticmethod
-    def freeze(
-        count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
-    ) -> float:
+    def freeze(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
         """The number to keep for an arm after a sample of it came in, where `own` is "frozen"."""
         return own
 

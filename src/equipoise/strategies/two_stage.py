@@ -37,9 +37,7 @@ class TwoStage(Strategy):
         return (float(max(2, budget // (5 * arms))),)
 
     @staticmethod
-    def variance(
-        count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
-    ) -> float:
+    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
         return own
 
     @staticmethod
@@ -47,9 +45,7 @@ class TwoStage(Strategy):
         return params[0]
 
     @staticmethod
-    def freeze(
-        count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
-    ) -> float:
+    def freeze(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
         if count < 2:
             return own
         return m2 / (count - 1) if count <= params[0] or own < 0 else own

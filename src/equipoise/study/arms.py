@@ -10,8 +10,8 @@ State lies in a few flat arrays, so that a step is one call of a compiled functi
 
 The heap of pulls, the least pulled arm on top, serves the floor. Without a floor its rows are not there.
 
-A strategy's functions come as addresses, so that these kernels are compiled once and a new strategy compiles only its own
-few lines.
+A strategy's functions come as addresses, so that these kernels are compiled once and a new strategy compiles only
+its own few lines.
 """
 
 from __future__ import annotations
@@ -109,9 +109,7 @@ def _call(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 
 @intrinsic
-def _call_of_arm(
-    typing: Any, where: Any, count: Any, mean: Any, m2: Any, pooled: Any, own: Any, numbers: Any
-) -> Any:
+def _call_of_arm(typing: Any, where: Any, count: Any, mean: Any, m2: Any, pooled: Any, own: Any, numbers: Any) -> Any:
     return types.float64(types.int64, *[types.float64] * 5, numbers), _call
 
 
@@ -154,7 +152,8 @@ def under_floor(floats: Any, ints: Any, settings: Any, numbers: Any, t: int) -> 
     """
     The least pulled arm, if it has fewer pulls than the floor, else -1.
 
-    The heap of pulls is put right here and only as far as needed: pulls grow, so that no arm has fewer than its entry says.
+    The heap of pulls is put right here and only as far as needed: pulls grow, so that no arm has fewer than its
+    entry says.
     """
     floor = _call_of_time(settings[FLOOR], float(t), float(floats.shape[1]), numbers)
     while -floats[LEAST_SCORE, 0] < floor:
@@ -182,9 +181,7 @@ def refresh(floats: Any, ints: Any, settings: Any, numbers: Any) -> int:
 
 
 @jit
-def ask(
-    floats: Any, ints: Any, settings: Any, numbers: Any, tickets: Any, first: int, t: int, m: int
-) -> int:
+def ask(floats: Any, ints: Any, settings: Any, numbers: Any, tickets: Any, first: int, t: int, m: int) -> int:
     """Hand out m tickets from the id `first` on, after t pulls; the arm of the last one."""
     k = 0
     for j in range(m):
@@ -208,15 +205,21 @@ def inside(numbers: Any, value: float) -> bool:
 
 @jit
 def evidence(
-    floats: Any, ints: Any, settings: Any, numbers: Any, k: int, count: int, mean: float, m2: float, landed: int
+    floats: Any,
+    ints: Any,
+    settings: Any,
+    numbers: Any,
+    k: int,
+    count: int,
+    mean: float,
+    m2: float,
+    landed: int,
 ) -> int:
     """Samples of arm k came in, `landed` of which were in flight."""
     if count == 1:
         _, floats[MEAN, k], floats[M2, k] = _add(ints[COUNT, k], floats[MEAN, k], floats[M2, k], mean)
     else:
-        _, floats[MEAN, k], floats[M2, k] = _merge(
-            ints[COUNT, k], floats[MEAN, k], floats[M2, k], count, mean, m2
-        )
+        _, floats[MEAN, k], floats[M2, k] = _merge(ints[COUNT, k], floats[MEAN, k], floats[M2, k], count, mean, m2)
     ints[COUNT, k] += count
     ints[PULLS, k] += count - landed
     if settings[FREEZE] != 0:
@@ -248,9 +251,7 @@ def check(numbers: Any, tickets: Any, ticket: int, value: float) -> int:
 
 
 @jit
-def tell(
-    floats: Any, ints: Any, settings: Any, numbers: Any, tickets: Any, ticket: int, value: float
-) -> int:
+def tell(floats: Any, ints: Any, settings: Any, numbers: Any, tickets: Any, ticket: int, value: float) -> int:
     """The value of one ticket came in; a forgotten ticket's counts too, and was no longer in flight."""
     answer = check(numbers, tickets, ticket, value)
     if answer != DONE:
@@ -268,7 +269,7 @@ def tell_many(
     earlier = np.empty(len(told))
     for j in range(len(told)):
         answer = check(numbers, tickets, told[j], values[j])
-        if answer == OUTSIDE or answer == CONFLICT:
+        if answer in (OUTSIDE, CONFLICT):
             # Undo, last first, so that a ticket that came twice ends as it was.
             for i in range(j - 1, -1, -1):
                 tickets[told[i], VALUE] = earlier[i]

@@ -2,8 +2,9 @@
 An indexed 4-ary heap: the largest score on top, the lowest arm among equals.
 
 Three rows of two arrays hold it: `floats[score, i]` and `ints[arm, i]` are the score and the arm at position i, and
-`ints[arm + 1, k]` is the position of arm k. Four children a node keep the path to the leaves short and each step's comparisons
-next to each other in memory. Rows are named rather than sliced, as a slice would count references at every step.
+`ints[arm + 1, k]` is the position of arm k. Four children a node keep the path to the leaves short and each step's
+comparisons next to each other in memory. Rows are named rather than sliced, as a slice would count references at
+every step.
 """
 
 from __future__ import annotations

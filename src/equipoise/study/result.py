@@ -74,7 +74,8 @@ class Result:
     loss
         The largest of the losses, that of the `worst` arm.
     oracle_loss
-        What the best allocation of as many samples would have had, if the variances are those seen: sum of s² over samples.
+        What the best allocation of as many samples would have had, if the variances are those seen: sum of s² over
+        samples.
     regret
         loss - oracle_loss.
     uniform_loss, uniform_samples
@@ -197,7 +198,9 @@ class Result:
 
             return pandas.DataFrame(columns)
         except ModuleNotFoundError:
-            raise ModuleNotFoundError(f"to_frame needs {library}, which is not installed: pip install {library}") from None
+            raise ModuleNotFoundError(
+                f"to_frame needs {library}, which is not installed: pip install {library}"
+            ) from None
 
     def summary(self) -> str:
         """What the samples bought, in one or two sentences."""
@@ -215,7 +218,9 @@ class Result:
     def __repr__(self) -> str:
         rows = self._rows()
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ["  ".join(_pad(cell, w, i) for i, (cell, w) in enumerate(zip(row, widths, strict=True))) for row in rows]
+        lines = [
+            "  ".join(_pad(cell, w, i) for i, (cell, w) in enumerate(zip(row, widths, strict=True))) for row in rows
+        ]
         return "\n".join([*(line.rstrip() for line in lines), *self._more(), self.summary()])
 
     def _repr_html_(self) -> str:
@@ -234,7 +239,13 @@ class Result:
         rows = [["arm", "count", "mean", "std. error", "variance"]]
         for k in self._shown():
             numbers = (self.means.array[k], self.standard_errors.array[k], self.variances.array[k])
-            rows.append([str(self.arms[k]), f"{self.counts.array[k]:,}", *("—" if math.isnan(x) else f"{x:.4g}" for x in numbers)])
+            rows.append(
+                [
+                    str(self.arms[k]),
+                    f"{self.counts.array[k]:,}",
+                    *("—" if math.isnan(x) else f"{x:.4g}" for x in numbers),
+                ]
+            )
         return rows
 
     def _shown(self) -> list[int]:

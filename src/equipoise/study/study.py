@@ -45,8 +45,8 @@ class Study:
 
     Notes
     -----
-    A ticket that is handed out counts as a pull at once, so that many can be in flight. Answers may come in any order, or
-    never: `forget` gives a ticket back. Decisions use no randomness; exact ties go to the lowest arm.
+    A ticket that is handed out counts as a pull at once, so that many can be in flight. Answers may come in any
+    order, or never: `forget` gives a ticket back. Decisions use no randomness; exact ties go to the lowest arm.
 
     A study is not made for several threads at once: let one of them ask and tell.
 
@@ -144,10 +144,8 @@ class Study:
 
     def __repr__(self) -> str:
         total = "no budget" if self._budget is None else f"{self._handed_out:,} of {self._budget:,} samples asked for"
-        return (
-            f"<Study of {len(self._names):,} arm{'s' * (len(self._names) != 1)}, {total}, {self.in_flight:,} in flight, "
-            f"strategy {self._strategy!r}>"
-        )
+        arms = f"{len(self._names):,} arm{'s' * (len(self._names) != 1)}"
+        return f"<Study of {arms}, {total}, {self.in_flight:,} in flight, strategy {self._strategy!r}>"
 
     # ---- ask and tell
 
@@ -184,7 +182,14 @@ class Study:
             if ticket == self._room:
                 self._make_room(1)
             k = steps.ask(
-                self._floats, self._ints, self._settings, self._numbers, self._tickets, ticket, self._handed_out, 1
+                self._floats,
+                self._ints,
+                self._settings,
+                self._numbers,
+                self._tickets,
+                ticket,
+                self._handed_out,
+                1,
             )
             self._next = ticket + 1
             self._handed_out += 1
@@ -204,7 +209,7 @@ class Study:
         numbers = range(self._first_number + first, self._first_number + first + m)
         # With one arm more than there are numbers, as of a single arm itemgetter would not make a tuple.
         names = operator.itemgetter(*arms, 0)(self._names)
-        return list(map(Ticket, zip(numbers, names)))
+        return list(map(Ticket, zip(numbers, names, strict=False)))
 
     def tell(self, ticket: Ticket = _MISSING, value: SupportsFloat = _MISSING, *, arm: Hashable = _MISSING) -> None:
         """
@@ -291,7 +296,9 @@ class Study:
         most = count * (high - mean) * (mean - low)
         slack = 1e-9 * count * max(1.0, (high - low) ** 2)
         if m2 > most + slack:
-            raise ValueError(f"m2={m2!r} is more than {count} samples in {self._said_support()} with mean {mean!r} have")
+            raise ValueError(
+                f"m2={m2!r} is more than {count} samples in {self._said_support()} with mean {mean!r} have"
+            )
         if self._support == "binary" and m2 < most - slack:
             raise ValueError(f"m2={m2!r} is less than {count} binary samples with mean {mean!r} have, {most:g}")
         self._evidence(k, count, mean, m2)
@@ -331,7 +338,7 @@ class Study:
     # ---- inside
 
     def _set_params(self, params: tuple[float, ...]) -> None:
-        low, high = (-_LARGEST, _LARGEST) if self._support in (None, "binary") else self._support
+        low, high = self._support if isinstance(self._support, tuple) else (-_LARGEST, _LARGEST)
         binary = float(self._support == "binary")
         pooled = self._numbers[steps.POOLED]
         # One number at least, as a compiled tuple cannot be empty.
@@ -378,9 +385,7 @@ class Study:
         return k
 
     def _evidence(self, k: int, count: int, mean: float, m2: float) -> None:
-        self._judge(
-            steps.evidence(self._floats, self._ints, self._settings, self._numbers, k, count, mean, m2, 0)
-        )
+        self._judge(steps.evidence(self._floats, self._ints, self._settings, self._numbers, k, count, mean, m2, 0))
 
     def _judge(self, answer: int) -> None:
         if answer == steps.BAD_VARIANCE:
@@ -443,8 +448,7 @@ def _name(arms: int | Iterable[Hashable]) -> tuple[Sequence[Hashable], dict[Hash
         wrong = next(name for name in names if not isinstance(name, Hashable))
         raise TypeError(f"an arm cannot be called {wrong!r}; a name must be hashable, such as a text") from None
     if len(index) < len(names):
-        seen: set[Hashable] = set()
-        twice = next(name for name in names if name in seen or seen.add(name))
+        twice = next(name for k, name in enumerate(names) if index[name] != k)
         raise ValueError(f"two arms are called {twice!r}; names must differ")
     return names, index
 

@@ -2,16 +2,18 @@
 The paper's definitions, lemmas and theorems as functions.
 
 Each function checks the assumptions of its statement and returns the number the statement gives. Where the paper's text
-has a slip, the reading is the one of docs/paper.md, which also says which function and which test belong to which statement.
+has a slip, the reading is the one of docs/paper.md, which also says which function and which test belong to which
+statement.
 
 Numbering: the main text has Assumption 1, Lemmas 1 to 3 and Theorems 1 to 3. The appendix goes on with Propositions 1
-(the variance on the event) and 2 (Wald), Theorem 4 (Maurer and Pontil), Lemmas 4 (the event of B-AS), 5 (the same at a random
-number of pulls) and 6 (the loss outside the event), Proposition 3 (Gaussian mean and variance are independent), Lemmas 7 (the
-law of the mean given the variances) and 8 (the variance's recursion).
+(the variance on the event) and 2 (Wald), Theorem 4 (Maurer and Pontil), Lemmas 4 (the event of B-AS), 5 (the same at
+a random number of pulls) and 6 (the loss outside the event), Proposition 3 (Gaussian mean and variance are
+independent), Lemmas 7 (the law of the mean given the variances) and 8 (the variance's recursion).
 
 References
 ----------
-.. [1] A. Carpentier, A. Lazaric, M. Ghavamzadeh, R. Munos, P. Auer, A. Antos, Upper-Confidence-Bound Algorithms for Active
+.. [1] A. Carpentier, A. Lazaric, M. Ghavamzadeh, R. Munos, P. Auer, A. Antos, Upper-Confidence-Bound Algorithms for
+Active
    Learning in Multi-Armed Bandits.
 """
 

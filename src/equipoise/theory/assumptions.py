@@ -30,15 +30,19 @@ def variances(values: npt.ArrayLike, *, most: float = math.inf) -> Variances:
         raise ValueError(f"variances={values!r} will not do; give one variance for each arm")
     for value in array:
         if not 0 < value < math.inf:
-            raise ValueError(f"a variance of {value:g} is outside the paper's setting, where each is positive and finite")
+            raise ValueError(
+                f"a variance of {value:g} is outside the paper's setting, where each is positive and finite"
+            )
         if value > most:
-            raise ValueError(f"a variance of {value:g} contradicts the assumption on the arms, under which {most:g} is the most")
+            raise ValueError(
+                f"a variance of {value:g} contradicts the assumption on the arms, under which {most:g} is the most"
+            )
     lambdas = proportions(array)
     return Variances(array, array.size, math.fsum(array), lambdas, float(lambdas.min()))
 
 
 def budget(n: float, K: int) -> None:
-    """n >= 5K, which Lemmas 1 and 2 and all theorems ask for."""
+    """A budget n >= 5K, which Lemmas 1 and 2 and all theorems ask for."""
     if not 5 * K <= n < math.inf:
         raise ValueError(f"n={n:g} will not do; the statement is proved for finite n from 5K={5 * K} on")
 

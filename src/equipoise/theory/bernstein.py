@@ -23,7 +23,7 @@ def variance_bound(c1: float, c2: float) -> float:
 
 def a(c1: float, c2: float, delta: float, n: float) -> float:
     """
-    a of Lemmas 2 and 4, for 0 < δ < min(1, c2)::
+    The width a of Lemmas 2 and 4, for 0 < δ < min(1, c2)::
 
         a = 2 sqrt(c1 log(c2/δ)) + sqrt(c1 δ (1 + c2 + log(c2/δ))) / ((1-δ) sqrt(2 log(2/δ))) · sqrt(n)
 
@@ -83,9 +83,7 @@ def lemma5_radius(pulls: float, delta: float, c1: float, c2: float) -> float:
     return lemma4_radius(pulls, delta, c1, c2, pulls)
 
 
-def lemma4_event(
-    samples: npt.ArrayLike, variances: npt.ArrayLike, delta: float, c1: float, c2: float
-) -> bool:
+def lemma4_event(samples: npt.ArrayLike, variances: npt.ArrayLike, delta: float, c1: float, c2: float) -> bool:
     """
     Whether the event ξ^B_{K,n}(δ) of Lemmas 2 and 4 holds for these samples, K rows of n.
 
@@ -119,9 +117,7 @@ def lemma2_least_pulls(variances: npt.ArrayLike, n: int, delta: float, c1: float
     return width_c * math.sqrt(n)
 
 
-def lemma2_bounds(
-    variances: npt.ArrayLike, n: int, delta: float, c1: float, c2: float
-) -> tuple[Floats, Floats]:
+def lemma2_bounds(variances: npt.ArrayLike, n: int, delta: float, c1: float, c2: float) -> tuple[Floats, Floats]:
     """
     Lemma 2: between what the pulls T_{k,n} of B-AS lie on its event, for n >= 5K, c1, c2 >= 1 and δ <= 2/e::
 
@@ -184,8 +180,8 @@ def theorem2(variances: npt.ArrayLike, n: int, c1: float, c2: float) -> float:
 
         9B / (n^{3/2} λ_min) + 3K (B+C)³ (1/Σ² + 21) (1 + Σ) / (n^{7/4} λ_min) + 2 c1 n² K δ (1 + log(c2/(2nKδ)))
 
-    This is the explicit form that the proof reaches before it writes O(n^{-7/4}). Its step 1/(n-2K)² <= 1/n² + 8K/n³ fails
-    at n = 5K; with 9 for 8 it holds, and what that adds is covered by the 21.
+    This is the explicit form that the proof reaches before it writes O(n^{-7/4}). Its step 1/(n-2K)² <= 1/n² + 8K/n³
+    fails at n = 5K; with 9 for 8 it holds, and what that adds is covered by the 21.
     """
     problem = _subgaussian(variances, c1, c2)
     assumptions.at_least(K=(problem.K, 2))
@@ -220,10 +216,8 @@ def _subgaussian(variances: npt.ArrayLike, c1: float, c2: float) -> Variances:
     return assumptions.variances(variances, most=variance_bound(c1, c2))
 
 
-def _lemma2(
-    variances: npt.ArrayLike, n: float, delta: float, c1: float, c2: float
-) -> tuple[Variances, float, float]:
-    """The problem, a and c(δ) = a sqrt(3 log(2/δ)) / (sqrt(K) (sqrt(Σ) + 3a sqrt(log(2/δ)))), as Lemma 2 assumes them."""
+def _lemma2(variances: npt.ArrayLike, n: float, delta: float, c1: float, c2: float) -> tuple[Variances, float, float]:
+    """The problem, a and c(δ) = a sqrt(3 log(2/δ)) / (sqrt(K) (sqrt(Σ) + 3a sqrt(log(2/δ)))), as Lemma 2 has them."""
     problem = _subgaussian(variances, c1, c2)
     assumptions.at_least(c1=(c1, 1), c2=(c2, 1))
     if not 0 < delta <= 2 / math.e:

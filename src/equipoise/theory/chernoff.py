@@ -49,7 +49,7 @@ def lemma1_bounds(variances: npt.ArrayLike, n: int, delta: float) -> tuple[Float
     """
     Lemma 1: between what the pulls T_{k,n} of CH-AS lie on its event, for n >= 5K::
 
-        T*_k - λ_k (12 sqrt(n log(1/δ)) / (Σ λ_min^{3/2}) + 4K)  <=  T_{k,n}  <=  T*_k + 12 sqrt(n log(1/δ)) / (Σ λ_min^{3/2}) + 4K
+        T*_k - λ_k G  <=  T_{k,n}  <=  T*_k + G,      G = 12 sqrt(n log(1/δ)) / (Σ λ_min^{3/2}) + 4K
     """
     problem = assumptions.variances(variances, most=0.25)
     assumptions.budget(n, problem.K)

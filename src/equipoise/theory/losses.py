@@ -36,8 +36,8 @@ def lemma3(variance: float, pulls: npt.ArrayLike) -> float:
     """
     Lemma 3, the Gaussian lemma: the loss of a Gaussian arm is σ² E[1/T].
 
-    The expectation is taken over the given pulls, one for each run. It holds under every strategy that looks at the past
-    variances only (`uses_mean` false), and asks that this arm be Gaussian, not the others.
+    The expectation is taken over the given pulls, one for each run. It holds under every strategy that looks at the
+    past variances only (`uses_mean` false), and asks that this arm be Gaussian, not the others.
     """
     assumptions.at_least(variance=(variance, 0))
     counts = np.asarray(pulls, dtype=float)

@@ -41,7 +41,9 @@ def test_no_variance_anywhere() -> None:
 
 @settings(deadline=None, derandomize=True)
 @given(
-    variances=st.lists(st.one_of(st.just(0.0), st.floats(1e-6, 1e3), st.integers(1, 9).map(float)), min_size=1, max_size=4),
+    variances=st.lists(
+        st.one_of(st.just(0.0), st.floats(1e-6, 1e3), st.integers(1, 9).map(float)), min_size=1, max_size=4
+    ),
     extra=st.integers(0, 9),
 )
 def test_whole_pulls_are_the_best_there_are(variances: list[float], extra: int) -> None:
@@ -74,7 +76,7 @@ def test_whole_pulls_of_many_arms_are_quick_and_sum_to_n() -> None:
     [
         (lambda: eq.Problem([]), ValueError, "at least one arm"),
         (lambda: eq.Problem([eq.StudentT(2)]), ValueError, "no finite variance"),
-        (lambda: eq.Problem([0.3]), TypeError, "0.3 is not a law"),
+        (lambda: eq.Problem([0.3]), TypeError, "0.3 is not a law"),  # type: ignore[list-item]
         (lambda: eq.Problem([eq.Gaussian(), eq.Gaussian()]).optimal_counts(1), ValueError, "n=1"),
         (lambda: eq.Problem([eq.Gaussian(), eq.Gaussian()]).regret([1.0], 10), ValueError, "1 losses"),
         (lambda: integer_counts([1.0, math.nan], 5), ValueError, "finite"),

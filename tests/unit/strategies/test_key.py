@@ -13,8 +13,8 @@ from equipoise.strategies.key import HUGE, key, next_refresh, pooled, warmup_key
 @pytest.mark.parametrize("p", [0.5, 1.0, 2.0, math.inf])
 def test_equal_keys_minimise_the_p_norm(p: float) -> None:
     """
-    The pulls that make all keys equal for a given cost are the best: any small exchange at equal cost makes the p-norm of the
-    losses larger.
+    The pulls that make all keys equal for a given cost are the best: any small exchange at equal cost makes the
+    p-norm of the losses larger.
     """
     v, weight, cost = np.array([4.0, 1.0, 0.3]), np.array([1.0, 2.0, 5.0]), np.array([1.0, 3.0, 0.5])
     pulls = np.array([key(x, 1.0, p, w, c) for x, w, c in zip(v, weight, cost, strict=True)])

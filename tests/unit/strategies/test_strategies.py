@@ -50,7 +50,9 @@ def test_b_as() -> None:
     big_a = eq.theory.a(2.0, 1.0, 0.01, 100) * math.sqrt(math.log(200))
     assert variance(strategy, 4, 12.0) == pytest.approx((2 + big_a) ** 2)
     # Without a budget, Lemma 5's width at the samples the arm has.
-    assert variance(strategy, 4, 12.0, budget=None) == pytest.approx((2 + eq.theory.lemma5_radius(4, 0.01, 2.0, 1.0)) ** 2)
+    assert variance(strategy, 4, 12.0, budget=None) == pytest.approx(
+        (2 + eq.theory.lemma5_radius(4, 0.01, 2.0, 1.0)) ** 2
+    )
     # A bounded support stands for c1 = width², c2 = e.
     bounded = BAS(c1=9.0, c2=math.e)
     assert variance(BAS(), 4, 12.0, support=(1, 4)) == variance(bounded, 4, 12.0)

@@ -42,7 +42,13 @@ def test_a_third_party_registers_its_own() -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "near"),
-    [("b_as", "'b-as'"), ("gafsmax", "'gafs-max'"), ("Auto", "'auto'"), ("unifrom", "'uniform'"), ("BAS", "'b-as'")],
+    [
+        ("b_as", "'b-as'"),
+        ("gafsmax", "'gafs-max'"),
+        ("Auto", "'auto'"),
+        ("unifrom", "'uniform'"),
+        ("BAS", "'b-as'"),
+    ],
 )
 def test_an_unknown_name_is_answered_with_the_nearest(wrong: str, near: str) -> None:
     with pytest.raises(ValueError, match=f"there is no strategy '{wrong}'; did you mean {near}"):
@@ -58,7 +64,7 @@ def test_what_is_no_strategy() -> None:
         register("nothing")(int)  # type: ignore[type-var]
     with pytest.raises(ValueError, match="lower case"):
         register("Loud")
-    with pytest.raises(ValueError, match="nothing like it; there are|there is no strategy 'zzz'; there are"):
+    with pytest.raises(ValueError, match="there is no strategy 'zzz'; there are auto"):
         resolve("zzz")
     with pytest.raises(AttributeError, match="no strategy class 'Nope'"):
         eq.strategies.Nope  # noqa: B018

@@ -60,7 +60,7 @@ def test_a_whole_study() -> None:
 
 
 def test_tickets_in_flight_count_as_pulls() -> None:
-    """64 asked at once spread as 64 asks with answers pending would, in the warm-up too: evenly, while nothing is known."""
+    """64 asked at once spread as 64 asks with answers pending would: in the warm-up, evenly."""
     study = eq.Study(10, strategy="greedy")
     arms = Counter(ticket.arm for ticket in study.ask(64))
     assert sorted(arms.values()) == [6] * 6 + [7] * 4
@@ -253,7 +253,11 @@ def test_what_it_says_of_itself() -> None:
         ({"arms": "abc"}, TypeError, "'abc' is one text"),
         ({"arms": 2.5}, TypeError, "arms=2.5"),
         ({"arms": [["a"], ["b"]]}, TypeError, r"called \['a'\]"),
-        ({"arms": 3, "budget": 5}, ValueError, "budget=5 is too small: auto starts with 2 of each of 3 arms, so that 6"),
+        (
+            {"arms": 3, "budget": 5},
+            ValueError,
+            "budget=5 is too small: auto starts with 2 of each of 3 arms, so that 6",
+        ),
         ({"arms": 3, "budget": 0}, ValueError, "budget=0"),
         ({"arms": 3, "budget": -1}, ValueError, "budget=-1"),
         ({"arms": 3, "budget": 100.0}, TypeError, "budget=100.0"),
@@ -261,7 +265,11 @@ def test_what_it_says_of_itself() -> None:
         ({"arms": 3, "budget": True}, TypeError, "budget=True"),
         ({"arms": 3, "strategy": "b-as"}, ValueError, "no safe default"),
         ({"arms": 3, "strategy": "oracle"}, ValueError, "true variances"),
-        ({"arms": 3, "strategy": eq.strategies.Oracle([1, 2])}, ValueError, "2 variances were given for 3 arms"),
+        (
+            {"arms": 3, "strategy": eq.strategies.Oracle([1, 2])},
+            ValueError,
+            "2 variances were given for 3 arms",
+        ),
         ({"arms": 3, "strategy": "ch-as"}, ValueError, "delta must be given"),
         ({"arms": 3, "support": "binry"}, ValueError, "support='binry'"),
         ({"arms": 3, "support": (1, 0)}, ValueError, r"support=\(1, 0\)"),
@@ -302,19 +310,20 @@ class Thing:
 def test_a_value_that_is_no_sample(value: Any, error: type[Exception], words: str, how: str) -> None:
     study, (first, second, _) = half_done()
     before = state(study)
+    calls: dict[str, Callable[[], None]] = {
+        "tell": lambda: study.tell(first, value),
+        "tell_many": lambda: study.tell_many([(second, 0.5), (first, value)]),
+        "elsewhere": lambda: study.tell(arm="a", value=value),
+    }
     with pytest.raises(error, match=words):
-        if how == "tell":
-            study.tell(first, value)
-        elif how == "tell_many":
-            study.tell_many([(second, 0.5), (first, value)])
-        else:
-            study.tell(arm="a", value=value)
+        calls[how]()
     assert state(study) == before
     study.tell(first, 0.5)
 
 
 @pytest.mark.parametrize(
-    ("support", "value"), [("binary", 0.5), ("binary", 2), ("binary", -1), ((0, 1), 1.01), ((0, 1), -1e-9), ((-2, 2), 3)]
+    ("support", "value"),
+    [("binary", 0.5), ("binary", 2), ("binary", -1), ((0, 1), 1.01), ((0, 1), -1e-9), ((-2, 2), 3)],
 )
 def test_a_value_outside_the_support(support: Any, value: float) -> None:
     study, (first, second, _) = half_done(support=support)
@@ -358,10 +367,10 @@ def test_moments_that_cannot_be(
 
 def test_tickets_of_elsewhere() -> None:
     study, (mine, *_) = half_done()
-    other, (foreign, *_) = half_done()
+    _, (foreign, *_) = half_done()
     before = state(study)
     unheard = eq.Ticket((mine.number + 1000, "a"))
-    calls: list[tuple[Callable[[], None], type[Exception], str]] = [
+    calls: list[tuple[Callable[[], object], type[Exception], str]] = [
         (lambda: study.tell(foreign, 1.0), ValueError, "was not handed out by this study"),
         (lambda: study.tell(unheard, 1.0), ValueError, "was not handed out by this study"),
         (lambda: study.forget(foreign), ValueError, "was not handed out by this study"),
@@ -376,12 +385,16 @@ def test_tickets_of_elsewhere() -> None:
         (lambda: study.tell(mine), TypeError, "no value was given"),
         (lambda: study.tell(value=1.0), TypeError, "nothing is not a ticket"),
         (lambda: study.tell(mine, 1.0, arm="a"), TypeError, "not both"),
-        (lambda: study.tell(arm="z", value=1.0), ValueError, "there is no arm 'z'; the arms are 'a', 'b', 'c'"),
-        (lambda: study.tell(arm=["a"], value=1.0), ValueError, "there is no arm"),
+        (
+            lambda: study.tell(arm="z", value=1.0),
+            ValueError,
+            "there is no arm 'z'; the arms are 'a', 'b', 'c'",
+        ),
+        (lambda: study.tell(arm=["a"], value=1.0), ValueError, "there is no arm"),  # type: ignore[arg-type]
         (lambda: study.tell_moments("z", 1, 1.0, 0.0), ValueError, "there is no arm 'z'"),
-        (lambda: study.ask(0), ValueError, "m=0"),  # type: ignore[func-returns-value]
-        (lambda: study.ask(-1), ValueError, "m=-1"),  # type: ignore[func-returns-value]
-        (lambda: study.ask(2.0), TypeError, "m=2.0"),  # type: ignore[func-returns-value,call-overload]
+        (lambda: study.ask(0), ValueError, "m=0"),
+        (lambda: study.ask(-1), ValueError, "m=-1"),
+        (lambda: study.ask(2.0), TypeError, "m=2.0"),  # type: ignore[call-overload]
     ]
     for call, error, words in calls:
         with pytest.raises(error, match=words):
@@ -418,7 +431,9 @@ def test_a_strategy_that_gives_no_variance() -> None:
     study = eq.Study(2, strategy=Broken())
     for _ in range(4):
         study.tell(study.ask(), 1.0)
-    with pytest.raises(eq.EquipoiseError, match="Broken.* gave a variance that is not a number >= 0; the sample is kept"):
+    with pytest.raises(
+        eq.EquipoiseError, match=r"Broken.* gave a variance that is not a number >= 0; the sample is kept"
+    ):
         study.tell(study.ask(), 1.0)
     assert study.result().samples == 5
 

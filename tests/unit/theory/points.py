@@ -73,9 +73,7 @@ def _lemma1_event(samples: Any, variances: Any, delta: Number) -> bool:
 def _lemma1_event_points(samples: list[list[float]], variances: list[float]) -> list[Point]:
     """A delta for which the event just holds and one for which it just fails."""
     deltas = [
-        mp.exp(
-            -2 * t * ((mp.fsum(x**2 for x in row[:t]) / t - (mp.fsum(row[:t]) / t) ** 2 - variance) / 3) ** 2
-        )
+        mp.exp(-2 * t * ((mp.fsum(x**2 for x in row[:t]) / t - (mp.fsum(row[:t]) / t) ** 2 - variance) / 3) ** 2)
         for row, variance in zip(samples, variances, strict=True)
         for t in range(1, len(row) + 1)
     ]
@@ -133,9 +131,7 @@ def _remark3_pulls(n: Number, delta: Number | None = None, variance: Number = 0.
 def _remark3_leading(n: Number, delta: Number | None = None, variance: Number = 0.25) -> Number:
     """The same balance with the first arm's bonus and the second arm's pulls neglected."""
     bonus = _remark3(n, delta)
-    return _root(
-        lambda pulls: mp.log(bonus / mp.sqrt(pulls) / pulls) - mp.log(variance / n), n / 10**6, n * 10**6
-    )
+    return _root(lambda pulls: mp.log(bonus / mp.sqrt(pulls) / pulls) - mp.log(variance / n), n / 10**6, n * 10**6)
 
 
 def _remark3_regret(n: Number, delta: Number | None = None, variance: Number = 0.25) -> Number:
@@ -179,19 +175,14 @@ def _lemma4_radius(t: Number, delta: Number, c1: Number, c2: Number, n: Number) 
 
 def _lemma4_event(samples: Any, variances: Any, delta: Number, c1: Number, c2: Number) -> bool:
     return all(
-        abs(
-            mp.sqrt(sum((x - y) ** 2 for x, y in product(row[:t], repeat=2)) / (2 * t * (t - 1)))
-            - mp.sqrt(variance)
-        )
+        abs(mp.sqrt(sum((x - y) ** 2 for x, y in product(row[:t], repeat=2)) / (2 * t * (t - 1))) - mp.sqrt(variance))
         <= _lemma4_radius(mp.mpf(t), delta, c1, c2, mp.mpf(len(row)))
         for row, variance in zip(samples, variances, strict=True)
         for t in range(2, len(row) + 1)
     )
 
 
-def _lemma4_event_points(
-    samples: list[list[float]], variances: list[float], delta: float, c2: float
-) -> list[Point]:
+def _lemma4_event_points(samples: list[list[float]], variances: list[float], delta: float, c2: float) -> list[Point]:
     """A c1 for which the event just holds and one for which it just fails: the radius grows as sqrt(c1)."""
     scales = [
         (mp.sqrt(mp.fsum((x - mp.fsum(row[:t]) / t) ** 2 for x in row[:t]) / (t - 1)) - mp.sqrt(variance))
@@ -306,9 +297,7 @@ def _theorem3(Sigma_bar: Number, n: Number, K: Number) -> Number:
 
 def _theorem4(t: Number, delta: Number, width: Number) -> Number:
     """The two one-sided tails exp(-(t - 1) x^2 / (2 width^2)) add up to delta."""
-    return _root(
-        lambda x: mp.log(2) - (t - 1) * x**2 / (2 * width**2) - mp.log(delta), mp.mpf(0), 1000 * width
-    )
+    return _root(lambda x: mp.log(2) - (t - 1) * x**2 / (2 * width**2) - mp.log(delta), mp.mpf(0), 1000 * width)
 
 
 # Losses and laws: Lemmas 3, 7 and 8, Wald's identity, the constants of Assumption 1
@@ -396,9 +385,7 @@ POINTS: dict[str, list[Point]] = {
     "lemma1_event": [
         *_lemma1_event_points([[0.0, 0.8, 0.4, 1.0, 0.0]], [0.2]),
         *_lemma1_event_points([[0.0, 1.0, 0.3, 0.9, 0.1, 0.4], [0.5, 0.5, 0.6, 0.5, 0.4, 0.5]], [0.2, 0.25]),
-        *_lemma1_event_points(
-            [[0.1, 0.2, 0.1, 0.3], [0.0, 1.0, 0.45, 0.5], [0.2, 0.9, 0.3, 0.1]], [0.01, 0.02, 0.1]
-        ),
+        *_lemma1_event_points([[0.1, 0.2, 0.1, 0.3], [0.0, 1.0, 0.45, 0.5], [0.2, 0.9, 0.3, 0.1]], [0.01, 0.02, 0.1]),
     ],
     "lemma1_probability": _points(
         _lemma1_probability,
@@ -453,9 +440,7 @@ POINTS: dict[str, list[Point]] = {
     "remark3_gafs_max_pulls": _points(
         _remark3_gafs_max_pulls, {"n": 10}, {"n": 1000}, {"n": 77, "alpha": 0.35}, {"n": 5000, "alpha": 2.5}
     ),
-    "variance_bound": _points(
-        _variance_bound, {"c1": 1.0, "c2": 2.7}, {"c1": 0.3, "c2": 0.4}, {"c1": 12.5, "c2": 1.0}
-    ),
+    "variance_bound": _points(_variance_bound, {"c1": 1.0, "c2": 2.7}, {"c1": 0.3, "c2": 0.4}, {"c1": 12.5, "c2": 1.0}),
     "a": _points(
         _a,
         {"c1": 1.0, "c2": 2.7, "delta": 0.3, "n": 50},
@@ -496,9 +481,7 @@ POINTS: dict[str, list[Point]] = {
     ),
     # The binding prefix is the first pair of the second row, a whole row, and one in the middle.
     "lemma4_event": [
-        *_lemma4_event_points(
-            [[1.0, 2.0, 4.0, 1.0, 3.0], [0.0, 100.0, 50.0, 50.0, 45.0]], [1.0, 2.0], 0.1, 2.0
-        ),
+        *_lemma4_event_points([[1.0, 2.0, 4.0, 1.0, 3.0], [0.0, 100.0, 50.0, 50.0, 45.0]], [1.0, 2.0], 0.1, 2.0),
         *_lemma4_event_points([[7.0] * 60, [0.0, 3.0] * 30], [25.0, 2.0], 0.01, 20.0),
         *_lemma4_event_points([[0.0, 1.0, 80.0, -70.0, 5.0, 3.0, 4.0]], [3.0], 0.02, 1.0),
         *_lemma4_event_points([[1e9, 1e9 + 1, 1e9 + 80, 1e9 - 70, 1e9 + 5]], [3.0], 0.02, 1.0),  # far from 0

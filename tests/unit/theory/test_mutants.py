@@ -115,9 +115,7 @@ def expected() -> list[tuple[ModuleType, str, dict[str, Any], Any]]:
 def unnoticed() -> bool:
     """Whether all points still agree; a result that cannot be compared is as good as a wrong one."""
     try:
-        return all(
-            agrees(getattr(m, name)(**arguments), value, 1e-9) for m, name, arguments, value in expected()
-        )
+        return all(agrees(getattr(m, name)(**arguments), value, 1e-9) for m, name, arguments, value in expected())
     except Exception:
         return False
 

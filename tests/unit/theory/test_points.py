@@ -31,9 +31,7 @@ def agrees(got: Any, expected: Any, relative: float) -> bool:
     if isinstance(expected, bool):
         return isinstance(got, bool) and got == expected
     left, right = list(numbers(got)), list(numbers(expected))
-    return len(left) == len(right) and all(
-        abs(x - y) <= relative * abs(y) for x, y in zip(left, right, strict=True)
-    )
+    return len(left) == len(right) and all(abs(x - y) <= relative * abs(y) for x, y in zip(left, right, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,42 @@
+# Every target makes the virtual environment it needs. PYTHON chooses the interpreter (3.11 or later).
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test lint bench docs clean
+
+demo: $(VENV)/core
+	$(BIN)/equipoise demo
+
+test: $(VENV)/dev
+	$(BIN)/python -m pytest --numprocesses 2
+
+lint: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/dev
+	$(BIN)/python benchmarks/ask_tell.py
+
+# Measures the slack of the paper's bounds, writes docs/bounds.md, then runs every listing of the pages.
+docs: $(VENV)/dev
+	$(BIN)/python benchmarks/bounds.py
+	$(BIN)/python -m pytest --quiet tests/unit/test_docs.py
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The core alone, as a user has it; and all that the tests and the linters use.
+$(VENV)/core: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("equipoise needs Python 3.11 or later") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+	$(INSTALL) --editable .
+	touch $@
+
+$(VENV)/dev: $(VENV)/core
+	$(INSTALL) --editable ".[dev]"
+	touch $@
