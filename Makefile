@@ -10,7 +10,7 @@ demo: $(VENV)/core
 	$(BIN)/equipoise demo
 
 test: $(VENV)/dev
-	$(BIN)/python -m pytest --numprocesses 2
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
