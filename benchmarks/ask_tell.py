@@ -70,6 +70,24 @@ def batches(arms: int, size: int = 1000) -> float:
     return best(work)
 
 
+def with_garbage_collection(arms: int) -> dict[str, float]:
+    """The same in batches for as long as a real program would run, with the collector on and off."""
+    study = settled(arms)
+    values = VALUES[:1000]
+
+    def per_sample() -> float:
+        start = time.perf_counter()
+        for _ in range(1000):
+            study.tell_many(zip(study.ask(1000), values, strict=True))
+        return round((time.perf_counter() - start) / 1e6 * 1e9, 1)
+
+    on = per_sample()
+    gc.disable()
+    off = per_sample()
+    gc.enable()
+    return {"on": on, "off": off}
+
+
 def adaptive_pairs(arms: int, samples: int) -> float:
     learners = [adaptive.AverageLearner(lambda seed: 0.0, atol=1e-6) for _ in range(arms)]
     learner = adaptive.BalancingLearner(learners)
@@ -106,6 +124,7 @@ def main() -> None:
     report: dict[str, Any] = {
         "ns_per_pair": {str(arms): pairs(arms) for arms in (2, 10, 1000, 10**6)},
         "ns_per_sample_in_batches_of_1000": {str(arms): batches(arms) for arms in (2, 10, 1000, 10**6)},
+        "ns_per_sample_in_batches_10_arms_by_garbage_collection": with_garbage_collection(10),
         "adaptive_ns_per_pair": {
             "2": adaptive_pairs(2, 20_000),
             "10": adaptive_pairs(10, 10_000),

@@ -52,15 +52,15 @@ class Study:
 
     Examples
     --------
+    >>> import random
     >>> import equipoise as eq
-    >>> study = eq.Study(["rough", "smooth"], budget=40)
-    >>> def measure(arm, i):
-    ...     return {"rough": 3.0, "smooth": 0.5}[arm] * (-1) ** i
+    >>> rng = random.Random(1)
+    >>> study = eq.Study(["rough", "smooth"], budget=100)
     >>> while not study.done:
     ...     ticket = study.ask()
-    ...     study.tell(ticket, measure(ticket.arm, ticket.id))
+    ...     study.tell(ticket, rng.gauss(0, 3 if ticket.arm == "rough" else 1))
     >>> dict(study.result().counts)
-    {'rough': 26, 'smooth': 14}
+    {'rough': 79, 'smooth': 21}
     """
 
     def __init__(

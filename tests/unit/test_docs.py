@@ -1,0 +1,61 @@
+"""Every listing in the pages runs and prints what the page says; the table of the paper is complete and true."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import equipoise as eq
+from tests.unit.theory.points import POINTS
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_listings_run(page: Path) -> None:
+    # A fence would be taken for output.
+    text = re.sub(r"^```.*$", "", page.read_text(), flags=re.MULTILINE)
+    test = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
+    failures = doctest.DocTestRunner(verbose=False).run(test).failed
+    assert failures == 0
+
+
+def modules() -> list[str]:
+    return [m.name for m in pkgutil.walk_packages(eq.__path__, "equipoise.") if not m.name.endswith("__main__")]
+
+
+@pytest.mark.parametrize("module", ["equipoise", *modules()])
+def test_docstrings_run(module: str) -> None:
+    assert doctest.testmod(importlib.import_module(module)).failed == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+        assert (page.parent / target).exists(), target
+
+
+def test_the_papers_table_is_complete_and_true() -> None:
+    page = (ROOT / "docs" / "paper.md").read_text()
+    table = [line for line in page.split("## Errata")[0].splitlines() if line.startswith("| ")][1:]
+    functions, tests = (
+        {name for line in table for name in re.findall(r"`([^`]+)`", line.split("|")[i])} for i in (2, 3)
+    )
+    # Every function of the theory stands there, with its own points.
+    assert set(eq.theory.__all__) <= functions
+    assert {name for test in tests for name in re.findall(r"test_points.py\[(\w+)\]", test)} == set(POINTS)
+    for name in functions - set(eq.theory.__all__):
+        owner, _, rest = name.removeprefix("eq.").removeprefix(".").partition(".")
+        found = getattr(eq, owner, None) or getattr(eq.Problem, owner, None)
+        for part in filter(None, rest.split(".")):
+            found = getattr(found, part)
+        assert found is not None, name
+    for test in tests:
+        file = test.partition("[")[0]
+        assert list((ROOT / "tests").rglob(Path(file).name)), test
