@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from equipoise import strategies, theory
 from equipoise.errors import EquipoiseError
+from equipoise.lab import simulate
 from equipoise.problem import (
     Bernoulli,
     Constant,
@@ -53,6 +54,7 @@ __all__ = [
     "Study",
     "Ticket",
     "Uniform",
+    "simulate",
     "strategies",
     "testing",
     "theory",

@@ -34,9 +34,13 @@ class _NoFingerprint(Exception):
     """Something a function refers to has no lasting description."""
 
 
-def jit(function: Function) -> Function:
-    """Compile `function` on first use, from disk when the very same code was compiled before."""
-    dispatcher = numba.njit(**OPTIONS)(function)
+def jit(function: Function, *, nogil: bool = False) -> Function:
+    """
+    Compile `function` on first use, from disk when the very same code was compiled before.
+
+    With `nogil` other threads run while it does.
+    """
+    dispatcher = numba.njit(nogil=nogil, **OPTIONS)(function)
     dispatcher._cache = _Cache(function)
     return dispatcher  # type: ignore[no-any-return]
 

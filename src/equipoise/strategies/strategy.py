@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeVar
 
+from equipoise.inputs import LARGEST, number
+
 Support = Literal["binary"] | tuple[float, float] | None
 
 
@@ -64,6 +66,10 @@ class Strategy:
     def freeze(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
         """The number to keep for an arm after a sample of it came in, where `own` is "frozen"."""
         return own
+
+    def has_floor(self) -> bool:
+        """Whether the strategy has a floor of its own."""
+        return type(self).floor is not Strategy.floor
 
     def rescaled(self, c: float) -> Strategy:
         """The strategy that chooses on samples times c as this one does on the samples."""
@@ -146,6 +152,19 @@ def require_delta(strategy: Strategy, delta: float | None) -> None:
     """Refuse a confidence parameter outside (0, 1)."""
     if delta is not None and not (_is_number(delta) and 0 < delta < 1):
         raise ValueError(f"{strategy.name}: delta={delta!r} will not do; it must lie strictly between 0 and 1")
+
+
+def check_support(support: Any) -> Support:
+    """A support as it was declared, with its ends as floats; refuse what is none."""
+    if support is None or (isinstance(support, str) and support == "binary"):
+        return support  # type: ignore[return-value]
+    wanted = "it must be 'binary', (low, high) with low < high, or None"
+    if isinstance(support, str) or not hasattr(support, "__len__") or len(support) != 2:
+        raise ValueError(f"support={support!r} will not do; {wanted}")
+    low, high = (number(end) for end in support)
+    if not -LARGEST <= low < high <= LARGEST:
+        raise ValueError(f"support={support!r} will not do; {wanted}")
+    return low, high
 
 
 def width(support: Support) -> float | None:

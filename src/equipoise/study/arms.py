@@ -30,9 +30,9 @@ from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from equipoise import moments
 from equipoise.compiled import address, jit
+from equipoise.heap import change, heapify
 from equipoise.strategies import Strategy
 from equipoise.strategies import key as keys
-from equipoise.study.heap import change, heapify
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -66,14 +66,9 @@ def addresses(strategy: Strategy, params: int) -> tuple[int, int, int]:
     """Where variance, floor and freeze are, compiled; 0 for a floor or freeze that the strategy does not have."""
     return (
         _address(strategy.variance, _of_arm, _OF_ARM, params),
-        _address(strategy.floor, _of_time, _OF_TIME, params) if has_floor(strategy) else 0,
+        _address(strategy.floor, _of_time, _OF_TIME, params) if strategy.has_floor() else 0,
         _address(strategy.freeze, _of_arm, _OF_ARM, params) if strategy.own == "frozen" else 0,
     )
-
-
-def has_floor(strategy: Strategy) -> bool:
-    """Whether the strategy has a floor of its own."""
-    return strategy.floor is not Strategy.floor
 
 
 _KNOWN: dict[tuple[Callable[..., float], int], int] = {}

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.errors import EquipoiseError
-from equipoise.strategies import Strategy, Support, resolve
+from equipoise.inputs import LARGEST, MISSING, number, shown, whole
+from equipoise.strategies import Strategy, Support, check_support, resolve
 from equipoise.strategies.key import POOLS, next_refresh
 from equipoise.study import arms as steps
 from equipoise.study.result import Result
@@ -21,10 +22,7 @@ from equipoise.study.ticket import BITS, Ticket
 
 Floats = npt.NDArray[np.float64]
 
-# The square of a larger value could overflow.
-_LARGEST: Final = 1e150
 _FIRST_TICKETS: Final = 256
-_MISSING: Any = object()
 _FOREIGN: Final = "was not handed out by this study, which takes its own tickets only"
 
 
@@ -72,14 +70,14 @@ class Study:
     ) -> None:
         self._names, self._index = _name(arms)
         self._strategy = resolve(strategy)
-        self._support = _support(support)
+        self._support = check_support(support)
         self._budget = self._check_budget(budget)
         # Tells this study's tickets from another's; decisions do not look at it.
         self._first_number = secrets.randbits(63 - BITS) << BITS
         self._handed_out = 0
         self._next = 0
         k = len(self._names)
-        floor = steps.has_floor(self._strategy)
+        floor = self._strategy.has_floor()
         self._floats = np.zeros((5 if floor else 4, k))
         self._floats[steps.OWN] = self._own()
         self._floats[steps.KEY] = math.inf
@@ -194,7 +192,7 @@ class Study:
             self._next = ticket + 1
             self._handed_out += 1
             return Ticket((self._first_number + ticket, self._names[k]))
-        m = _whole("m", m, least=1)
+        m = whole("m", m, least=1)
         if self._budget is not None:
             m = min(m, self._budget - self._handed_out)
         first = self._next
@@ -211,7 +209,7 @@ class Study:
         names = operator.itemgetter(*arms, 0)(self._names)
         return list(map(Ticket, zip(numbers, names, strict=False)))
 
-    def tell(self, ticket: Ticket = _MISSING, value: SupportsFloat = _MISSING, *, arm: Hashable = _MISSING) -> None:
+    def tell(self, ticket: Ticket = MISSING, value: SupportsFloat = MISSING, *, arm: Hashable = MISSING) -> None:
         """
         What was seen.
 
@@ -232,9 +230,9 @@ class Study:
             was told before. The study is then as it was.
         """
         if type(value) is not float:
-            value = _number(value)
-        if arm is not _MISSING:
-            if ticket is not _MISSING:
+            value = number(value)
+        if arm is not MISSING:
+            if ticket is not MISSING:
                 raise TypeError("tell takes a ticket or an arm, not both")
             k = self._arm(arm)
             if not steps.inside(self._numbers, value):
@@ -283,9 +281,9 @@ class Study:
         They use no budget.
         """
         k = self._arm(arm)
-        count = _whole("count", count, least=1)
-        mean, m2 = _number(mean), _number(m2)
-        if not 0 <= m2 < _LARGEST**2:
+        count = whole("count", count, least=1)
+        mean, m2 = number(mean), number(m2)
+        if not 0 <= m2 < LARGEST**2:
             raise ValueError(f"m2={m2!r} will not do; a sum of squared deviations is finite and not negative")
         if count == 1 and m2 > 0:
             raise ValueError(f"m2={m2!r} will not do for one sample; it does not deviate from its own mean")
@@ -338,7 +336,7 @@ class Study:
     # ---- inside
 
     def _set_params(self, params: tuple[float, ...]) -> None:
-        low, high = self._support if isinstance(self._support, tuple) else (-_LARGEST, _LARGEST)
+        low, high = self._support if isinstance(self._support, tuple) else (-LARGEST, LARGEST)
         binary = float(self._support == "binary")
         pooled = self._numbers[steps.POOLED]
         # One number at least, as a compiled tuple cannot be empty.
@@ -362,7 +360,7 @@ class Study:
     def _check_budget(self, budget: int | None) -> int | None:
         if budget is None:
             return None
-        budget = _whole("budget", budget, least=1)
+        budget = whole("budget", budget, least=1)
         least = len(self._names) * self._strategy.warmup
         if budget < least:
             raise ValueError(
@@ -380,8 +378,8 @@ class Study:
         try:
             k = self._names.index(arm) if self._index is None else self._index[arm]
         except (KeyError, ValueError, TypeError):
-            shown = ", ".join(map(repr, self._names[:5])) + ", ..." * (len(self._names) > 5)
-            raise ValueError(f"there is no arm {_shown(arm)}; the arms are {shown}") from None
+            names = ", ".join(map(repr, self._names[:5])) + ", ..." * (len(self._names) > 5)
+            raise ValueError(f"there is no arm {shown(arm)}; the arms are {names}") from None
         return k
 
     def _evidence(self, k: int, count: int, mean: float, m2: float) -> None:
@@ -420,9 +418,9 @@ class Study:
         try:
             ticket_id = ticket[0] - self._first_number
         except (TypeError, IndexError):
-            raise TypeError(f"{_shown(ticket)} is not a ticket; ask() gives one") from None
+            raise TypeError(f"{shown(ticket)} is not a ticket; ask() gives one") from None
         if not 0 <= ticket_id < self._next:
-            raise ValueError(f"{_shown(ticket)} {_FOREIGN}")
+            raise ValueError(f"{shown(ticket)} {_FOREIGN}")
         return ticket_id
 
 
@@ -453,49 +451,10 @@ def _name(arms: int | Iterable[Hashable]) -> tuple[Sequence[Hashable], dict[Hash
     return names, index
 
 
-def _support(support: Support) -> Support:
-    if support is None or support == "binary":
-        return support
-    wanted = "it must be 'binary', (low, high) with low < high, or None"
-    if isinstance(support, str) or not hasattr(support, "__len__") or len(support) != 2:
-        raise ValueError(f"support={support!r} will not do; {wanted}")
-    low, high = (_number(end) for end in support)
-    if not -_LARGEST <= low < high <= _LARGEST:
-        raise ValueError(f"support={support!r} will not do; {wanted}")
-    return low, high
-
-
-def _whole(name: str, value: Any, least: int) -> int:
-    try:
-        whole = operator.index(value)
-    except TypeError:
-        whole = None
-    if whole is None or isinstance(value, bool):
-        raise TypeError(f"{name}={value!r} will not do; it must be a whole number")
-    if whole < least:
-        raise ValueError(f"{name}={value!r} will not do; it must be at least {least}")
-    return whole
-
-
-def _number(value: Any) -> float:
-    if value is not _MISSING and (hasattr(value, "__float__") or hasattr(value, "__index__")):
-        try:
-            return float(value)
-        except (TypeError, ValueError, OverflowError):
-            pass
-    given = "no value was given" if value is _MISSING else f"{_shown(value)} is not a number"
-    raise TypeError(f"{given}; a sample is a finite number")
-
-
 def _numbers(values: list[Any]) -> Floats:
     """Many samples at once; NumPy tells whether they are plain numbers faster than a look at each would."""
     with contextlib.suppress(ValueError, OverflowError):
         array = np.array(values)
         if array.dtype.kind in "fiub" and array.ndim == 1:
             return array.astype(np.float64, copy=False)
-    return np.array([_number(value) for value in values])
-
-
-def _shown(thing: Any) -> str:
-    text = "nothing" if thing is _MISSING else repr(thing)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    return np.array([number(value) for value in values])

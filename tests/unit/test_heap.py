@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equipoise.study.heap import change, heapify
+from equipoise.heap import change, heapify
 
 
 @settings(deadline=None, derandomize=True, max_examples=200)

@@ -1,0 +1,42 @@
+"""What a user hands in, checked: each refusal names the value and says what would do."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, Final
+
+# Stands for an argument that was not given, where None could be one.
+MISSING: Any = object()
+
+# The square of a larger value could overflow.
+LARGEST: Final = 1e150
+
+
+def whole(name: str, value: Any, least: int) -> int:
+    """A whole number, and not below `least`."""
+    try:
+        found = operator.index(value)
+    except TypeError:
+        found = None
+    if found is None or isinstance(value, bool):
+        raise TypeError(f"{name}={value!r} will not do; it must be a whole number")
+    if found < least:
+        raise ValueError(f"{name}={value!r} will not do; it must be at least {least}")
+    return found
+
+
+def number(value: Any) -> float:
+    """Anything that is a number as a float; a text that looks like one is none."""
+    if value is not MISSING and (hasattr(value, "__float__") or hasattr(value, "__index__")):
+        try:
+            return float(value)
+        except (TypeError, ValueError, OverflowError):
+            pass
+    given = "no value was given" if value is MISSING else f"{shown(value)} is not a number"
+    raise TypeError(f"{given}; a sample is a finite number")
+
+
+def shown(thing: Any) -> str:
+    """Something that was handed in, short enough for a message."""
+    text = "nothing" if thing is MISSING else repr(thing)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,554 @@
+"""Simulate whole studies, and measure regret."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise import moments
+from equipoise.inputs import whole
+from equipoise.lab import cpu, estimators
+from equipoise.lab.cpu import Plan
+from equipoise.problem import Problem, laws
+from equipoise.strategies import Strategy, Support, check_support, get, resolve
+
+if TYPE_CHECKING:
+    import pandas
+
+Floats = npt.NDArray[np.float64]
+
+# Runs whose sums are formed together, whoever simulates them: so the results do not depend on how the work was split.
+BLOCK = 1024
+# Simulations are compared in pairs by the means of so many batches of runs.
+BATCHES = 64
+# Runs on which the multiples of the controls are fitted; far from the runs that are counted.
+PILOT, PILOT_FIRST = 2048, 1 << 62
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Count, mean and M2 of what runs gave: losses and pulls by arm, and the largest variance over pulls."""
+
+    count: int
+    mean: Floats
+    m2: Floats
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(*moments.merge(self.count, self.mean, self.m2, other.count, other.mean, other.m2))
+
+
+@dataclass(frozen=True)
+class Task:
+    """One strategy with one set of parameters on one problem, at one or more budgets: all that a worker needs."""
+
+    plan: Plan
+    estimator: tuple[estimators.Estimator, ...]
+    multiples: tuple[tuple[Floats, ...], ...]
+    runs: int
+
+    def block_runs(self) -> int:
+        """Runs in a block: fewer where there are many arms, so that a block fits into memory."""
+        return max(1, min(BLOCK, 2**22 // (len(self.plan.problem) * len(self.plan.checkpoints))))
+
+    def blocks(self) -> int:
+        return -(-self.runs // self.block_runs())
+
+    def block(self, b: int) -> list[Sums]:
+        """The sums of block b, one for each checkpoint."""
+        size = self.block_runs()
+        first = b * size
+        ends = cpu.simulate(self.plan, first, min(size, self.runs - first))
+        return [self._sums(ends, c) for c in range(len(self.plan.checkpoints))]
+
+    def _sums(self, ends: cpu.Ends, c: int) -> Sums:
+        problem, budget = self.plan.problem, self.plan.checkpoints[c]
+        evidence = estimators.Evidence.of(problem, ends, c)
+        losses = np.array(
+            [
+                estimators.estimates(evidence, k, self.estimator[k], budget, self.multiples[c][k])
+                for k in range(len(problem))
+            ]
+        )
+        worst = (problem.variances[:, None] / evidence.T).max(axis=0)
+        rows = np.vstack([losses, evidence.T, worst[None]])
+        mean = rows.mean(axis=1)
+        return Sums(rows.shape[1], mean, ((rows - mean[:, None]) ** 2).sum(axis=1))
+
+
+class Simulation:
+    """
+    What a strategy does on a problem at one budget, measured over many runs.
+
+    Attributes
+    ----------
+    losses, loss_errors
+        L_k = E[(muhat_k - mu_k)²] for each arm, and its standard error.
+    mean_pulls
+        E[T_k] for each arm.
+    regret, regret_error
+        max_k L_k - Sigma/n, the paper's regret. Its error is that of the largest loss. The largest of several
+        estimates is too large on average: by at most `regret_bias`.
+    rescaled_regret, rescaled_error
+        The same times n^{3/2}.
+    excess, excess_error
+        The same over Sigma/n, in percent.
+    expected_max_regret, expected_max_error
+        E[max_k s²_k/T_k] - Sigma/n, the regret of later papers, which is another quantity: it cannot fall faster
+        than n^{-3/2}, the paper's can reach n^{-2}.
+    estimator
+        How each arm's loss was estimated.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        strategy: Strategy,
+        budget: int,
+        runs: int,
+        seed: int,
+        estimator: tuple[str, ...],
+        sums: Sums,
+        batches: Floats,
+    ) -> None:
+        self.problem, self.strategy, self.budget = problem, strategy, budget
+        self.runs, self.seed, self.estimator = runs, seed, estimator
+        self._sums, self._batches = sums, batches
+        K = len(problem)
+        errors = np.sqrt(sums.m2 / (runs - 1) / runs)
+        self.losses, self.loss_errors = sums.mean[:K], errors[:K]
+        self.mean_pulls = sums.mean[K : 2 * K]
+        self._expected_max, self.expected_max_error = float(sums.mean[-1]), float(errors[-1])
+
+    @property
+    def worst(self) -> int:
+        """The arm with the largest loss."""
+        return int(self.losses.argmax())
+
+    @property
+    def regret(self) -> float:
+        return self.problem.regret(self.losses, self.budget)
+
+    @property
+    def regret_error(self) -> float:
+        return float(self.loss_errors[self.worst])
+
+    @property
+    def regret_bias(self) -> float:
+        """
+        How much too large the regret is on average, at most, for taking the largest of K noisy losses.
+
+        The mean of the largest of independent normals with these means and errors, less the largest mean.
+        """
+        top, error = float(self.losses.max()), float(self.loss_errors.max())
+        near = self.losses + 8 * self.loss_errors >= top - 8 * error
+        if error == 0 or near.sum() < 2:
+            return 0.0
+        normal = NormalDist()
+        x = np.linspace(-9, 9, 721) * error + top
+        z = (x[:, None] - self.losses[near]) / np.maximum(self.loss_errors[near], 1e-300)
+        below = np.vectorize(normal.cdf)(np.clip(z, -40, 40)).prod(axis=1)
+        # E[max] = top + integral of (1 - F) above top - integral of F below it.
+        above = np.where(x >= top, 1 - below, -below)
+        return float(above.mean() * (x[-1] - x[0]))
+
+    @property
+    def rescaled_regret(self) -> float:
+        return self.budget**1.5 * self.regret
+
+    @property
+    def rescaled_error(self) -> float:
+        return self.budget**1.5 * self.regret_error
+
+    @property
+    def excess(self) -> float:
+        best = self.problem.optimal_loss(self.budget)
+        return 100 * self.regret / best if best > 0 else math.nan
+
+    @property
+    def excess_error(self) -> float:
+        best = self.problem.optimal_loss(self.budget)
+        return 100 * self.regret_error / best if best > 0 else math.nan
+
+    @property
+    def expected_max_regret(self) -> float:
+        return self._expected_max - self.problem.optimal_loss(self.budget)
+
+    def __sub__(self, other: Simulation) -> Comparison:
+        """The difference to another simulation of the same problem, on the very same samples, with its error."""
+        if not isinstance(other, Simulation):
+            return NotImplemented
+        for name in ("problem", "runs", "seed"):
+            if getattr(self, name) != getattr(other, name):
+                raise ValueError(
+                    f"simulations are compared on the same samples; {name} is {getattr(self, name)!r} here and "
+                    f"{getattr(other, name)!r} there"
+                )
+        return Comparison(self, other)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain numbers and texts, ready for JSON."""
+        return {
+            "problem": [_described(law) for law in self.problem.arms],
+            "strategy": _described(self.strategy) | {"name": self.strategy.name},
+            "budget": self.budget,
+            "runs": self.runs,
+            "seed": self.seed,
+            "estimator": list(self.estimator),
+            "losses": self.losses.tolist(),
+            "loss_errors": self.loss_errors.tolist(),
+            "mean_pulls": self.mean_pulls.tolist(),
+            **{name: getattr(self, name) for name in _NUMBERS},
+        }
+
+    def __repr__(self) -> str:
+        used = " and ".join(sorted(set(self.estimator)))
+        return (
+            f"<{label(self.strategy)}, n = {self.budget:,}: rescaled regret {self.rescaled_regret:.4g} ± "
+            f"{self.rescaled_error:.2g}, excess {self.excess:.3g}% ({self.runs:,} runs, {used})>"
+        )
+
+
+_NUMBERS = (
+    "regret",
+    "regret_error",
+    "regret_bias",
+    "rescaled_regret",
+    "rescaled_error",
+    "excess",
+    "excess_error",
+    "expected_max_regret",
+    "expected_max_error",
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One simulation less another on the same samples; errors from the means of batches of runs, pair by pair."""
+
+    one: Simulation
+    other: Simulation
+
+    @property
+    def losses(self) -> Floats:
+        return self.one.losses - self.other.losses
+
+    @property
+    def loss_errors(self) -> Floats:
+        K = len(self.one.problem)
+        return _batch_error(self.one._batches[:, :K] - self.other._batches[:, :K])
+
+    @property
+    def regret(self) -> float:
+        return self.one.regret - self.other.regret
+
+    @property
+    def regret_error(self) -> float:
+        """The error of the difference of the largest losses, taken where they are largest."""
+        one, other = self.one._batches[:, self.one.worst], self.other._batches[:, self.other.worst]
+        return float(_batch_error(one - other))
+
+    def __repr__(self) -> str:
+        return (
+            f"<{label(self.one.strategy)} less {label(self.other.strategy)}: regret {self.regret:.4g} ± "
+            f"{self.regret_error:.2g}>"
+        )
+
+
+def _batch_error(batches: Floats) -> Any:
+    return batches.std(axis=0, ddof=1) / math.sqrt(len(batches))
+
+
+class Curve(Sequence[Simulation]):
+    """
+    Simulations of one or more strategies at one or more budgets: regret against n.
+
+    It is a sequence of them, in the order of the strategies, then of the budgets.
+    """
+
+    def __init__(self, simulations: Iterable[Simulation]) -> None:
+        self._simulations = tuple(simulations)
+
+    @overload
+    def __getitem__(self, index: int) -> Simulation: ...
+    @overload
+    def __getitem__(self, index: slice) -> Curve: ...
+
+    def __getitem__(self, index: int | slice) -> Simulation | Curve:
+        found = self._simulations[index]
+        return Curve(found) if isinstance(found, tuple) else found
+
+    def __iter__(self) -> Iterator[Simulation]:
+        return iter(self._simulations)
+
+    def __len__(self) -> int:
+        return len(self._simulations)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row of plain numbers for each simulation."""
+        return [
+            {
+                "strategy": label(sim.strategy),
+                "n": sim.budget,
+                "runs": sim.runs,
+                **{name: getattr(sim, name) for name in _NUMBERS},
+            }
+            for sim in self
+        ]
+
+    def to_frame(self) -> pandas.DataFrame:
+        """A pandas DataFrame with a row for each simulation."""
+        try:
+            import pandas
+        except ModuleNotFoundError:
+            raise ModuleNotFoundError("to_frame needs pandas, which is not installed: pip install pandas") from None
+        return pandas.DataFrame(self.rows())
+
+    def to_json(self) -> str:
+        """All simulations as one JSON array."""
+        return json.dumps([sim.to_dict() for sim in self], ensure_ascii=False)
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to a JSON file; `Curve.load` reads it."""
+        saved = [
+            sim.to_dict()
+            | {
+                "sums": [sim._sums.count, sim._sums.mean.tolist(), sim._sums.m2.tolist()],
+                "batches": sim._batches.tolist(),
+            }
+            for sim in self
+        ]
+        Path(path).write_text(json.dumps({"format": "equipoise curve 1", "simulations": saved}, ensure_ascii=False))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Curve:
+        """Read a file that `save` wrote. The strategies in it must be registered."""
+        wrong = ValueError(f"{path} is not a file that Curve.save wrote")
+        try:
+            saved = json.loads(Path(path).read_text())
+        except (json.JSONDecodeError, UnicodeDecodeError):
+            raise wrong from None
+        if not isinstance(saved, dict) or saved.get("format") != "equipoise curve 1":
+            raise wrong
+        return cls(
+            Simulation(
+                Problem([getattr(laws, law["class"])(**law["parameters"]) for law in each["problem"]]),
+                get(each["strategy"]["name"])(**each["strategy"]["parameters"]),
+                each["budget"],
+                each["runs"],
+                each["seed"],
+                tuple(each["estimator"]),
+                Sums(each["sums"][0], np.array(each["sums"][1]), np.array(each["sums"][2])),
+                np.array(each["batches"]),
+            )
+            for each in saved["simulations"]
+        )
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self))
+
+
+def label(strategy: Strategy) -> str:
+    """A strategy's name with the parameters that are not its defaults."""
+    text = repr(strategy)
+    inside = text[text.index("(") + 1 : -1] if "(" in text else ""
+    given = [part for part in inside.split(", ") if part and not part.endswith("=None")]
+    name = strategy.name or type(strategy).__name__
+    return f"{name} ({', '.join(given)})" if given and type(strategy)() != strategy else name
+
+
+def _described(thing: Any) -> dict[str, Any]:
+    """A law or a strategy as its class and its parameters."""
+    parameters = {f.name: getattr(thing, f.name) for f in thing.__dataclass_fields__.values() if f.init}
+    return {"class": type(thing).__name__, "parameters": parameters}
+
+
+def simulate(
+    problem: Problem,
+    strategy: str | Strategy | Sequence[str | Strategy] = "auto",
+    budget: int | Sequence[int] = 1000,
+    runs: int = 10_000,
+    seed: int = 1,
+    engine: Any = "cpu",
+    support: Support = None,
+    estimator: str = "auto",
+    threads: int | None = None,
+    progress: Callable[[int, int], Any] | None = None,
+) -> Any:
+    """
+    Simulate whole studies of a problem and measure what they lose against the best allocation.
+
+    Parameters
+    ----------
+    problem
+        The arms and their laws.
+    strategy, budget
+        One or several of each; every strategy is simulated at every budget, on the same samples. Budgets that do not
+        change the strategy's parameters are points along the same runs.
+    runs
+        How many studies of each.
+    seed
+        Which samples. The i-th sample of an arm in a run is a function of (seed, run, arm, i) and of nothing else.
+    engine
+        "cpu", or a Dask client, whose workers then share the runs. The numbers are the same, bit for bit.
+    support
+        What the studies declare as possible values.
+    estimator
+        How losses are estimated: "naive", "wald", "controls", "gaussian" (Gaussian arms under strategies that do not
+        use means), or "auto", the best that is valid for each arm.
+    threads
+        How many threads the CPU engine uses; all cores by default. The result does not depend on it.
+    progress
+        Called with the runs done so far and the runs in all.
+
+    Returns
+    -------
+    Simulation, or Curve
+        One simulation for one strategy and one budget, else a curve of them.
+
+    Examples
+    --------
+    >>> import equipoise as eq
+    >>> problem = eq.Problem([eq.Gaussian(0, 4), eq.Gaussian(0, 1)])
+    >>> sim = eq.simulate(problem, "uniform", budget=100, runs=2000)
+    >>> print(round(sim.excess, 6))
+    60.0
+    """
+    if not isinstance(problem, Problem):
+        raise TypeError(f"{problem!r} is not a problem; eq.Problem([eq.Gaussian(0, 4), eq.Rademacher()]) is")
+    several = not isinstance(strategy, str | Strategy)
+    strategies = [resolve(strategy)] if isinstance(strategy, str | Strategy) else [resolve(each) for each in strategy]
+    grid = isinstance(budget, Iterable)
+    budgets = sorted({whole("budget", n, 1) for n in (budget if isinstance(budget, Iterable) else [budget])})
+    if not strategies or not budgets:
+        raise ValueError("no strategy or no budget was given; one of each at least is needed")
+    runs = whole("runs", runs, 2)
+    seed = whole("seed", seed, 0)
+    if seed >= 1 << 64:
+        raise ValueError(f"seed={seed} will not do; it must be below 2^64")
+    support = check_support(support)
+    work = _engine(engine, threads)
+    tasks: list[tuple[Strategy, Plan]] = []
+    for each in strategies:
+        least = len(problem) * each.warmup
+        if budgets[0] < least:
+            raise ValueError(
+                f"budget={budgets[0]} is too small: {each.name} starts with {least} samples of {len(problem)} arms"
+            )
+        by_params: dict[tuple[float, ...], list[int]] = {}
+        for n in budgets:
+            by_params.setdefault(each.params(n, len(problem), support), []).append(n)
+        tasks += [(each, Plan(problem, each, tuple(ns), params, seed)) for params, ns in by_params.items()]
+    chosen = {id(each): estimators.choose(estimator, problem, each) for each in strategies}
+    simulations: list[Simulation] = []
+    for done, (each, plan) in enumerate(tasks):
+        task = Task(plan, chosen[id(each)], _multiples(plan, chosen[id(each)]), runs)
+        told = partial(_tell, progress, done * runs, len(tasks) * runs) if progress else None
+        results = work(task, told)
+        simulations += [
+            Simulation(problem, each, n, runs, seed, chosen[id(each)], sums, batches)
+            for n, (sums, batches) in zip(plan.checkpoints, results, strict=True)
+        ]
+    if not several and not grid:
+        return simulations[0]
+    order = {id(each): i for i, each in enumerate(strategies)}
+    return Curve(sorted(simulations, key=lambda sim: (order[id(sim.strategy)], sim.budget)))
+
+
+def _tell(progress: Callable[[int, int], Any], before: int, total: int, runs: int) -> None:
+    progress(before + runs, total)
+
+
+def _multiples(plan: Plan, chosen: tuple[estimators.Estimator, ...]) -> tuple[tuple[Floats, ...], ...]:
+    """The multiples of the controls, for each checkpoint and arm."""
+    arms = range(len(plan.problem))
+    fitted = len(plan.problem) <= estimators.MOST_CONTROLLED and any(
+        each in ("controls", "gaussian") for each in chosen
+    )
+    ends = cpu.simulate(plan, PILOT_FIRST, PILOT) if fitted else None
+    multiples = []
+    for c, n in enumerate(plan.checkpoints):
+        evidence = estimators.Evidence.of(plan.problem, ends, c) if ends else None
+        multiples.append(
+            tuple(
+                np.array([estimators.wald_multiple(plan.problem, k, n)])
+                if chosen[k] == "wald"
+                else estimators.fit(evidence, k, chosen[k], n)
+                if evidence
+                else np.empty(0)
+                for k in arms
+            )
+        )
+    return tuple(multiples)
+
+
+Results = list[tuple[Sums, Floats]]
+Work = Callable[[Task, Callable[[int], Any] | None], Results]
+
+
+def _engine(engine: Any, threads: int | None) -> Work:
+    """What does the blocks of a task."""
+    if engine == "cpu":
+        workers = whole("threads", threads, 1) if threads is not None else os.cpu_count() or 1
+
+        def work(task: Task, done: Callable[[int], Any] | None) -> Results:
+            with ThreadPoolExecutor(workers) as pool:
+                return _collect(task, pool.map(task.block, range(task.blocks())), done)
+
+        return work
+    if hasattr(engine, "scheduler_info"):
+        if engine.status != "running":
+            raise ValueError(f"the Dask client {engine!r} is {engine.status}; a running one is needed")
+        return partial(_on_dask, engine)
+    raise ValueError(f"engine={engine!r} will not do; it must be 'cpu' or a Dask client")
+
+
+def _on_dask(client: Any, task: Task, done: Callable[[int], Any] | None) -> Results:
+    """The blocks on the client's workers; a block that is lost with its worker is done again by another."""
+    [everywhere] = client.scatter([task], broadcast=True)
+    ahead = 4 * max(1, sum(client.nthreads().values()))
+
+    def blocks() -> Iterator[list[Sums]]:
+        waiting: deque[Any] = deque()
+        for b in range(task.blocks()):
+            waiting.append(client.submit(Task.block, everywhere, b, pure=False, retries=10))
+            if len(waiting) >= ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+    return _collect(task, blocks(), done)
+
+
+def _collect(task: Task, blocks: Iterable[list[Sums]], done: Callable[[int], Any] | None) -> Results:
+    """Add the blocks up in their order, and in batches."""
+    checkpoints = range(len(task.plan.checkpoints))
+    batches = min(BATCHES, task.blocks())
+    totals: list[Sums | None] = [None] * len(checkpoints)
+    parts: list[list[Sums | None]] = [[None] * batches for _ in checkpoints]
+    runs = 0
+    for b, sums in enumerate(blocks):
+        batch = b * batches // task.blocks()
+        for c in checkpoints:
+            total, part = totals[c], parts[c][batch]
+            totals[c] = sums[c] if total is None else total + sums[c]
+            parts[c][batch] = sums[c] if part is None else part + sums[c]
+        runs += sums[0].count
+        if done:
+            done(runs)
+    return [
+        (total, np.array([part.mean for part in parts[c] if part is not None]))
+        for c, total in enumerate(totals)
+        if total is not None
+    ]
