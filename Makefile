@@ -4,13 +4,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test test-slow lint bench docs clean
 
 demo: $(VENV)/core
 	$(BIN)/equipoise demo
 
 test: $(VENV)/dev
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+
+# What takes minutes: a billion normals.
+test-slow: $(VENV)/dev
+	$(BIN)/python -m pytest -m slow --durations 0 --capture no
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
@@ -20,6 +24,7 @@ lint: $(VENV)/dev
 
 bench: $(VENV)/dev
 	$(BIN)/python benchmarks/ask_tell.py
+	$(BIN)/python benchmarks/simulator.py
 
 # Measures the slack of the paper's bounds, writes docs/bounds.md, then runs every listing of the pages.
 docs: $(VENV)/dev

@@ -1,0 +1,224 @@
+"""
+Charts of regret: plain rows in, an Altair chart out.
+
+Rows are mappings of texts and numbers. Altair is imported when a chart is asked for; everything else works without it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+Rows = Iterable[Mapping[str, Any]]
+
+# The colours of M. Okabe and K. Ito, which people with any kind of colour vision tell apart; the yellow one is too
+# pale for lines. Shapes repeat what the colours say.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "stroke")
+GREY = "#6b6b6b"
+DASHES = ([5, 3], [1, 2], [1, 0])
+
+SUFFIXES = (".png", ".svg", ".html")
+
+
+def regret(
+    rows: Rows, *, title: str = "", noise: Rows = (), noise_text: str = "", width: int = 480, height: int = 300
+) -> Any:
+    """
+    Rescaled regret against the budget n, a line for each strategy with a band of one standard error to each side.
+
+    Parameters
+    ----------
+    rows
+        As `Curve.rows()` gives them: strategy, n, rescaled_regret, rescaled_error.
+    noise, noise_text
+        Rows n, low, high of a grey band behind the lines, and what it is.
+    """
+    return lines(
+        rows,
+        x="n",
+        y="rescaled_regret",
+        error="rescaled_error",
+        titles=("budget n", "rescaled regret, n^(3/2) R"),
+        title=title,
+        noise=noise,
+        noise_text=noise_text,
+        width=width,
+        height=height,
+    )
+
+
+def lines(
+    rows: Rows,
+    *,
+    x: str,
+    y: str,
+    titles: tuple[str, str],
+    error: str = "",
+    series: str = "strategy",
+    dashed: Sequence[str] = (),
+    joined: bool = True,
+    title: str = "",
+    noise: Rows = (),
+    noise_text: str = "",
+    log_y: bool = False,
+    y_domain: tuple[float, float] | None = None,
+    legend: str = "bottom",
+    width: int = 480,
+    height: int = 300,
+) -> Any:
+    """
+    Lines of y against x on a logarithmic axis, in one colour and shape for each of `series`.
+
+    Parameters
+    ----------
+    x, y, error, series
+        Names in the rows. With `error`, a band of y ± error lies behind each line.
+    titles
+        Of the two axes.
+    dashed
+        Those of `series` that are no measurements: dashed grey lines without points.
+    joined
+        Whether a line joins the points of a measurement.
+    log_y, y_domain
+        Whether y is logarithmic too, and between what it runs.
+    legend
+        Where it stands: "bottom" or "right".
+    """
+    alt = _altair()
+    data = [plain(row) for row in rows]
+    if not data:
+        raise ValueError("there is nothing to draw: no rows were given")
+    names = list(dict.fromkeys(str(row[series]) for row in data))
+    measured = [name for name in names if name not in dashed]
+    colours = [GREY if name in dashed else COLOURS[measured.index(name) % len(COLOURS)] for name in names]
+    shapes = ["stroke" if name in dashed else SHAPES[measured.index(name) % len(SHAPES)] for name in names]
+    xs = sorted({float(row[x]) for row in data})
+    # A single x stands in the middle.
+    ends = [xs[0], xs[-1]] if len(xs) > 1 else [xs[0] / 2, xs[0] * 2]
+    axis = alt.X(
+        f"{x}:Q",
+        title=titles[0],
+        scale=alt.Scale(type="log", domain=ends, nice=False),
+        axis=alt.Axis(values=_ticks(xs), format="~s" if xs[-1] >= 1e4 else ",", grid=False, labelOverlap=True),
+    )
+    scale = alt.Scale(
+        type="log" if log_y else "linear", nice=y_domain is None, **({"domain": list(y_domain)} if y_domain else {})
+    )
+    ticks = {"values": [10.0**e for e in range(-12, 13)]} if log_y else {"tickCount": 6}
+    up = alt.Y(f"{y}:Q", title=titles[1] or None, scale=scale, axis=alt.Axis(gridColor="#e4e4e4", **ticks))
+    key: Any = alt.Legend(
+        title=None,
+        orient=legend,
+        columns=2 if legend == "bottom" else 1,
+        labelLimit=400,
+        symbolSize=70,
+        symbolOpacity=1,
+        symbolStrokeWidth=1.6,
+    )
+    colour = alt.Color(f"{series}:N", scale=alt.Scale(domain=names, range=colours), legend=key)
+    shape = alt.Shape(f"{series}:N", scale=alt.Scale(domain=names, range=shapes), legend=key)
+    dashes = [DASHES[list(dashed).index(name) % len(DASHES)] if name in dashed else [1, 0] for name in names]
+    dash = alt.StrokeDash(f"{series}:N", scale=alt.Scale(domain=names, range=dashes), legend=key)
+    low = alt.Y("low:Q", scale=scale, title=titles[1] or None)
+    layers = []
+    if band := [plain(row) for row in noise]:
+        layers.append(
+            alt.Chart(alt.Data(values=band)).mark_area(color=GREY, opacity=0.18).encode(x=axis, y=low, y2="high:Q")
+        )
+    if error:
+        banded = [
+            row | {"low": row[y] - row[error], "high": row[y] + row[error]}
+            for row in data
+            if row.get(error) is not None and row[y] is not None and not (log_y and row[y] <= row[error])
+        ]
+        layers.append(
+            alt.Chart(alt.Data(values=banded)).mark_area(opacity=0.25).encode(x=axis, y=low, y2="high:Q", color=colour)
+        )
+    for chosen in (list(dashed), measured):
+        part = [row for row in data if str(row[series]) in chosen]
+        if not part:
+            continue
+        base = alt.Chart(alt.Data(values=part)).encode(x=axis, y=up, color=colour)
+        if joined or chosen is not measured:
+            layers.append(base.mark_line(strokeWidth=1.6).encode(strokeDash=dash))
+        if chosen is measured:
+            tips = [alt.Tooltip(f"{series}:N"), alt.Tooltip(f"{x}:Q"), alt.Tooltip(f"{y}:Q", format=".4~g")]
+            tips += [alt.Tooltip(f"{error}:Q", format=".2~g")] if error else []
+            layers.append(base.mark_point(filled=True, size=42, opacity=1).encode(shape=shape, tooltip=tips))
+    heading: dict[str, Any] = {"subtitle": noise_text, "subtitleColor": GREY} if band and noise_text else {}
+    drawn = alt.layer(*layers).properties(width=width, height=height)
+    return drawn.properties(title=alt.Title(title, anchor="start", **heading)) if title else drawn
+
+
+def beside(charts: Sequence[Any], *, below: bool = False, one_legend: bool = False) -> Any:
+    """Charts beside one another, or one below the other; with one legend where their series are the same."""
+    alt = _altair()
+    resolve: Any = "shared" if one_legend else "independent"
+    together = alt.vconcat(*charts) if below else alt.hconcat(*charts)
+    return together.resolve_scale(color=resolve, shape=resolve, strokeDash=resolve)
+
+
+def save(chart: Any, path: str | Path, scale: float = 2.0) -> Path:
+    """Write a chart to a PNG (so many times larger), SVG or HTML file, by the suffix; the HTML needs no network."""
+    target = Path(path)
+    kind = suffix(target)
+    _converter()
+    if kind == ".html":
+        target.write_text(chart.to_html(inline=True), encoding="utf-8")
+    elif kind == ".svg":
+        chart.save(str(target), format="svg")
+    else:
+        chart.save(str(target), format="png", scale_factor=scale)
+    return target
+
+
+def suffix(path: str | Path) -> str:
+    """The suffix of a path that `save` can write to; others are refused."""
+    found = Path(path).suffix.lower()
+    if found not in SUFFIXES:
+        raise ValueError(f"{str(path)!r} will not do for a chart; its name must end in {', '.join(SUFFIXES)}")
+    return found
+
+
+def require() -> None:
+    """Refuse at once, rather than after the work, where charts cannot be drawn and saved."""
+    _altair()
+    _converter()
+
+
+def _altair() -> ModuleType:
+    try:
+        import altair
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError('charts need Altair, which is not installed: pip install "equipoise[plot]"') from None
+    return altair
+
+
+def _converter() -> None:
+    try:
+        import vl_convert  # noqa: F401
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            'saving charts needs vl-convert, which is not installed: pip install "equipoise[plot]"'
+        ) from None
+
+
+def plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row that JSON can hold: NumPy's numbers as Python's, and none where a number is not finite."""
+    plain: dict[str, Any] = {}
+    for name, value in row.items():
+        value = value.item() if hasattr(value, "item") else value
+        plain[name] = None if isinstance(value, float) and not math.isfinite(value) else value
+    return plain
+
+
+def _ticks(xs: Sequence[float]) -> list[float]:
+    """1, 2 and 5 times the powers of ten between the ends, or the powers alone where those are many; else all of xs."""
+    low, high = math.floor(math.log10(xs[0])), math.ceil(math.log10(xs[-1]))
+    steps = (1, 2, 5) if high - low <= 3 else (1,)
+    found = [s * 10.0**e for e in range(low, high + 1) for s in steps if xs[0] <= s * 10.0**e <= xs[-1]]
+    return found if len(found) > 1 else list(xs)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 import equipoise
+from equipoise import chart
 from equipoise import demo as poll
 from equipoise.errors import EquipoiseError
+from equipoise.lab import Curve, page, texts
+from equipoise.lab import paper as again
 
 app = typer.Typer(
     name="equipoise",
@@ -49,14 +55,7 @@ def demo(
     if seed < 0:
         raise ValueError(f"seed={seed} will not do; it must not be negative")
     results = {}
-    with Progress(
-        TextColumn("{task.description:>8}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        disable=not sys.stderr.isatty(),
-    ) as progress:
+    with _progress() as progress:
         for strategy in ("auto", "uniform"):
             task = progress.add_task(strategy, total=customers)
             results[strategy] = poll.poll(strategy, customers, seed, partial(progress.advance, task))
@@ -84,11 +83,176 @@ def demo(
     console.print(poll.gain(auto, uniform))
 
 
+@app.command()
+def simulate(
+    laws: Annotated[
+        list[str], typer.Argument(help="The arms, as in: gaussian:0,4 rademacher bernoulli:0.3.", metavar="LAW...")
+    ],
+    strategy: Annotated[
+        list[str] | None, typer.Option(help="auto, or another; again for more. Parameters as in b-as:exploration=0.5.")
+    ] = None,
+    budget: Annotated[
+        list[int] | None, typer.Option(help="Samples of a study, 1000 if not given; again for more.")
+    ] = None,
+    runs: Annotated[int, typer.Option(help="How many studies of each.")] = 10_000,
+    seed: Annotated[int, typer.Option(help="Which samples; the same seed, the same samples.")] = 1,
+    support: Annotated[str | None, typer.Option(help="What the studies declare: binary, or low,high.")] = None,
+    estimator: Annotated[str, typer.Option(help="auto, naive, wald, controls or gaussian.")] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="Print all of it as a JSON array.")] = False,
+    to_csv: Annotated[Path | None, typer.Option("--csv", help="Write the table to this file.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw regret against n to this .png, .svg or .html file.")] = None,
+) -> None:
+    """Simulate studies of arms whose laws are known, and measure what they lose against the best allocation."""
+    problem = equipoise.Problem([texts.law(text) for text in laws])
+    strategies = [texts.strategy(text) for text in strategy or ["auto"]]
+    for target in (to_csv, plot):
+        if target and not target.parent.is_dir():
+            raise ValueError(f"{target} cannot be written: there is no folder {target.parent}")
+    if plot:
+        chart.suffix(plot)
+        chart.require()
+    with _progress() as progress:
+        task = progress.add_task("simulating", total=None)
+        curve: Curve = equipoise.simulate(
+            problem,
+            strategies,
+            budget or [1000],
+            runs=runs,
+            seed=seed,
+            support=texts.support(support),
+            estimator=estimator,
+            progress=lambda done, total: progress.update(task, completed=done, total=total),
+        )
+    if to_csv:
+        rows = curve.rows()
+        with to_csv.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+    if plot:
+        chart.save(curve.plot(), plot)
+    if as_json:
+        print(json.dumps([chart.plain(sim.to_dict()) for sim in curve], ensure_ascii=False, allow_nan=False))
+        return
+    Console(highlight=False).print(_simulated(curve))
+
+
+# A column for the loss of each arm, where there are no more of them.
+FEW_ARMS = 4
+
+
+def _simulated(curve: Curve) -> Table:
+    problem = curve[0].problem
+    table = Table(
+        title=f"{', '.join(map(repr, problem.arms[:FEW_ARMS]))}{', ...' if len(problem) > FEW_ARMS else ''}: "
+        f"{curve[0].runs:,} runs, estimated by {' and '.join(dict.fromkeys(curve[0].estimator))}",
+        caption="± one standard error. Regret: the largest loss less Σ/n; excess: that in percent of Σ/n.",
+        show_lines=True,
+    )
+    table.add_column("strategy", overflow="fold")
+    shown = range(len(problem)) if len(problem) <= FEW_ARMS else ()
+    for title in ("n", *(f"loss {k + 1}" for k in shown), "regret", "n^1.5 regret", "excess %"):
+        table.add_column(title, justify="right")
+    for sim, row in zip(curve, curve.rows(), strict=True):
+        table.add_row(
+            row["strategy"],
+            f"{sim.budget:,}",
+            *(_with_error(sim.losses[k], sim.loss_errors[k]) for k in shown),
+            *(
+                _with_error(row[name], row[error])
+                for name, error in (
+                    ("regret", "regret_error"),
+                    ("rescaled_regret", "rescaled_error"),
+                    ("excess", "excess_error"),
+                )
+            ),
+        )
+    return table
+
+
+def _with_error(value: float, error: float) -> str:
+    return f"{value:.4g}\n±{error:.1g}"
+
+
+@app.command()
+def paper(
+    out: Annotated[Path, typer.Option(help="The folder for figures, tables and the page.")] = Path("equipoise-paper"),
+    runs: Annotated[int, typer.Option(help="How many runs of each; the paper had 50,000.")] = again.PAPER_RUNS,
+    as_json: Annotated[bool, typer.Option("--json", help="Print claims and tables as one JSON object.")] = False,
+) -> None:
+    """Do the paper's experiments again, and hold its claims against what is measured."""
+    design = again.Design(runs=runs)
+    chart.require()
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"--out {out} will not do; it is a file, and a folder is needed")
+    try:
+        with _progress(counts=False) as progress:
+            task = progress.add_task("", total=None)
+            results = again.measure(
+                design,
+                out / "simulations",
+                lambda done, total, what: progress.update(
+                    task, completed=done, total=total, description=f"{what:>40.40}"
+                ),
+            )
+        tables = again.tables(design, results)
+        claims = again.claims(tables)
+        files = page.write(out, design, tables, claims, again.figures(tables))
+    except KeyboardInterrupt:
+        print(
+            f"equipoise: stopped; what is done is kept in {out}, and the same command goes on from there",
+            file=sys.stderr,
+        )
+        raise typer.Exit(130) from None
+    if as_json:
+        found = {
+            "claims": [claim.to_dict() for claim in claims],
+            "tables": {name: [chart.plain(row) for row in rows] for name, rows in tables.items()},
+            "files": [str(path) for path in files],
+        }
+        print(json.dumps(found, ensure_ascii=False, allow_nan=False))
+        return
+    table = Table(title=f"The paper's claims, {runs:,} runs", show_lines=True)
+    for title in ("the paper says", "measured, and why not", "holds"):
+        table.add_column(title)
+    for claim in claims:
+        table.add_row(
+            f"{escape(claim.claim)}\n[dim]{claim.where}[/dim]",
+            escape(claim.measured) + (f"\n[dim]{escape(claim.why)}[/dim]" if claim.why else ""),
+            "yes" if claim.holds else "[bold]NO[/bold]",
+        )
+    console = Console(highlight=False)
+    console.print(table)
+    console.print(
+        f"{sum(claim.holds for claim in claims)} of {len(claims)} hold. Figures, tables and the page: {files[0]}"
+    )
+
+
+def _progress(counts: bool = True) -> Progress:
+    """A bar on standard error, where a person watches."""
+    return Progress(
+        TextColumn("{task.description:>8}"),
+        BarColumn(),
+        *((MofNCompleteColumn(),) if counts else ()),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        disable=not sys.stderr.isatty(),
+    )
+
+
 def main() -> None:
     """Run a command. Wrong input is answered with one sentence on standard error and exit code 2."""
     try:
         code = app(standalone_mode=False)
     except (ValueError, TypeError, EquipoiseError) as error:
+        _give_up(str(error))
+    except typer.Abort:
+        print("equipoise: stopped", file=sys.stderr)
+        sys.exit(130)
+    except ModuleNotFoundError as error:
+        # Those of ours say what to install; Python's own carry the module's name and are mistakes.
+        if error.name:
+            raise
         _give_up(str(error))
     except Exception as error:
         # What the parser of the command line has to say, whichever library parses it.

@@ -14,6 +14,7 @@ import hashlib
 import os
 import pickle
 import platform
+import sys
 import types
 import uuid
 from collections.abc import Callable
@@ -34,14 +35,15 @@ class _NoFingerprint(Exception):
     """Something a function refers to has no lasting description."""
 
 
-def jit(function: Function, *, nogil: bool = False) -> Function:
+def jit(function: Function, *, nogil: bool = False, announce: str = "") -> Function:
     """
     Compile `function` on first use, from disk when the very same code was compiled before.
 
-    With `nogil` other threads run while it does.
+    With `nogil` other threads run while it does. `announce` is said once on the standard error where compiling keeps
+    somebody waiting: when the code is neither in memory nor on disk.
     """
     dispatcher = numba.njit(nogil=nogil, **OPTIONS)(function)
-    dispatcher._cache = _Cache(function)
+    dispatcher._cache = _Cache(function, announce)
     return dispatcher  # type: ignore[no-any-return]
 
 
@@ -138,8 +140,9 @@ def _feed_value(digest: Any, value: Any, names: set[str], seen: set[int]) -> Non
 class _Cache(caching._Cache):  # type: ignore[misc]
     """Numba's interface to a cache: here one file for each function, signature, machine and version."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], announce: str = "") -> None:
         self._function = function
+        self._announce = announce
         self._fingerprint: str | None = None
 
     @property
@@ -164,6 +167,10 @@ class _Cache(caching._Cache):  # type: ignore[misc]
         with contextlib.suppress(Exception):
             payload = pickle.loads(self._path(signature, target_context.codegen()).read_bytes())
             return compiler.CompileResult._rebuild(target_context, *payload)
+        # Numba asks here right before it compiles.
+        if self._announce:
+            print(f"equipoise: {self._announce}", file=sys.stderr, flush=True)
+            self._announce = ""
         return None
 
     def save_overload(self, signature: Any, result: Any) -> None:

@@ -43,24 +43,56 @@ def sift_up(floats: Any, ints: Any, score: int, arm: int, i: int) -> int:
 
 
 @jit
+def best_child(floats: Any, ints: Any, score: int, arm: int, first: int) -> int:
+    """
+    The position of the entry that goes above the others, of those from `first` on, four at most.
+
+    Of four, the largest score is found first and then who has it, which are two short steps; only where several have it
+    are arms looked at.
+    """
+    size = floats.shape[1]
+    if first + 4 <= size:
+        s0, s1 = floats[score, first], floats[score, first + 1]
+        s2, s3 = floats[score, first + 2], floats[score, first + 3]
+        top = max(max(s0, s1), max(s2, s3))
+        if (s0 == top) + (s1 == top) + (s2 == top) + (s3 == top) == 1:
+            return first + (s1 == top) + 2 * (s2 == top) + 3 * (s3 == top)
+    best = first
+    for child in range(first + 1, min(first + 4, size)):
+        if before(floats[score, child], ints[arm, child], floats[score, best], ints[arm, best]):
+            best = child
+    return best
+
+
+@jit
 def sift_down(floats: Any, ints: Any, score: int, arm: int, i: int) -> None:
     """Move the entry at position i down to its place."""
     s, k = floats[score, i], ints[arm, i]
-    size = floats.shape[1]
-    while 4 * i + 1 < size:
-        best = 4 * i + 1
+    while 4 * i + 1 < floats.shape[1]:
+        best = best_child(floats, ints, score, arm, 4 * i + 1)
         best_s, best_k = floats[score, best], ints[arm, best]
-        for child in range(best + 1, min(best + 4, size)):
-            child_s, child_k = floats[score, child], ints[arm, child]
-            better = before(child_s, child_k, best_s, best_k)
-            best = child if better else best
-            best_s = child_s if better else best_s
-            best_k = child_k if better else best_k
         if not before(best_s, best_k, s, k):
             break
         put(floats, ints, score, arm, i, best_s, best_k)
         i = best
     put(floats, ints, score, arm, i, s, k)
+
+
+@jit
+def replace_top(floats: Any, ints: Any, score: int, arm: int, s: float) -> None:
+    """Give the arm on top the score s, in a heap of which only the top ever changes: where arms are is not kept."""
+    k = ints[arm, 0]
+    i = 0
+    while 4 * i + 1 < floats.shape[1]:
+        best = best_child(floats, ints, score, arm, 4 * i + 1)
+        best_s, best_k = floats[score, best], ints[arm, best]
+        if not before(best_s, best_k, s, k):
+            break
+        floats[score, i] = best_s
+        ints[arm, i] = best_k
+        i = best
+    floats[score, i] = s
+    ints[arm, i] = k
 
 
 @jit

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from equipoise import moments
 from equipoise.compiled import jit
-from equipoise.heap import before, change, heapify
+from equipoise.heap import change, heapify, replace_top
 from equipoise.lab.streams import U, encode, fill, pair, select
 from equipoise.problem import Problem
 from equipoise.strategies import Strategy
@@ -35,6 +35,8 @@ Floats = npt.NDArray[np.float64]
 LANES = 64
 RING = 128
 STRETCH = 16
+
+ANNOUNCE = "compiling the simulator for this strategy, once"
 
 _add = jit(moments.add)
 _unbiased = jit(moments.unbiased)
@@ -114,12 +116,14 @@ def lanes_few(variance: Any, floor: Any, freeze: Any, arms: int, pool: int) -> C
     def rekey(S: Any, params: Any) -> None:
         """The pooled variance and every key anew."""
         for i in range(W):
-            largest, total = 0.0, 0.0
+            largest, total, known = 0.0, 0.0, 0.0
             for k in range(K):
-                v = _unbiased(S[COUNT + k * W + i], S[M2 + k * W + i])
+                count = S[COUNT + k * W + i]
+                v = select(count >= 2.0, _unbiased(count, S[M2 + k * W + i]), 0.0)
                 largest = max(largest, v)
                 total += v
-            S[POOLED + i] = largest if pool == 1 else total / K
+                known += select(count >= 2.0, 1.0, 0.0)
+            S[POOLED + i] = largest if pool == 1 else total / max(known, 1.0)
         for k in range(K):
             for i in range(W):
                 at = k * W + i
@@ -210,15 +214,14 @@ def lanes_few(variance: Any, floor: Any, freeze: Any, arms: int, pool: int) -> C
                 t += 1
                 if has_pool and t >= refresh:
                     refresh = _next_refresh(t, K)
-                    if t >= 2 * K:
-                        rekey(S, params)
+                    rekey(S, params)
             for k in range(K):
                 for i in range(W):
                     counts[c, k, column + i] = S[COUNT + k * W + i]
                     means[c, k, column + i] = S[MEAN + k * W + i]
                     m2s[c, k, column + i] = S[M2 + k * W + i]
 
-    return jit(run, nogil=True)
+    return jit(run, nogil=True, announce=ANNOUNCE)
 
 
 def lanes_many(variance: Any, floor: Any, freeze: Any, pool: int) -> Callable[..., None]:
@@ -285,16 +288,20 @@ def lanes_many(variance: Any, floor: Any, freeze: Any, pool: int) -> Callable[..
 
     @jit
     def rekey(S: Any, K: int, params: Any) -> None:
+        # BEST counts the arms with two samples here.
         for i in range(W):
             S[POOLED + i] = 0.0
+            S[BEST + i] = 0.0
         for k in range(K):
             block = ARMS + k * BLOCK
             for i in range(W):
-                v = _unbiased(S[block + COUNT + i], S[block + M2 + i])
+                count = S[block + COUNT + i]
+                v = select(count >= 2.0, _unbiased(count, S[block + M2 + i]), 0.0)
                 S[POOLED + i] = max(S[POOLED + i], v) if pool == 1 else S[POOLED + i] + v
+                S[BEST + i] += select(count >= 2.0, 1.0, 0.0)
         if pool == 2:
             for i in range(W):
-                S[POOLED + i] /= K
+                S[POOLED + i] /= max(S[BEST + i], 1.0)
         for k in range(K):
             block = ARMS + k * BLOCK
             for i in range(W):
@@ -364,8 +371,7 @@ def lanes_many(variance: Any, floor: Any, freeze: Any, pool: int) -> Callable[..
                 t += 1
                 if has_pool and t >= refresh:
                     refresh = _next_refresh(t, K)
-                    if t >= 2 * K:
-                        rekey(S, K, params)
+                    rekey(S, K, params)
             for k in range(K):
                 block = ARMS + k * BLOCK
                 for i in range(W):
@@ -373,7 +379,7 @@ def lanes_many(variance: Any, floor: Any, freeze: Any, pool: int) -> Callable[..
                     means[c, k, column + i] = S[block + MEAN + i]
                     m2s[c, k, column + i] = S[block + M2 + i]
 
-    return jit(run, nogil=True)
+    return jit(run, nogil=True, announce=ANNOUNCE)
 
 
 def heap(variance: Any, floor: Any, freeze: Any, pool: int, uses_own: bool) -> Callable[..., None]:
@@ -393,33 +399,6 @@ def heap(variance: Any, floor: Any, freeze: Any, pool: int, uses_own: bool) -> C
         count = A[k, COUNT]
         own = A[k, OWN] if uses_own else 0.0
         return _key(variance(count, A[k, MEAN], A[k, M2], pooled, own, params), count, math.inf, 1.0, 1.0)
-
-    @jit
-    def replace_top(floats: Any, ints: Any, s: float) -> None:
-        """
-        Give the arm on top of the heap of keys the key s.
-
-        Without a floor only the top is ever changed, so that where arms are need not be kept.
-        """
-        k = ints[0, 0]
-        i = 0
-        size = floats.shape[1]
-        while 4 * i + 1 < size:
-            best = 4 * i + 1
-            best_s, best_k = floats[KEY, best], ints[0, best]
-            for child in range(best + 1, min(best + 4, size)):
-                child_s, child_k = floats[KEY, child], ints[0, child]
-                better = before(child_s, child_k, best_s, best_k)
-                best = child if better else best
-                best_s = child_s if better else best_s
-                best_k = child_k if better else best_k
-            if not before(best_s, best_k, s, k):
-                break
-            floats[KEY, i] = best_s
-            ints[0, i] = best_k
-            i = best
-        floats[KEY, i] = s
-        ints[0, i] = k
 
     @jit
     def all_keys(A: Any, floats: Any, ints: Any, pooled: float, params: Any) -> None:
@@ -489,11 +468,11 @@ def heap(variance: Any, floor: Any, freeze: Any, pool: int, uses_own: bool) -> C
                     if has_floor:
                         change(floats, ints, KEY, 2 * KEY, k, arm_key(A, k, pooled, params))
                     else:
-                        replace_top(floats, ints, arm_key(A, k, pooled, params))
+                        replace_top(floats, ints, KEY, 2 * KEY, arm_key(A, k, pooled, params))
             for k in range(K):
                 counts[c, k, column], means[c, k, column], m2s[c, k, column] = A[k, COUNT], A[k, MEAN], A[k, M2]
 
-    return jit(run, nogil=True)
+    return jit(run, nogil=True, announce=ANNOUNCE)
 
 
 @dataclass(frozen=True)
@@ -514,6 +493,13 @@ class Ends:
     counts: Floats
     means: Floats
     m2s: Floats
+
+    def split(self, runs: int) -> list[Ends]:
+        """The same in parts of so many runs."""
+        return [
+            Ends(*(each[..., first : first + runs] for each in (self.counts, self.means, self.m2s)))
+            for first in range(0, self.counts.shape[-1], runs)
+        ]
 
 
 # Up to here the arms' states are chosen by selects, and up to here they are scanned; from there on a heap is faster.
@@ -542,12 +528,25 @@ def kernel(strategy: Strategy, arms: int) -> tuple[Callable[..., None], int]:
     )
 
 
+def own_numbers(plan: Plan) -> Floats:
+    """The number each arm starts with: nothing, nothing frozen yet, or the variance that an oracle goes by."""
+    arms = len(plan.problem)
+    if plan.strategy.own != "variance":
+        return np.full(arms, -1.0 if plan.strategy.own == "frozen" else 0.0)
+    given = getattr(plan.strategy, "variances", None)
+    if given is None:
+        return plan.problem.variances
+    if len(given) != arms:
+        raise ValueError(f"{len(given)} variances were given for {arms} arms")
+    return np.array(given, dtype=float)
+
+
 def simulate(plan: Plan, first: int, runs: int) -> Ends:
     """Runs `first` to `first + runs` of the plan, in this thread."""
     arms = len(plan.problem)
     run, lanes = kernel(plan.strategy, arms)
     kinds, parameters, table = encode(plan.problem.arms)
-    own = {"none": np.zeros(arms), "frozen": np.full(arms, -1.0), "variance": plan.problem.variances}[plan.strategy.own]
+    own = own_numbers(plan)
     whole = -(-runs // lanes) * lanes
     ends = np.empty((3, len(plan.checkpoints), arms, whole))
     checkpoints = np.array(plan.checkpoints)

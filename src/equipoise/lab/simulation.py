@@ -8,7 +8,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from statistics import NormalDist
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from equipoise import moments
+from equipoise import chart, moments
 from equipoise.inputs import whole
-from equipoise.lab import cpu, estimators
+from equipoise.lab import cpu, cuda, estimators
 from equipoise.lab.cpu import Plan
 from equipoise.problem import Problem, laws
 from equipoise.strategies import Strategy, Support, check_support, get, resolve
@@ -65,14 +65,17 @@ class Task:
     def blocks(self) -> int:
         return -(-self.runs // self.block_runs())
 
-    def block(self, b: int) -> list[Sums]:
-        """The sums of block b, one for each checkpoint."""
+    def block(self, b: int) -> list[list[Sums]]:
+        """The sums of block b for each checkpoint, in as many pieces as give batches enough."""
         size = self.block_runs()
         first = b * size
-        ends = cpu.simulate(self.plan, first, min(size, self.runs - first))
+        return self.sums(cpu.simulate(self.plan, first, min(size, self.runs - first)))
+
+    def sums(self, ends: cpu.Ends) -> list[list[Sums]]:
+        """The sums of a block of runs that ended so."""
         return [self._sums(ends, c) for c in range(len(self.plan.checkpoints))]
 
-    def _sums(self, ends: cpu.Ends, c: int) -> Sums:
+    def _sums(self, ends: cpu.Ends, c: int) -> list[Sums]:
         problem, budget = self.plan.problem, self.plan.checkpoints[c]
         evidence = estimators.Evidence.of(problem, ends, c)
         losses = np.array(
@@ -83,8 +86,13 @@ class Task:
         )
         worst = (problem.variances[:, None] / evidence.T).max(axis=0)
         rows = np.vstack([losses, evidence.T, worst[None]])
-        mean = rows.mean(axis=1)
-        return Sums(rows.shape[1], mean, ((rows - mean[:, None]) ** 2).sum(axis=1))
+        pieces = min(rows.shape[1], -(-BATCHES // self.blocks()))
+        return [_sums_of(piece) for piece in np.array_split(rows, pieces, axis=1)]
+
+
+def _sums_of(rows: Floats) -> Sums:
+    mean = rows.mean(axis=1)
+    return Sums(rows.shape[1], mean, ((rows - mean[:, None]) ** 2).sum(axis=1))
 
 
 class Simulation:
@@ -156,12 +164,13 @@ class Simulation:
         if error == 0 or near.sum() < 2:
             return 0.0
         normal = NormalDist()
-        x = np.linspace(-9, 9, 721) * error + top
+        # Midpoints, so that none is on the step at the top.
+        x = (np.arange(720) - 359.5) / 40 * error + top
         z = (x[:, None] - self.losses[near]) / np.maximum(self.loss_errors[near], 1e-300)
         below = np.vectorize(normal.cdf)(np.clip(z, -40, 40)).prod(axis=1)
         # E[max] = top + integral of (1 - F) above top - integral of F below it.
         above = np.where(x >= top, 1 - below, -below)
-        return float(above.mean() * (x[-1] - x[0]))
+        return float(above.mean() * 18 * error)
 
     @property
     def rescaled_regret(self) -> float:
@@ -247,7 +256,7 @@ class Comparison:
     @property
     def loss_errors(self) -> Floats:
         K = len(self.one.problem)
-        return _batch_error(self.one._batches[:, :K] - self.other._batches[:, :K])
+        return _batch_error(self.one._batches[:, :K] - self.other._batches[:, :K], self.one._batches[:, -1:])
 
     @property
     def regret(self) -> float:
@@ -257,7 +266,7 @@ class Comparison:
     def regret_error(self) -> float:
         """The error of the difference of the largest losses, taken where they are largest."""
         one, other = self.one._batches[:, self.one.worst], self.other._batches[:, self.other.worst]
-        return float(_batch_error(one - other))
+        return float(_batch_error(one - other, self.one._batches[:, -1]))
 
     def __repr__(self) -> str:
         return (
@@ -266,8 +275,10 @@ class Comparison:
         )
 
 
-def _batch_error(batches: Floats) -> Any:
-    return batches.std(axis=0, ddof=1) / math.sqrt(len(batches))
+def _batch_error(means: Floats, runs: Floats) -> Any:
+    """The standard error of the mean of all runs, from the means of batches of so many runs each."""
+    mean = (runs * means).sum(axis=0) / runs.sum(axis=0)
+    return np.sqrt((runs * (means - mean) ** 2).sum(axis=0) / ((len(means) - 1) * runs.sum(axis=0)))
 
 
 class Curve(Sequence[Simulation]):
@@ -314,6 +325,10 @@ class Curve(Sequence[Simulation]):
         except ModuleNotFoundError:
             raise ModuleNotFoundError("to_frame needs pandas, which is not installed: pip install pandas") from None
         return pandas.DataFrame(self.rows())
+
+    def plot(self) -> Any:
+        """An Altair chart of the rescaled regret against n, a line for each strategy; `chart.save` keeps it."""
+        return chart.regret(self.rows())
 
     def to_json(self) -> str:
         """All simulations as one JSON array."""
@@ -370,7 +385,7 @@ def label(strategy: Strategy) -> str:
 
 def _described(thing: Any) -> dict[str, Any]:
     """A law or a strategy as its class and its parameters."""
-    parameters = {f.name: getattr(thing, f.name) for f in thing.__dataclass_fields__.values() if f.init}
+    parameters = {f.name: getattr(thing, f.name) for f in fields(thing) if f.init}
     return {"class": type(thing).__name__, "parameters": parameters}
 
 
@@ -384,6 +399,7 @@ def simulate(
     support: Support = None,
     estimator: str = "auto",
     threads: int | None = None,
+    precision: str = "double",
     progress: Callable[[int, int], Any] | None = None,
 ) -> Any:
     """
@@ -401,7 +417,8 @@ def simulate(
     seed
         Which samples. The i-th sample of an arm in a run is a function of (seed, run, arm, i) and of nothing else.
     engine
-        "cpu", or a Dask client, whose workers then share the runs. The numbers are the same, bit for bit.
+        "cpu", "cuda", or a Dask client, whose workers then share the runs. The numbers are the same, bit for bit (on a
+        GPU to rounding).
     support
         What the studies declare as possible values.
     estimator
@@ -409,6 +426,8 @@ def simulate(
         use means), or "auto", the best that is valid for each arm.
     threads
         How many threads the CPU engine uses; all cores by default. The result does not depend on it.
+    precision
+        "double", or "single" for speed on a GPU.
     progress
         Called with the runs done so far and the runs in all.
 
@@ -427,8 +446,9 @@ def simulate(
     """
     if not isinstance(problem, Problem):
         raise TypeError(f"{problem!r} is not a problem; eq.Problem([eq.Gaussian(0, 4), eq.Rademacher()]) is")
-    several = not isinstance(strategy, str | Strategy)
-    strategies = [resolve(strategy)] if isinstance(strategy, str | Strategy) else [resolve(each) for each in strategy]
+    several = isinstance(strategy, Iterable) and not isinstance(strategy, str)
+    given: Any = strategy if several else [strategy]
+    strategies = [resolve(each) for each in given]
     grid = isinstance(budget, Iterable)
     budgets = sorted({whole("budget", n, 1) for n in (budget if isinstance(budget, Iterable) else [budget])})
     if not strategies or not budgets:
@@ -438,7 +458,9 @@ def simulate(
     if seed >= 1 << 64:
         raise ValueError(f"seed={seed} will not do; it must be below 2^64")
     support = check_support(support)
-    work = _engine(engine, threads)
+    if precision not in ("double", "single") or (precision == "single" and engine != "cuda"):
+        raise ValueError(f"precision={precision!r} will not do; it must be 'double', or 'single' with engine='cuda'")
+    work = _engine(engine, threads, precision)
     tasks: list[tuple[Strategy, Plan]] = []
     for each in strategies:
         least = len(problem) * each.warmup
@@ -450,6 +472,7 @@ def simulate(
         for n in budgets:
             by_params.setdefault(each.params(n, len(problem), support), []).append(n)
         tasks += [(each, Plan(problem, each, tuple(ns), params, seed)) for params, ns in by_params.items()]
+        cpu.own_numbers(tasks[-1][1])
     chosen = {id(each): estimators.choose(estimator, problem, each) for each in strategies}
     simulations: list[Simulation] = []
     for done, (each, plan) in enumerate(tasks):
@@ -497,7 +520,7 @@ Results = list[tuple[Sums, Floats]]
 Work = Callable[[Task, Callable[[int], Any] | None], Results]
 
 
-def _engine(engine: Any, threads: int | None) -> Work:
+def _engine(engine: Any, threads: int | None, precision: str) -> Work:
     """What does the blocks of a task."""
     if engine == "cpu":
         workers = whole("threads", threads, 1) if threads is not None else os.cpu_count() or 1
@@ -507,19 +530,41 @@ def _engine(engine: Any, threads: int | None) -> Work:
                 return _collect(task, pool.map(task.block, range(task.blocks())), done)
 
         return work
+    if engine == "cuda":
+        cuda.check()
+        return partial(_on_cuda, precision == "single")
     if hasattr(engine, "scheduler_info"):
         if engine.status != "running":
             raise ValueError(f"the Dask client {engine!r} is {engine.status}; a running one is needed")
         return partial(_on_dask, engine)
-    raise ValueError(f"engine={engine!r} will not do; it must be 'cpu' or a Dask client")
+    raise ValueError(f"engine={engine!r} will not do; it must be 'cpu', 'cuda' or a Dask client")
+
+
+def _on_cuda(single: bool, task: Task, done: Callable[[int], Any] | None) -> Results:
+    """Many blocks at once on the card; their sums are formed here, as on the CPU."""
+    size = task.block_runs()
+    at_once = max(1, cuda.launch_runs(len(task.plan.problem), len(task.plan.checkpoints)) // size)
+
+    def blocks(pool: ThreadPoolExecutor) -> Iterator[list[list[Sums]]]:
+        for first in range(0, task.runs, at_once * size):
+            ends = cuda.simulate(task.plan, first, min(at_once * size, task.runs - first), single)
+            yield from pool.map(task.sums, ends.split(size))
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return _collect(task, blocks(pool), done)
+
+
+def _itself(task: Task) -> Task:
+    return task
 
 
 def _on_dask(client: Any, task: Task, done: Callable[[int], Any] | None) -> Results:
     """The blocks on the client's workers; a block that is lost with its worker is done again by another."""
-    [everywhere] = client.scatter([task], broadcast=True)
+    # Not scattered: what is scattered is gone with the last worker that had it, a result is computed again.
+    everywhere = client.submit(_itself, task, pure=False, retries=10)
     ahead = 4 * max(1, sum(client.nthreads().values()))
 
-    def blocks() -> Iterator[list[Sums]]:
+    def blocks() -> Iterator[list[list[Sums]]]:
         waiting: deque[Any] = deque()
         for b in range(task.blocks()):
             waiting.append(client.submit(Task.block, everywhere, b, pure=False, retries=10))
@@ -531,24 +576,26 @@ def _on_dask(client: Any, task: Task, done: Callable[[int], Any] | None) -> Resu
     return _collect(task, blocks(), done)
 
 
-def _collect(task: Task, blocks: Iterable[list[Sums]], done: Callable[[int], Any] | None) -> Results:
-    """Add the blocks up in their order, and in batches."""
+def _collect(task: Task, blocks: Iterable[list[list[Sums]]], done: Callable[[int], Any] | None) -> Results:
+    """Add the blocks up in their order, and in batches: their means, with their runs in the last column."""
     checkpoints = range(len(task.plan.checkpoints))
-    batches = min(BATCHES, task.blocks())
     totals: list[Sums | None] = [None] * len(checkpoints)
-    parts: list[list[Sums | None]] = [[None] * batches for _ in checkpoints]
+    parts: list[list[Sums | None]] = [[None] * BATCHES for _ in checkpoints]
     runs = 0
-    for b, sums in enumerate(blocks):
-        batch = b * batches // task.blocks()
+    for block in blocks:
         for c in checkpoints:
-            total, part = totals[c], parts[c][batch]
-            totals[c] = sums[c] if total is None else total + sums[c]
-            parts[c][batch] = sums[c] if part is None else part + sums[c]
-        runs += sums[0].count
+            first = runs
+            for sums in block[c]:
+                batch = first * BATCHES // task.runs
+                total, part = totals[c], parts[c][batch]
+                totals[c] = sums if total is None else total + sums
+                parts[c][batch] = sums if part is None else part + sums
+                first += sums.count
+        runs += sum(sums.count for sums in block[0])
         if done:
             done(runs)
     return [
-        (total, np.array([part.mean for part in parts[c] if part is not None]))
+        (total, np.array([[*part.mean, part.count] for part in parts[c] if part is not None]))
         for c, total in enumerate(totals)
         if total is not None
     ]

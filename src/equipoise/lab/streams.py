@@ -99,7 +99,8 @@ def select(typing: Any, condition: Any, a: Any, b: Any) -> Any:
 def philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> tuple[Any, Any, Any, Any]:
     """Philox4x32-10; 32-bit words, held in 64 bits."""
     for _ in range(10):
-        p0, p1 = _M0 * c0, _M1 * c2
+        # That the words have 32 bits is said here for GPUs, where only such products are fast.
+        p0, p1 = _M0 * U(np.uint32(c0)), _M1 * U(np.uint32(c2))
         c0, c2 = (p1 >> _32) ^ c1 ^ k0, (p0 >> _32) ^ c3 ^ k1
         c1, c3 = p1 & _LOW, p0 & _LOW
         k0, k1 = (k0 + _W0) & _LOW, (k1 + _W1) & _LOW

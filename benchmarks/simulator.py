@@ -1,0 +1,188 @@
+"""
+What a simulated pull costs, as a ratio to drawing one normal with NumPy, and how long a precise regret takes.
+
+Run it with `make bench`. The last line is one JSON object. The unit is the time that one number takes when
+`numpy.random.Generator.standard_normal` draws a million of them on one thread of the same process; it is measured in
+turn with what it is compared with, and the best of the rounds counts on both sides. A pull is everything: the arm is
+chosen, the sample is drawn, the arm's numbers are updated.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import adaptive
+import numba
+import numpy as np
+import numpy.typing as npt
+
+import equipoise as eq
+from equipoise.lab import cpu, simulation
+from equipoise.strategies import Strategy
+
+ROUNDS = 9
+EXPLORATION = 0.5
+BAS: Strategy = eq.strategies.BAS(exploration=EXPLORATION)
+PAIR = eq.Problem([eq.Gaussian(0, 4), eq.Gaussian(0, 1)])
+PRECISION = 0.05
+BUDGET = 1000
+
+_RNG = np.random.default_rng(0)
+_NORMALS = np.empty(1_000_000)
+
+Work = Callable[[], int]
+
+
+def bulk_normals() -> int:
+    """The unit: a million normals, by NumPy."""
+    _RNG.standard_normal(out=_NORMALS)
+    return _NORMALS.size
+
+
+def best(*works: Work, rounds: int = ROUNDS) -> list[float]:
+    """Nanoseconds per unit of each work, the best of rounds in which they take turns."""
+    times = [math.inf] * len(works)
+    for work in works:
+        work()  # compile, warm up
+    for _ in range(rounds):
+        for i, work in enumerate(works):
+            start = time.perf_counter()
+            units = work()
+            times[i] = min(times[i], (time.perf_counter() - start) / units * 1e9)
+    return times
+
+
+def pulls(strategy: Strategy, problem: eq.Problem, budget: int, runs: int, threads: int = 1) -> Work:
+    """Runs of a plan, split among threads."""
+    plan = cpu.Plan(problem, strategy, (budget,), strategy.params(budget, len(problem), None), 1)
+    share = runs // threads
+    pool = ThreadPoolExecutor(threads)
+
+    def work() -> int:
+        if threads == 1:
+            cpu.simulate(plan, 0, runs)
+        else:
+            list(pool.map(lambda i: cpu.simulate(plan, i * share, share), range(threads)))
+        return share * threads * budget
+
+    return work
+
+
+def numpy_losses(runs: int, budget: int, seed: int = 0) -> npt.NDArray[np.float64]:
+    """B-AS on the two Gaussians as one would write it in NumPy, runs as rows: (muhat - mu)² by arm and run."""
+    rng = np.random.default_rng(seed)
+    sd, rows = np.repeat([2.0, 1.0], runs), np.arange(runs)
+    count, mean, m2, key = (np.zeros(2 * runs) for _ in range(4))
+    for t in range(budget):
+        at = rows + (t % 2 * runs if t < 4 else (key[runs:] > key[:runs]) * runs)
+        x = rng.standard_normal(runs) * sd[at]
+        n = count[at] + 1
+        step = x - mean[at]
+        m = mean[at] + step / n
+        q = m2[at] + step * (x - m)
+        count[at], mean[at], m2[at] = n, m, q
+        if t >= 2:
+            key[at] = (np.sqrt(q / (n - 1)) + 2 * EXPLORATION / np.sqrt(n)) ** 2 / n
+    return (mean**2).reshape(2, runs)
+
+
+def numpy_pulls(runs: int, budget: int) -> Work:
+    def work() -> int:
+        numpy_losses(runs, budget)
+        return runs * budget
+
+    return work
+
+
+def adaptive_pulls(samples: int) -> Work:
+    """The nearest thing in adaptive: a BalancingLearner of one AverageLearner for each arm, on the same two arms."""
+
+    def work() -> int:
+        learner = adaptive.BalancingLearner([adaptive.AverageLearner(lambda seed: 0.0, atol=1e-9) for _ in range(2)])
+        rng = np.random.default_rng(0)
+        for seed, k in ((0, 0), (1, 0), (0, 1), (1, 1)):
+            learner.tell((k, seed), rng.standard_normal() * (2 - k))
+        for _ in range(samples):
+            (point,), _ = learner.ask(1)
+            learner.tell(point, rng.standard_normal() * (2 - point[0]))
+        return samples
+
+    return work
+
+
+def ratios(works: Sequence[Work], rounds: int = ROUNDS) -> list[float]:
+    """The costs of works in units of one bulk normal."""
+    unit, *times = best(bulk_normals, *works, rounds=rounds)
+    return [each / unit for each in times]
+
+
+def simulated(runs: int, threads: int) -> tuple[float, float]:
+    """Seconds that the regret of B-AS takes, all included, and its standard error once rescaled."""
+    start = time.perf_counter()
+    sim = eq.simulate(PAIR, BAS, BUDGET, runs=runs, threads=threads)
+    return time.perf_counter() - start, sim.rescaled_error
+
+
+def time_to_precision(numpy_ns: float) -> dict[str, Any]:
+    """Seconds, on one thread, until the rescaled regret has a standard error of 0.05."""
+    _, error = simulated(20_000, threads=1)
+    runs = math.ceil(20_000 * (error / PRECISION) ** 2)
+    seconds = min(simulated(runs, threads=1)[0] for _ in range(ROUNDS))
+    losses = numpy_losses(5000, BUDGET)
+    worst = losses[losses.mean(axis=1).argmax()]
+    naive_runs = math.ceil((BUDGET**1.5 * float(worst.std()) / PRECISION) ** 2)
+    naive = naive_runs * BUDGET * numpy_ns * 1e-9
+    return {
+        "runs": runs,
+        "pilot_runs": simulation.PILOT,
+        "seconds": round(seconds, 4),
+        "standard_error": round(simulated(runs, threads=1)[1], 4),
+        "numpy_naive_runs": naive_runs,
+        "numpy_naive_seconds_extrapolated": round(naive),
+        "factor": round(naive / seconds),
+    }
+
+
+def main() -> None:
+    report: dict[str, Any] = {}
+    sizes = {2: (1000, 2048), 10: (1000, 1024), 100: (3000, 256), 100_000: (1_000_000, 1)}
+    report["pull_over_bulk_normal"] = {}
+    for arms, (budget, runs) in sizes.items():
+        problem = PAIR if arms == 2 else eq.Problem([eq.Gaussian(0, 1 + k % 4) for k in range(arms)])
+        [cost] = ratios([pulls(BAS, problem, budget, runs)], rounds=5 if arms > 1000 else ROUNDS)
+        report["pull_over_bulk_normal"][str(arms)] = round(cost, 3)
+    others: dict[str, Strategy] = {
+        "ch-as": eq.strategies.CHAS(),
+        "gafs-max": eq.strategies.GAFSMAX(),
+        "auto": eq.strategies.Auto(),
+    }
+    b_as, *costs = ratios([pulls(each, PAIR, 1000, 2048) for each in (BAS, *others.values())])
+    report["strategy_over_b_as_2_arms"] = {name: round(c / b_as, 2) for name, c in zip(others, costs, strict=True)}
+    one, two = ratios([pulls(BAS, PAIR, 1000, 8192, threads) for threads in (1, 2)])
+    report["two_threads_over_one_2_arms"] = round(two / one, 3)
+    report["pull_over_bulk_normal_two_threads"] = round(two, 3)
+    unit_ns, numpy_ns, adaptive_ns = best(bulk_normals, numpy_pulls(2000, 1000), adaptive_pulls(2000), rounds=3)
+    report["numpy_pull_over_bulk_normal_2_arms"] = round(numpy_ns / unit_ns, 2)
+    report["adaptive_pull_over_bulk_normal_2_arms"] = round(adaptive_ns / unit_ns)
+    report["bulk_normal_ns"] = round(unit_ns, 2)
+    report["time_to_precision"] = time_to_precision(numpy_ns)
+    report["versions"] = {
+        "equipoise": eq.__version__,
+        "adaptive": adaptive.__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+    }
+    for name, value in report.items():
+        print(name, value)
+    print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""Laws, strategies and supports as they are typed at a command line: gaussian:0,4 or b-as:exploration=0.5."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import MISSING, fields
+from typing import Any
+
+from equipoise import strategies
+from equipoise.problem import (
+    Bernoulli,
+    Constant,
+    Empirical,
+    Exponential,
+    Gaussian,
+    Laplace,
+    Law,
+    LogNormal,
+    Rademacher,
+    StudentT,
+    Uniform,
+)
+from equipoise.strategies import Strategy, Support, check_support
+
+LAWS: dict[str, Any] = {
+    "gaussian": Gaussian,
+    "rademacher": Rademacher,
+    "bernoulli": Bernoulli,
+    "uniform": Uniform,
+    "exponential": Exponential,
+    "laplace": Laplace,
+    "lognormal": LogNormal,
+    "student": StudentT,
+    "constant": Constant,
+}
+
+
+def law(text: str) -> Law:
+    """
+    A law from its name and its parameters in order.
+
+    Examples
+    --------
+    >>> law("gaussian:0,4"), law("rademacher")
+    (Gaussian(mean=0.0, variance=4.0), Rademacher(scale=1.0))
+    """
+    name, colon, rest = text.strip().partition(":")
+    name = name.lower()
+    if name == "empirical":
+        return Empirical([_number(part, text) for part in _parts(rest)])
+    if name not in LAWS:
+        raise ValueError(f"there is no law {name!r}; {_near(name, [*LAWS, 'empirical'])}")
+    made = LAWS[name]
+    asked = [f for f in fields(made) if f.init]
+    values = [_number(part, text) for part in _parts(rest)] if colon else []
+    needed = sum(f.default is MISSING for f in asked)
+    if not needed <= len(values) <= len(asked):
+        names = ", ".join(f.name if f.default is MISSING else f"{f.name} ({f.default:g})" for f in asked)
+        raise ValueError(
+            f"{text!r} will not do; {name} takes {names}, as in {name}:{','.join(_EXAMPLES[f.name] for f in asked)}"
+        )
+    return made(*map(float, values))
+
+
+_EXAMPLES = {
+    "mean": "0",
+    "variance": "4",
+    "scale": "2",
+    "p": "0.3",
+    "low": "0",
+    "high": "1",
+    "log_mean": "0",
+    "log_sd": "1",
+    "df": "5",
+    "value": "3",
+}
+
+
+def strategy(text: str) -> Strategy:
+    """
+    A strategy from its name, with parameters by name where it has some.
+
+    Examples
+    --------
+    >>> strategy("b-as:exploration=0.5")
+    BAS(exploration=0.5, c1=None, c2=None, delta=None)
+    """
+    name, _, rest = text.strip().partition(":")
+    made = strategies.get(name.lower())
+    known = [f.name for f in fields(made) if f.init and f.name != "variances"]
+    given: dict[str, float] = {}
+    for part in _parts(rest):
+        parameter, equals, value = (piece.strip() for piece in part.partition("="))
+        if parameter not in known:
+            there = _near(parameter, known) if known else "it has none"
+            raise ValueError(f"{text!r} will not do: {name.lower()} has no parameter {parameter!r}; {there}")
+        if not equals or parameter in given:
+            raise ValueError(f"{text!r} will not do; give each parameter once, as in {name.lower()}:{parameter}=0.5")
+        given[parameter] = _number(value, text)
+    return made(**given)
+
+
+def support(text: str | None) -> Support:
+    """A support from `binary` or `low,high`; none from nothing."""
+    if text is None or text == "binary":
+        return check_support(text)
+    ends = text.split(",")
+    if len(ends) != 2:
+        raise ValueError(f"support={text!r} will not do; it must be binary, or its two ends, as in 0,1")
+    return check_support((_number(ends[0], text), _number(ends[1], text)))
+
+
+def _parts(text: str) -> list[str]:
+    return text.split(",") if text.strip() else []
+
+
+def _number(text: str, whole: str) -> float:
+    """A number; a whole one stays one, as some parameters are counts."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{whole!r} will not do; {text.strip()!r} is not a number") from None
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    known = list(known)
+    near = difflib.get_close_matches(name, known, n=1)
+    return (f"did you mean {near[0]!r}? " if near else "") + f"there are {', '.join(known)}"

@@ -1,0 +1,76 @@
+"""Simulations on a Dask cluster: the same bits as on one machine, also when workers die."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from distributed import Client, LocalCluster
+
+import equipoise as eq
+from equipoise.lab import Simulation
+
+# Sockets that a killed worker leaves behind are closed by the garbage collector, which says so.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+PROBLEM = eq.Problem([eq.Gaussian(0, 4), eq.Exponential(1)])
+
+
+@pytest.fixture
+def client(request: pytest.FixtureRequest) -> Iterator[Client]:
+    workers: int = getattr(request, "param", 2)
+    with (
+        LocalCluster(
+            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def numbers(sim: Simulation) -> tuple[Any, ...]:
+    return (sim.to_dict(), sim._batches.tolist(), sim._sums.m2.tolist())
+
+
+def test_the_same_bits(client: Client) -> None:
+    """Several strategies and budgets, and a number of runs that fills no block."""
+    given: dict[str, Any] = {"strategy": ["auto", "ch-as"], "budget": [40, 120], "runs": 5000, "seed": 7}
+    told: list[tuple[int, int]] = []
+    there = eq.simulate(PROBLEM, **given, engine=client, progress=lambda *now: told.append(now))
+    here = eq.simulate(PROBLEM, **given)
+    assert [numbers(sim) for sim in there] == [numbers(sim) for sim in here]
+    assert told[-1] == (15_000, 15_000)
+
+
+@pytest.mark.parametrize("client", [1, 2], indirect=True)
+def test_a_killed_worker_changes_nothing(client: Client) -> None:
+    """Killed while it works, three runs in ten done; with one worker, all that was on the cluster is lost with it."""
+    runs = 60 * 1024
+    killed = threading.Event()
+
+    def kill(done: int, total: int) -> None:
+        if done > 0.3 * total and not killed.is_set():
+            killed.set()
+            info = client.scheduler_info(n_workers=-1)["workers"]
+            pids = client.run(os.getpid, workers=[next(iter(info))])
+            os.kill(next(iter(pids.values())), signal.SIGKILL)
+            time.sleep(0.2)
+
+    given: dict[str, Any] = {"strategy": "auto", "budget": 200, "runs": runs, "seed": 3}
+    there = eq.simulate(PROBLEM, **given, engine=client, progress=kill)
+    assert killed.is_set()
+    assert numbers(there) == numbers(eq.simulate(PROBLEM, **given))
+
+
+def test_a_closed_client_is_refused_in_one_sentence(client: Client) -> None:
+    client.close()
+    with pytest.raises(ValueError, match=r"^the Dask client .* is closed; a running one is needed$"):
+        eq.simulate(PROBLEM, "uniform", 100, runs=10, engine=client)

@@ -1,0 +1,380 @@
+"""The CPU engine does what a study does, bit for bit, whichever kernel does it and however the work is split."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import equipoise as eq
+from equipoise.lab import cpu, simulation, streams
+from equipoise.strategies import Strategy, Support, available
+from equipoise.strategies.key import POOLS
+from tests.unit.test_compiled import rewrite
+
+Floats = npt.NDArray[np.float64]
+Ends = tuple[Floats, Floats, Floats]
+
+
+@dataclass(frozen=True)
+class Nosy(Strategy):
+    """A third party's: three pulls each; it pools the mean variance, has a floor and looks at means."""
+
+    warmup = 3
+    pool = "mean"
+    uses_mean = True
+
+    def params(self, budget: int | None, arms: int, support: Support) -> tuple[float, ...]:
+        return (0.5, 3.0)
+
+    @staticmethod
+    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+        return (m2 + params[1] * pooled) / (count + 2) + params[0] * abs(mean) / count
+
+    @staticmethod
+    def floor(t: float, arms: float, params: tuple[float, ...]) -> float:
+        return 0.2 * t / arms
+
+
+@dataclass(frozen=True)
+class Icy(Strategy):
+    """A third party's: it keeps the largest of its variances, shrunk to a pooled one from the first sample on."""
+
+    warmup = 1
+    pool = "max"
+    own = "frozen"
+
+    @staticmethod
+    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+        return own + pooled / count
+
+    @staticmethod
+    def freeze(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+        return max(own, (m2 + pooled) / count)
+
+
+@dataclass(frozen=True)
+class Patient(Strategy):
+    """A third party's: the mean of an arm's variance and the pooled one, with no floor."""
+
+    pool = "mean"
+
+    @staticmethod
+    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+        return 0.5 * (m2 / (count - 1) + pooled)
+
+
+STRATEGIES: dict[str, Strategy] = {name: eq.strategies.get(name)() for name in available()} | {
+    "b-as": eq.strategies.BAS(exploration=0.5),
+    "nosy": Nosy(),
+    "icy": Icy(),
+    "patient": Patient(),
+}
+LAWS: tuple[eq.Law, ...] = (
+    eq.Gaussian(1, 4),
+    eq.Rademacher(0.5),
+    eq.Bernoulli(0.3),
+    eq.Uniform(-1, 2),
+    eq.Exponential(2),
+    eq.Laplace(-1, 0.5),
+    eq.LogNormal(0, 0.7),
+    eq.StudentT(5, 0.8),
+    eq.Constant(0.25),
+    eq.Empirical([0.0, 1.0, 5.0]),
+)
+
+
+def mixed(arms: int) -> eq.Problem:
+    """Arms of every law in turn."""
+    return eq.Problem([LAWS[k % len(LAWS)] for k in range(arms)])
+
+
+def plan(
+    strategy: Strategy, problem: eq.Problem, *checkpoints: int, seed: int = 3, support: Support = None
+) -> cpu.Plan:
+    return cpu.Plan(problem, strategy, checkpoints, strategy.params(checkpoints[-1], len(problem), support), seed)
+
+
+def study(given: cpu.Plan, run: int, budget: int | None = None, support: Support = None) -> Ends:
+    """Where a study ends that is told the samples of this run."""
+    n = budget or given.checkpoints[-1]
+    problem, strategy = given.problem, given.strategy
+    if strategy.own == "variance":
+        strategy = eq.strategies.Oracle(problem.variances)
+    arms = len(problem)
+    told = eq.Study(arms, budget=given.checkpoints[-1], strategy=strategy, support=support)
+    values = [streams.samples(problem, given.seed, run, k, n).tolist() for k in range(arms)]
+    seen = [0] * arms
+    for _ in range(n):
+        ticket = told.ask()
+        k: Any = ticket.arm
+        told.tell(ticket, values[k][seen[k]])
+        seen[k] += 1
+    result = told.result()
+    return tuple(
+        np.array([float(part[k]) for k in range(arms)]) for part in (result.counts, result.means, told._floats[1])
+    )  # type: ignore[return-value]
+
+
+def assert_as_studies(given: cpu.Plan, ends: cpu.Ends, first: int, runs: Iterator[int] | range) -> None:
+    for run in runs:
+        counts, means, m2s = study(given, run)
+        column = run - first
+        np.testing.assert_array_equal(ends.counts[-1, :, column], counts, f"run {run}")
+        np.testing.assert_array_equal(ends.means[-1, :, column], means, f"run {run}")
+        np.testing.assert_array_equal(ends.m2s[-1, :, column], m2s, f"run {run}")
+
+
+def forced(given: cpu.Plan, arms: int, first: int, runs: int) -> cpu.Ends:
+    """The plan by the kernel for few arms (their number), many (0) or very many (-1)."""
+    strategy = given.strategy
+    kernel = cpu._kernel(
+        strategy.variance,
+        strategy.floor if strategy.has_floor() else None,
+        strategy.freeze if strategy.own == "frozen" else None,
+        POOLS.index(strategy.pool),
+        strategy.own != "none",
+        arms,
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cpu, "kernel", lambda strategy, arms: kernel)
+        return cpu.simulate(given, first, runs)
+
+
+def assert_equal(one: cpu.Ends, other: cpu.Ends) -> None:
+    np.testing.assert_array_equal(one.counts, other.counts)
+    np.testing.assert_array_equal(one.means, other.means)
+    np.testing.assert_array_equal(one.m2s, other.m2s)
+
+
+@pytest.mark.parametrize("name", sorted(STRATEGIES))
+def test_every_kernel_is_the_study(name: str) -> None:
+    """Counts, means and M2 of single runs, by all three kernels, on arms of every law."""
+    # Kernels for few arms are compiled for their number; those for two are used elsewhere too.
+    for arms in (5 if name in ("auto", "nosy", "icy", "patient") else 2, 33):
+        given = plan(STRATEGIES[name], mixed(arms), 12 * arms)
+        many = forced(given, 0, 70, 66)
+        assert_equal(many, forced(given, -1, 70, 66))
+        if arms <= cpu.FEW:
+            assert_equal(many, forced(given, arms, 70, 66))
+        assert_as_studies(given, many, 70, iter((70, 101, 133, 134, 135)))
+
+
+@pytest.mark.parametrize(("name", "arms"), [("auto", 1), ("auto", 2), ("b-as", 1), ("patient", 13)])
+def test_any_number_of_arms(name: str, arms: int) -> None:
+    """Also where the pooled variance is not refreshed on the step after the warm-up (13 arms)."""
+    given = plan(STRATEGIES[name], eq.Problem([eq.Gaussian(k, 1 + k) for k in range(arms)]), 9 * arms)
+    few = cpu.simulate(given, 0, 64)
+    assert_as_studies(given, few, 0, range(0, 64, 9))
+    assert_equal(few, forced(given, 0, 0, 64))
+    assert_equal(few, forced(given, -1, 0, 64))
+
+
+@pytest.mark.parametrize("arms", [40, 21])
+def test_many_arms_without_a_floor(arms: int) -> None:
+    """The pooled variance is right from the first decision on, with the arms that have two samples by then."""
+    for strategy in (Patient(), Icy()):
+        given = plan(strategy, eq.Problem([eq.Exponential(1 + k % 3) for k in range(arms)]), 4 * arms)
+        assert_as_studies(given, cpu.simulate(given, 0, 8), 0, range(8))
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: type(law).__name__)
+def test_every_law(law: eq.Law) -> None:
+    given = plan(STRATEGIES["b-as"], eq.Problem([law, eq.Gaussian(0, 1)]), 120)
+    ends = cpu.simulate(given, 5, 10)
+    assert_as_studies(given, ends, 5, range(5, 15, 3))
+    assert_equal(ends, forced(given, 0, 5, 10))
+    assert_equal(ends, forced(given, -1, 5, 10))
+
+
+def test_binary_arms() -> None:
+    """With support="binary" the default has another formula."""
+    given = plan(STRATEGIES["auto"], eq.Problem([eq.Bernoulli(0.5), eq.Bernoulli(0.02)]), 200, support="binary")
+    ends = cpu.simulate(given, 0, 70)
+    for run in (0, 63, 69):
+        counts, means, _ = study(given, run, support="binary")
+        np.testing.assert_array_equal(ends.counts[0, :, run], counts)
+        np.testing.assert_array_equal(ends.means[0, :, run], means)
+
+
+def test_lanes_that_outrun_the_rings() -> None:
+    """
+    An arm that starves in some lanes and not in others: the slow lanes draw for themselves.
+
+    The first draws of the Rademacher arm agree with probability 1/2, and with A = 0.1 it is then left at two pulls for
+    long, while other lanes have taken more than a ring of it.
+    """
+    problem = eq.Problem([eq.Gaussian(0, 9), eq.Rademacher()])
+    given = plan(eq.strategies.BAS(exploration=0.1), problem, 6000)
+    ends = cpu.simulate(given, 0, 64)
+    pulls = ends.counts[0, 1]
+    assert pulls.min() < 20
+    assert pulls.max() > 3 * cpu.RING
+    slowest = [int(run) for run in np.argsort(pulls)[[0, 1, 20, 40, -1]]]
+    assert_as_studies(given, ends, 0, iter(slowest))
+    assert_equal(ends, forced(given, -1, 0, 64))
+    assert_equal(ends, forced(given, 0, 0, 64))
+
+
+@pytest.mark.parametrize("name", ["auto", "two-stage"])
+def test_checkpoints_are_runs_that_ended_there(name: str) -> None:
+    strategy: Strategy = STRATEGIES[name] if name != "two-stage" else eq.strategies.TwoStage(pilot=4)
+    for arms in (2, 20):
+        problem = mixed(arms)
+        points = (2 * arms, 100, 101, 117, 300)
+        along = cpu.simulate(plan(strategy, problem, *points), 0, 65)
+        for c, n in enumerate(points):
+            alone = cpu.simulate(plan(strategy, problem, n), 0, 65)
+            np.testing.assert_array_equal(along.counts[c], alone.counts[0])
+            np.testing.assert_array_equal(along.means[c], alone.means[0])
+            np.testing.assert_array_equal(along.m2s[c], alone.m2s[0])
+
+
+def test_how_runs_are_grouped_does_not_matter() -> None:
+    """Runs 10 to 200 in one go and in pieces that are no multiple of the lanes; run numbers beyond 32 bits too."""
+    given = plan(STRATEGIES["b-as"], mixed(2), 90)
+    for base in (10, 2**40, 2**62):
+        together = cpu.simulate(given, base, 190)
+        assert together.counts.shape == (1, 2, 190)
+        parts = [cpu.simulate(given, base + first, size) for first, size in ((0, 1), (1, 64), (65, 65), (130, 60))]
+        assert_equal(
+            together, cpu.Ends(*(np.concatenate([p.__dict__[f] for p in parts], axis=2) for f in together.__dict__))
+        )
+
+
+@pytest.mark.parametrize(("lanes", "ring", "stretch"), [(8, 16, 4), (2, 2, 2)])
+def test_lanes_rings_and_stretches_do_not_matter(
+    monkeypatch: pytest.MonkeyPatch, lanes: int, ring: int, stretch: int
+) -> None:
+    few = plan(eq.strategies.BAS(exploration=0.1), eq.Problem([eq.Gaussian(0, 9), eq.Rademacher()]), 1500)
+    plans = [few, plan(few.strategy, mixed(18), 500)] if lanes == 8 else [few]
+    expected = [cpu.simulate(each, 7, 21) for each in plans]
+    monkeypatch.setattr(cpu, "LANES", lanes)
+    monkeypatch.setattr(cpu, "RING", ring)
+    monkeypatch.setattr(cpu, "STRETCH", stretch)
+    monkeypatch.setattr(cpu, "_kernel", cpu._kernel.__wrapped__)
+    for each, ends in zip(plans, expected, strict=True):
+        assert_equal(cpu.simulate(each, 7, 21), ends)
+
+
+def test_which_kernel() -> None:
+    """Few arms, many, very many: what is measured fastest takes over where the constants say."""
+    strategy = STRATEGIES["b-as"]
+    for arms, lanes in ((1, cpu.LANES), (cpu.FEW, cpu.LANES), (cpu.FEW + 1, cpu.LANES), (cpu.MANY, cpu.LANES)):
+        assert cpu.kernel(strategy, arms)[1] == lanes
+    assert cpu.kernel(strategy, cpu.MANY + 1)[1] == 1
+    assert cpu.kernel(strategy, 17) == cpu.kernel(strategy, cpu.MANY) != cpu.kernel(strategy, 3)
+
+
+def numbers(sim: Any) -> list[bytes]:
+    return [sim.losses.tobytes(), sim.loss_errors.tobytes(), sim.mean_pulls.tobytes(), sim._batches.tobytes()]
+
+
+def test_threads_do_not_matter() -> None:
+    """One, two, three threads: the same bits, also where the last block is not full."""
+    problem = eq.Problem([eq.Gaussian(0, 4), eq.Exponential(1)])
+    one, two, three = (eq.simulate(problem, "auto", 60, runs=5000, threads=threads) for threads in (1, 2, 3))
+    assert numbers(one) == numbers(two) == numbers(three)
+
+
+def test_blocks_matter_to_the_rounding_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = eq.Problem([eq.Gaussian(0, 4), eq.Exponential(1)])
+    expected = eq.simulate(problem, "auto", 60, runs=3000)
+    for block in (64, 100, 4096):
+        monkeypatch.setattr(simulation, "BLOCK", block)
+        sim = eq.simulate(problem, "auto", 60, runs=3000)
+        np.testing.assert_allclose(sim.losses, expected.losses, rtol=1e-12)
+        np.testing.assert_allclose(sim.loss_errors, expected.loss_errors, rtol=1e-10)
+        np.testing.assert_allclose(sim.mean_pulls, expected.mean_pulls, rtol=1e-13)
+
+
+def test_the_oracle_may_be_wrong() -> None:
+    """An oracle with variances of its own goes by those, in a simulation as in a study."""
+    problem = eq.Problem([eq.Gaussian(0, 4), eq.Gaussian(0, 1)])
+    assert eq.simulate(problem, "oracle", 100, runs=2).mean_pulls.tolist() == [80, 20]
+    assert eq.simulate(problem, eq.strategies.Oracle([1, 1]), 100, runs=2).mean_pulls.tolist() == [50, 50]
+    with pytest.raises(ValueError, match="3 variances were given for 2 arms"):
+        eq.simulate(problem, eq.strategies.Oracle([1, 1, 1]), 100, runs=2)
+
+
+STRATEGY = """
+import equipoise as eq
+import helper
+
+@eq.strategies.register("mine")
+class Mine(eq.strategies.Strategy):
+    @staticmethod
+    def variance(count, mean, m2, pooled, own, params):
+        return helper.bonus(count) + m2 / count * 1.0
+"""
+HELPER = """
+from equipoise.compiled import jit
+
+@jit
+def bonus(count):
+    return 0.0 * count
+"""
+RUN = """
+import sys, time
+import equipoise as eq, mine
+start = time.process_time()
+sim = eq.simulate(eq.Problem([eq.Rademacher(3), eq.Rademacher(1)]), "mine", 40, runs=64, estimator="naive")
+print(sim.mean_pulls[0], time.process_time() - start)
+"""
+SAID = "equipoise: compiling the simulator for this strategy, once\n"
+
+
+def run(folder: Path) -> tuple[float, float, str]:
+    """The mean pulls of the first arm, the processor seconds that took, and what was said, in a new process."""
+    environment = os.environ | {"EQUIPOISE_CACHE_DIR": str(folder / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", RUN], cwd=folder, env=environment, capture_output=True, text=True, check=True
+    )
+    pulls, seconds = done.stdout.split()
+    return float(pulls), float(seconds), done.stderr
+
+
+def test_a_changed_formula_never_meets_an_old_kernel(tmp_path: Path) -> None:
+    """The first call compiles and says so; the second loads; a changed formula, or what it calls, compiles again."""
+    (tmp_path / "mine.py").write_text(STRATEGY)
+    (tmp_path / "helper.py").write_text(HELPER)
+    pulls, _, said = run(tmp_path)
+    assert said == SAID
+    again, seconds, said = run(tmp_path)
+    assert again == pulls
+    assert said == ""
+    assert seconds < 1
+
+    rewrite(tmp_path / "mine.py", "count * 1.0", "count * 0.0")
+    changed, _, said = run(tmp_path)
+    assert changed == 38  # no variance at all: after the warm-up every tie goes to the lowest arm
+    assert said == SAID
+    rewrite(tmp_path / "mine.py", "count * 0.0", "count * 1.0")
+    assert run(tmp_path)[0] == pulls
+    rewrite(tmp_path / "helper.py", "0.0 * count", "9e9 / count")
+    assert run(tmp_path)[0] == 20
+
+
+@pytest.mark.parametrize("make", [cpu.lanes_few, cpu.lanes_many, cpu.heap], ids=lambda make: make.__name__)
+def test_each_kernel_says_that_it_compiles(
+    make: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Once, and not when the code is on disk."""
+    monkeypatch.setenv("EQUIPOISE_CACHE_DIR", str(tmp_path))
+    strategy = eq.strategies.Uniform()
+    given = plan(strategy, eq.Problem([eq.Rademacher(), eq.Rademacher()]), 10)
+    extra: tuple[Any, ...] = {"lanes_few": (2, 0), "lanes_many": (0,), "heap": (0, False)}[make.__name__]
+    for said in (SAID, ""):
+        made = make(strategy.variance, None, None, *extra), 1 if make is cpu.heap else cpu.LANES
+        monkeypatch.setattr(cpu, "kernel", lambda strategy, arms, made=made: made)
+        for _ in range(2):
+            assert cpu.simulate(given, 0, 3).counts[0].tolist() == [[5.0] * 3] * 2
+        assert capfd.readouterr().err == said

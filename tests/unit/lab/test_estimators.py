@@ -1,0 +1,283 @@
+"""Controls have mean zero whatever the strategy does: exactly, over all that can happen in small studies."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import equipoise as eq
+from equipoise import moments
+from equipoise.lab import cpu, estimators, streams
+from equipoise.lab.estimators import Evidence, choose
+from equipoise.strategies import Strategy
+
+Floats = npt.NDArray[np.float64]
+History = list[list[Fraction]]
+Rule = Callable[[History], int]
+
+# Arms of few outcomes, as (value, probability): skewed, more skewed, symmetric, and one that never varies.
+OUTCOMES = {
+    eq.Bernoulli(0.25): [(0, Fraction(3, 4)), (1, Fraction(1, 4))],
+    eq.Empirical([0, 0, 1, 5]): [(0, Fraction(1, 2)), (1, Fraction(1, 4)), (5, Fraction(1, 4))],
+    eq.Rademacher(): [(-1, Fraction(1, 2)), (1, Fraction(1, 2))],
+    eq.Constant(2): [(2, Fraction(1))],
+}
+
+
+def by_variance(seen: History) -> int:
+    """One pull each, then the largest biased variance and a bit over the pulls: greedy, and prone to starve."""
+
+    def key(xs: list[Fraction]) -> Fraction:
+        mean = sum(xs, Fraction()) / len(xs)
+        return (sum(((x - mean) ** 2 for x in xs), Fraction()) / len(xs) + Fraction(1, 100)) / len(xs)
+
+    pulls = [len(xs) for xs in seen]
+    if min(pulls) == 0:
+        return pulls.index(0)
+    keys = [key(xs) for xs in seen]
+    return keys.index(max(keys))
+
+
+def by_mean(seen: History) -> int:
+    """A rule that looks at means: one pull each, then the arm with the largest sum, or the last if all are small."""
+    pulls = [len(xs) for xs in seen]
+    if min(pulls) == 0:
+        return pulls.index(0)
+    sums = [sum(xs, Fraction()) for xs in seen]
+    return sums.index(max(sums)) if max(sums) > 1 else len(seen) - 1
+
+
+def paths(problem: eq.Problem, rule: Rule, n: int) -> Iterator[tuple[Fraction, History]]:
+    """Every way a study of n pulls can go, with its probability."""
+
+    def go(seen: History, probability: Fraction, left: int) -> Iterator[tuple[Fraction, History]]:
+        if left == 0:
+            yield probability, [list(xs) for xs in seen]
+            return
+        arm = rule(seen)
+        for value, p in OUTCOMES[problem.arms[arm]]:
+            seen[arm].append(Fraction(value))
+            yield from go(seen, probability * p, left - 1)
+            seen[arm].pop()
+
+    return go([[] for _ in problem.arms], Fraction(1), n)
+
+
+SMALL = [
+    (eq.Problem([eq.Bernoulli(0.25), eq.Rademacher()]), 10),
+    (eq.Problem([eq.Empirical([0, 0, 1, 5]), eq.Bernoulli(0.25)]), 7),
+    (eq.Problem([eq.Empirical([0, 0, 1, 5]), eq.Rademacher(), eq.Bernoulli(0.25)]), 7),
+    (eq.Problem([eq.Constant(2), eq.Bernoulli(0.25), eq.Rademacher()]), 8),
+]
+
+
+def central(law: eq.Law, power: int) -> Fraction:
+    """An exact central moment."""
+    outcomes = OUTCOMES[law]
+    mean = sum((p * value for value, p in outcomes), Fraction())
+    return sum((p * (value - mean) ** power for value, p in outcomes), Fraction())
+
+
+@pytest.mark.parametrize("rule", [by_variance, by_mean])
+@pytest.mark.parametrize(("problem", "n"), SMALL)
+def test_the_identities_are_exact(problem: eq.Problem, n: int, rule: Rule) -> None:
+    """In fractions, from their definitions: S, Q, M and the rest of the list, and products across arms."""
+    names = ("S", "Q", "M", "SQ", "QQ", "MQ")
+    sums = {name: [Fraction()] * len(problem) for name in names}
+    products = dict.fromkeys(itertools.product("SQM", "SQM"), Fraction())
+    crooked = Fraction()
+    total = Fraction()
+    s2, mu3, mu4 = ([central(law, power) for law in problem.arms] for power in (2, 3, 4))
+    means = [sum((p * value for value, p in OUTCOMES[law]), Fraction()) for law in problem.arms]
+    for probability, seen in paths(problem, rule, n):
+        total += probability
+        values: list[dict[str, Fraction]] = []
+        for k, xs in enumerate(seen):
+            T = len(xs)
+            S = sum((x - means[k] for x in xs), Fraction())
+            Q = sum(((x - means[k]) ** 2 for x in xs), Fraction()) - s2[k] * T
+            M = S * S - s2[k] * T
+            kappa = mu4[k] - s2[k] ** 2
+            values.append(
+                {
+                    "S": S,
+                    "Q": Q,
+                    "M": M,
+                    "SQ": S * Q - mu3[k] * T,
+                    "QQ": Q * Q - kappa * T,
+                    "MQ": M * Q - 2 * mu3[k] * T * S - kappa * T,
+                }
+            )
+            crooked += probability * abs(mu3[k]) * (M * Q - kappa * T)
+            for name in names:
+                sums[name][k] += probability * values[k][name]
+        for one, other in products:
+            products[one, other] += probability * values[0][one] * values[1][other]
+    assert total == 1
+    assert all(value == 0 for by_arm in sums.values() for value in by_arm), sums
+    assert all(value == 0 for value in products.values()), products
+    # Without the third moment's term the last would not do under a rule that looks at the variance.
+    assert crooked != 0 or rule is by_mean
+
+
+def evidence(problem: eq.Problem, rule: Rule, n: int) -> tuple[Evidence, Floats]:
+    """Every way a study can go as if each were a run, and their probabilities."""
+    columns, probabilities = [], []
+    for probability, seen in paths(problem, rule, n):
+        probabilities.append(float(probability))
+        columns.append([moments.of([float(x) for x in xs]) for xs in seen])
+    counts, means, m2s = np.array(columns, dtype=float).transpose(2, 1, 0)
+    return Evidence.of(problem, cpu.Ends(counts[None], means[None], m2s[None]), 0), np.array(probabilities)
+
+
+@pytest.mark.parametrize("estimator", ["wald", "controls"])
+@pytest.mark.parametrize("rule", [by_variance, by_mean])
+@pytest.mark.parametrize(("problem", "n"), SMALL)
+def test_every_control_has_mean_zero(problem: eq.Problem, n: int, rule: Rule, estimator: estimators.Estimator) -> None:
+    """The rows that are used, over all paths; so any multiples of them leave the mean of the estimates as it is."""
+    found, weights = evidence(problem, rule, n)
+    rng = np.random.default_rng(0)
+    for k in range(len(problem)):
+        rows = estimators.controls(found, k, estimator, n)
+        assert rows.shape == ({"wald": 1, "controls": 11}[estimator], weights.size)
+        size = np.abs(rows) @ weights
+        np.testing.assert_allclose(rows @ weights, 0, atol=1e-12 * (1 + size.max()))
+        multiples = rng.normal(size=len(rows))
+        exact = estimators.observations(found, k, "naive") @ weights
+        got = estimators.estimates(found, k, estimator, n, multiples) @ weights
+        assert got == pytest.approx(exact, abs=1e-12 * (1 + size.max()))
+
+
+def test_the_gaussian_lemma_needs_gaussian_arms() -> None:
+    """s²/T has not the mean of (muhat - mu)² on other arms: why it is refused there."""
+    problem, n = SMALL[1]
+    found, weights = evidence(problem, by_variance, n)
+    for k in range(2):
+        conditional = estimators.observations(found, k, "gaussian") @ weights
+        assert abs(conditional - estimators.observations(found, k, "naive") @ weights) > 1e-3
+
+
+@dataclass(frozen=True)
+class Looks(Strategy):
+    """A strategy that uses means."""
+
+    uses_mean = True
+
+    @staticmethod
+    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+        return m2 / count + mean * mean
+
+
+GAUSSIANS = eq.Problem([eq.Gaussian(0, 4), eq.Gaussian(0, 1)])
+HALF = eq.Problem([eq.Gaussian(0, 4), eq.Exponential(1)])
+
+
+def test_the_best_that_is_valid() -> None:
+    auto = eq.strategies.Auto()
+    assert choose("auto", GAUSSIANS, auto) == ("gaussian", "gaussian")
+    assert choose("auto", HALF, auto) == ("gaussian", "controls")
+    assert choose("auto", GAUSSIANS, Looks()) == ("controls", "controls")
+    many = eq.Problem([eq.Gaussian(0, 1), *[eq.Exponential(1)] * estimators.MOST_CONTROLLED])
+    assert choose("auto", many, auto) == ("gaussian", *["wald"] * estimators.MOST_CONTROLLED)
+    for name in ("naive", "wald", "controls"):
+        assert choose(name, HALF, Looks()) == (name, name)
+    assert choose("gaussian", GAUSSIANS, auto) == ("gaussian", "gaussian")
+
+
+@pytest.mark.parametrize(
+    ("estimator", "problem", "strategy", "message"),
+    [
+        ("Naive", HALF, eq.strategies.Auto(), "estimator='Naive' will not do; it must be 'auto', 'naive', 'wald'"),
+        (None, HALF, eq.strategies.Auto(), "estimator=None will not do"),
+        ("gaussian", HALF, eq.strategies.Auto(), r"for Gaussian arms .*Exponential\(scale=1\) is not"),
+        ("gaussian", GAUSSIANS, Looks(), "the strategy looks at means"),
+    ],
+)
+def test_an_estimator_that_is_not_valid_is_refused(
+    estimator: str, problem: eq.Problem, strategy: Strategy, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        choose(estimator, problem, strategy)
+
+
+def simulated(problem: eq.Problem, runs: int = 3000, n: int = 60) -> Evidence:
+    strategy = eq.strategies.Greedy()
+    plan = cpu.Plan(problem, strategy, (n,), strategy.params(n, len(problem), None), 1)
+    return Evidence.of(problem, cpu.simulate(plan, 0, runs), 0)
+
+
+def test_evidence_is_sums_of_deviations() -> None:
+    """T, S and Q from count, mean and M2 are what their definitions say."""
+    found = simulated(HALF, runs=4)
+    for run, k in itertools.product(range(4), range(2)):
+        x = streams.samples(HALF, 1, run, k, int(found.T[k, run])) - HALF.arms[k].mean
+        assert found.S[k, run] == pytest.approx(x.sum())
+        assert found.Q[k, run] == pytest.approx((x**2).sum() - HALF.arms[k].variance * len(x))
+
+
+def test_no_fourth_moment_no_squares() -> None:
+    """An arm whose fourth moment is infinite has no Q in its own controls, nor in the other arms'."""
+    heavy = eq.Problem([eq.StudentT(3.5), eq.Exponential(1)])
+    found = simulated(heavy)
+    assert found.kappa.tolist() == [0.0, 8.0]
+    rows = estimators.controls(found, 0, "controls", 60)
+    assert len(rows) == 6  # P, P² and S, M, SP, MP of the other arm's P
+    np.testing.assert_array_equal(rows[0], found.Q[1])
+    rows = estimators.controls(found, 1, "controls", 60)
+    assert len(rows) == 11
+    assert (rows[[0, 1, 3]] == 0).all()  # P, P², QP
+    assert np.isfinite(rows).all()
+    sim = eq.simulate(heavy, "greedy", 60, runs=3000)
+    assert np.isfinite(sim.losses).all()
+    assert np.isfinite(sim.loss_errors).all()
+
+
+def test_arms_without_variance_and_rademacher() -> None:
+    """Q is identically zero there, and takes no part in the fit."""
+    problem = eq.Problem([eq.Constant(3), eq.Rademacher(), eq.Gaussian(0, 2)])
+    found = simulated(problem)
+    assert (found.S[0] == 0).all()
+    assert (found.Q[0] == 0).all()
+    np.testing.assert_allclose(found.Q[1], 0, atol=1e-10)
+    for k, name in enumerate(("controls", "controls", "gaussian")):
+        multiples = estimators.fit(found, k, name, 60)  # type: ignore[arg-type]
+        assert np.isfinite(multiples).all()
+        estimates = estimators.estimates(found, k, name, 60, multiples)  # type: ignore[arg-type]
+        assert np.isfinite(estimates).all()
+    assert (estimators.fit(found, 0, "controls", 60) == 0).all()
+
+
+def test_a_small_pilot_fits_nothing() -> None:
+    """Fewer runs than four times the controls: better no control than a wild one."""
+    assert (estimators.fit(simulated(HALF, runs=43), 1, "controls", 60) == 0).all()
+    assert (estimators.fit(simulated(HALF, runs=44), 1, "controls", 60) != 0).any()
+    assert estimators.fit(simulated(HALF, runs=44), 1, "naive", 60).size == 0
+
+
+def test_walds_multiple_is_fixed() -> None:
+    """1/T*², and 1 where an arm of no variance has no T* to speak of."""
+    assert estimators.fit(simulated(GAUSSIANS), 0, "wald", 100).tolist() == [1 / 80**2]
+    assert estimators.wald_multiple(eq.Problem([eq.Constant(0), eq.Gaussian()]), 0, 100) == 1
+    assert math.isclose(estimators.wald_multiple(GAUSSIANS, 1, 100), 1 / 400)
+
+
+@pytest.mark.parametrize("laws", [(eq.Gaussian(0, 4), eq.Gaussian(0, 1)), (eq.Exponential(2), eq.Laplace(0, 1))])
+def test_what_the_controls_bring(laws: Sequence[eq.Law]) -> None:
+    """Each estimator's error is below that of the one before; the best is at least five times the naive one's."""
+    problem = eq.Problem(laws)
+    strategy = eq.strategies.BAS(exploration=0.5)
+    errors = [
+        eq.simulate(problem, strategy, 500, runs=4000, estimator=e).loss_errors for e in ("naive", "wald", "controls")
+    ]
+    assert (errors[0] > 1.5 * errors[1]).all()
+    assert (errors[1] > 1.2 * errors[2]).all()
+    best = eq.simulate(problem, strategy, 500, runs=4000).loss_errors
+    assert (best <= errors[2]).all()
+    assert (best < errors[0] / 5).all()

@@ -1,0 +1,147 @@
+"""Charts: what is drawn, and the files."""
+
+from __future__ import annotations
+
+import builtins
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import equipoise as eq
+from equipoise import chart
+from equipoise.lab import Curve
+
+ROWS = [
+    {"strategy": name, "n": n, "rescaled_regret": y * n**0.1, "rescaled_error": 0.1}
+    for name, y in (("ch-as", 8.0), ("b-as", 3.0))
+    for n in (50, 200, 1000)
+]
+
+
+def layers(drawn: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = drawn.to_dict()["layer"]
+    return found
+
+
+def marks(drawn: Any) -> list[str]:
+    return [layer["mark"]["type"] for layer in layers(drawn)]
+
+
+def test_regret_has_lines_points_and_bands_of_one_error() -> None:
+    drawn = chart.regret(ROWS)
+    assert marks(drawn) == ["area", "line", "point"]
+    band = layers(drawn)[0]["data"]["values"]
+    assert [(row["low"], row["high"]) for row in band] == [
+        (row["rescaled_regret"] - 0.1, row["rescaled_regret"] + 0.1) for row in ROWS
+    ]
+    for layer in layers(drawn):
+        assert layer["encoding"]["x"]["scale"]["type"] == "log"
+        assert layer["encoding"]["x"]["title"] == "budget n"
+        assert layer["encoding"]["y"]["title"] == "rescaled regret, n^(3/2) R"
+    colour = layers(drawn)[1]["encoding"]["color"]["scale"]
+    assert colour["domain"] == ["ch-as", "b-as"]
+    assert colour["range"] == list(chart.COLOURS[:2])
+
+
+def test_a_curve_draws_itself() -> None:
+    curve = eq.simulate(eq.Problem([eq.Gaussian(0, 4), eq.Rademacher()]), ["auto", "uniform"], [50, 100], runs=100)
+    assert isinstance(curve, Curve)
+    points = [row for layer in layers(curve.plot())[-1:] for row in layer["data"]["values"]]
+    assert [(row["strategy"], row["n"]) for row in points] == [
+        (name, n) for name in ("auto", "uniform") for n in (50, 100)
+    ]
+
+
+def test_noise_and_predictions_are_grey() -> None:
+    noise = [{"n": n, "low": 2.0, "high": 4.0} for n in (50, 1000)]
+    drawn = chart.regret(ROWS, title="a title", noise=noise, noise_text="what it is")
+    assert marks(drawn) == ["area", "area", "line", "point"]
+    assert drawn.to_dict()["title"] | {"anchor": ""} == {
+        "text": "a title",
+        "anchor": "",
+        "subtitle": "what it is",
+        "subtitleColor": chart.GREY,
+    }
+    drawn = chart.lines(ROWS, x="n", y="rescaled_regret", titles=("n", "y"), dashed=("b-as",), joined=False, log_y=True)
+    assert marks(drawn) == ["line", "point"]  # the prediction's line, the measurement's points
+    assert layers(drawn)[0]["encoding"]["color"]["scale"]["range"] == [chart.COLOURS[0], chart.GREY]
+    assert layers(drawn)[0]["encoding"]["y"]["scale"]["type"] == "log"
+
+
+def test_numbers_of_numpy_and_what_is_not_finite() -> None:
+    rows = [
+        {"strategy": "a", "n": np.int64(10), "rescaled_regret": np.float64(1.0), "rescaled_error": math.nan},
+        {"strategy": "a", "n": 20, "rescaled_regret": math.inf, "rescaled_error": 0.1},
+    ]
+    drawn = chart.regret(rows)
+    assert layers(drawn)[0]["data"]["values"] == []
+    assert layers(drawn)[1]["data"]["values"][0] == {
+        "strategy": "a",
+        "n": 10,
+        "rescaled_regret": 1.0,
+        "rescaled_error": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("ns", "domain", "ticks"),
+    [
+        ((50, 1000), [50, 1000], [50, 100, 200, 500, 1000]),
+        ((100, 10**6), [100, 10**6], [100, 10**3, 10**4, 10**5, 10**6]),
+        ((700,), [350, 1400], [700]),
+        ((60, 70), [60, 70], [60, 70]),
+    ],
+)
+def test_the_axis_of_n(ns: tuple[int, ...], domain: list[float], ticks: list[float]) -> None:
+    rows = [{"strategy": "a", "n": n, "rescaled_regret": 1.0, "rescaled_error": 0.1} for n in ns]
+    axis = layers(chart.regret(rows))[1]["encoding"]["x"]
+    assert axis["scale"]["domain"] == domain
+    assert axis["axis"]["values"] == ticks
+
+
+def test_no_rows_are_refused() -> None:
+    with pytest.raises(ValueError, match="no rows"):
+        chart.regret([])
+
+
+def test_side_by_side() -> None:
+    both = [chart.regret(ROWS, width=200), chart.regret(ROWS, width=200)]
+    assert len(chart.beside(both).to_dict()["hconcat"]) == 2
+    assert len(chart.beside(both, below=True).to_dict()["vconcat"]) == 2
+    assert chart.beside(both, one_legend=True).to_dict()["resolve"]["scale"]["color"] == "shared"
+
+
+def test_files(tmp_path: Path) -> None:
+    drawn = chart.regret(ROWS)
+    png = chart.save(drawn, tmp_path / "a.png").read_bytes()
+    assert png.startswith(b"\x89PNG")
+    assert len(png) > 5000
+    svg = chart.save(drawn, str(tmp_path / "a.SVG")).read_text()
+    assert svg.startswith("<svg")
+    assert "budget n" in svg
+    page = chart.save(drawn, tmp_path / "a.html").read_text()
+    assert "rescaled_regret" in page
+    assert not re.search(r'<(script|link)[^>]+(src|href)="http', page)  # nothing is fetched
+
+
+def test_other_suffixes_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"'a\.jpg' will not do.*\.png, \.svg, \.html"):
+        chart.save(chart.regret(ROWS), "a.jpg")
+
+
+@pytest.mark.parametrize("missing", ["altair", "vl_convert"])
+def test_without_the_plot_extra_the_message_says_what_to_install(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def absent(name: str, *rest: Any, **more: Any) -> Any:
+        if name == missing:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return real(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", absent)
+    with pytest.raises(ModuleNotFoundError, match=r'pip install "equipoise\[plot\]"'):
+        chart.require()
