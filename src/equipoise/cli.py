@@ -246,6 +246,8 @@ def main() -> None:
         code = app(standalone_mode=False)
     except (ValueError, TypeError, EquipoiseError) as error:
         _give_up(str(error))
+    except OSError as error:  # no such folder, not ours to write, no room
+        _give_up(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except typer.Abort:
         print("equipoise: stopped", file=sys.stderr)
         sys.exit(130)

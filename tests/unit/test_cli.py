@@ -50,6 +50,7 @@ def test_demo_json() -> None:
         (["demo", "--seed", "-1"], "seed=-1"),
         (["demo", "--nope"], "--nope"),
         (["dmo"], "'dmo'"),
+        (["paper", "--out", "/dev/null/here"], "/dev/null"),
     ],
 )
 def test_wrong_input_is_one_sentence_and_exit_code_2(words: list[str], sentence: str) -> None:
