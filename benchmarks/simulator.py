@@ -164,12 +164,26 @@ def time_to_precision(numpy_ns: float) -> dict[str, Any]:
 
 def main() -> None:
     report: dict[str, Any] = {}
-    sizes = {2: (1000, 2048), 10: (1000, 1024), 100: (3000, 256), 100_000: (1_000_000, 1)}
+    # From 1,000 arms on several runs share the setting up of the laws, as they do in the blocks of eq.simulate.
+    sizes = {
+        2: (1000, 2048),
+        10: (1000, 1024),
+        100: (3000, 256),
+        1000: (10_000, 100),
+        10_000: (100_000, 10),
+        100_000: (1_000_000, 10),
+    }
     report["pull_over_bulk_normal"] = {}
     for arms, (budget, runs) in sizes.items():
         problem = PAIR if arms == 2 else eq.Problem([eq.Gaussian(0, 1 + k % 4) for k in range(arms)])
-        [cost] = ratios([pulls(BAS, problem, budget, runs)], rounds=9 if arms > 1000 else ROUNDS)
+        [cost] = ratios([pulls(BAS, problem, budget, runs)], rounds=5 if arms > 10_000 else ROUNDS)
         report["pull_over_bulk_normal"][str(arms)] = round(cost, 3)
+    [alone] = ratios([pulls(BAS, problem, budget, 1)], rounds=5)
+    report["pull_over_bulk_normal_100000_arms_one_run_a_call"] = round(alone, 3)
+    longer = {10_000: 256, 100_000: 64}
+    report["pull_over_bulk_normal_2_arms_by_n"] = {
+        str(n): round(ratios([pulls(BAS, PAIR, n, runs)], rounds=5)[0], 3) for n, runs in longer.items()
+    }
     others: dict[str, Strategy] = {
         "ch-as": eq.strategies.CHAS(),
         "gafs-max": eq.strategies.GAFSMAX(),

@@ -49,8 +49,8 @@ def test_warm_up_goes_before_everything() -> None:
 
 
 def test_pooled() -> None:
-    counts, m2s = [0, 1, 3, 5], [0.0, 0.0, 4.0, 40.0]
-    assert [pooled(kind, counts, m2s) for kind in range(3)] == [0.0, 10.0, 6.0]
+    counts, m2s = [0, 1, 3, 5, 2], [0.0, 0.0, 4.0, 40.0, 12.0]
+    assert [pooled(kind, counts, m2s) for kind in range(3)] == [0.0, 12.0, 8.0]
     assert [pooled(kind, [1, 0], [0.0, 0.0]) for kind in range(3)] == [0.0, 0.0, 0.0]
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
+from equipoise.study import arms as steps
 
 
 def state(study: eq.Study) -> tuple[Any, ...]:
@@ -123,6 +124,12 @@ def test_a_ticket_twice_in_one_batch() -> None:
     with pytest.raises(ValueError, match="comes twice with different values"):
         study.tell_many([(other, 1.0), (ticket, 1.0), (ticket, 2.0)])
     assert state(study) == before
+    # A late answer twice, then a value that will not do: the ticket ends forgotten, as it was, not answered.
+    study.forget(ticket)
+    before = state(study)
+    with pytest.raises(ValueError, match="nan is not a sample"):
+        study.tell_many([(ticket, 1.0), (ticket, 1.0), (other, math.nan)])
+    assert state(study) == before
     study.tell_many([(ticket, 1.0), (ticket, 1.0)])
     assert study.result().samples == 13
 
@@ -152,6 +159,8 @@ def test_samples_from_elsewhere_use_no_budget() -> None:
     assert result.means["a"] == pytest.approx(0.5)
     assert result.means["b"] == pytest.approx((50 * 0.3 + 1) / 52)
     assert result.variances["b"] == pytest.approx((1.9 + 0.5 + 0.2**2 * 50 * 2 / 52) / 51)
+    # Each of them counts towards the next refresh of what is pooled.
+    assert study._settings[steps.SAMPLES] == result.samples == 55
     # They count as pulls: b has many, so a is next.
     assert study.ask().arm == "a"
 
@@ -178,6 +187,17 @@ def test_a_larger_budget_sets_the_parameters_anew() -> None:
     with pytest.raises(ValueError, match="delta must be given"):
         small.set_budget(None)
     assert small.budget == 301
+
+
+def test_a_changed_budget_keeps_the_pooled_variance() -> None:
+    """What is pooled does not depend on the budget: changed, saved or loaded, the keys are the same."""
+    study, _ = half_done()
+    before = study._floats.copy(), study._numbers.copy()
+    study.set_budget(200)
+    assert (study._floats == before[0]).all()
+    assert (study._numbers == before[1]).all()
+    other = pickle.loads(pickle.dumps(study))
+    assert (other._numbers == study._numbers).all()
 
 
 def test_no_budget_no_end() -> None:
@@ -436,6 +456,9 @@ def test_a_strategy_that_gives_no_variance() -> None:
     ):
         study.tell(study.ask(), 1.0)
     assert study.result().samples == 5
+    with pytest.raises(eq.EquipoiseError, match="Broken"):
+        study.tell_many([(study.ask(), 1.0), (study.ask(), 1.0)])
+    assert study.result().samples == 7
 
 
 def test_a_million_arms() -> None:
