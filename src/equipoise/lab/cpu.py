@@ -31,10 +31,16 @@ from equipoise.strategies import key as keys
 
 Floats = npt.NDArray[np.float64]
 
-# Runs side by side; samples of an arm that are kept; steps between two looks at the rings.
+# Runs side by side; samples of an arm that are kept, at least; steps between two looks at the rings.
 LANES = 64
 RING = 128
 STRETCH = 16
+
+
+def ring_size(arms: int) -> int:
+    """Samples of an arm that are kept: more where there are few arms, as lanes drift apart in long runs."""
+    return RING * max(1, 4 // 2 ** max(0, (arms - 1).bit_length() - 2))
+
 
 ANNOUNCE = "compiling the simulator for this strategy, once"
 
@@ -47,7 +53,7 @@ _pooled = jit(keys.pooled)
 
 def lanes_few(variance: Any, floor: Any, freeze: Any, arms: int, pool: int) -> Callable[..., None]:
     """The kernel for a handful of arms, compiled for their number."""
-    W, H, K = LANES, RING, arms
+    W, H, K = LANES, ring_size(arms), arms
     COUNT, MEAN, M2, KEY, OWN = 0, K * W, 2 * K * W, 3 * K * W, 4 * K * W
     CHOSEN, PULLS, SAMPLE, POOLED, X = 5 * K * W, (5 * K + 1) * W, (5 * K + 2) * W, (5 * K + 3) * W, (5 * K + 4) * W
     size = X + K * H * W

@@ -77,7 +77,7 @@ def observations(evidence: Evidence, k: int, estimator: Estimator) -> Floats:
     return (evidence.S[k] / evidence.T[k]) ** 2
 
 
-def controls(evidence: Evidence, k: int, estimator: Estimator, budget: int) -> Floats:
+def controls(evidence: Evidence, k: int, estimator: Estimator) -> Floats:
     """Rows of mean zero to be subtracted, in multiples, from the observations of arm k."""
     law = evidence.problem.arms[k]
     T, S, Q = evidence.T[k], evidence.S[k], evidence.Q[k]
@@ -101,16 +101,12 @@ def controls(evidence: Evidence, k: int, estimator: Estimator, budget: int) -> F
     return np.array(rows)
 
 
-def wald_multiple(problem: Problem, k: int, budget: int) -> float:
-    """1/T*², which makes S²/T² - M/T*² lose most of its noise; T* is one pull at least."""
-    return 1 / max(1.0, float(problem.optimal_pulls(budget)[k])) ** 2
-
-
-def fit(evidence: Evidence, k: int, estimator: Estimator, budget: int) -> Floats:
-    """The multiples of arm k's controls, by least squares on a pilot; fixed for "wald"."""
+def fit(evidence: Evidence, k: int, estimator: Estimator) -> Floats:
+    """The multiples of arm k's controls, by least squares on a pilot; for "wald", 1/T² with the pilot's mean pulls."""
     if estimator == "wald":
-        return np.array([wald_multiple(evidence.problem, k, budget)])
-    rows = controls(evidence, k, estimator, budget)
+        # With T fixed, S²/T² - M/T² would have no noise at all.
+        return np.array([float(evidence.T[k].mean()) ** -2])
+    rows = controls(evidence, k, estimator)
     y = observations(evidence, k, estimator)
     multiples = np.zeros(len(rows))
     if len(rows) == 0 or y.size < 4 * len(rows):
@@ -126,9 +122,9 @@ def fit(evidence: Evidence, k: int, estimator: Estimator, budget: int) -> Floats
     return multiples
 
 
-def estimates(evidence: Evidence, k: int, estimator: Estimator, budget: int, multiples: Floats) -> Floats:
+def estimates(evidence: Evidence, k: int, estimator: Estimator, multiples: Floats) -> Floats:
     """One unbiased estimate of arm k's loss from each run."""
     y = observations(evidence, k, estimator)
     if len(multiples) == 0:
         return y
-    return y - multiples @ controls(evidence, k, estimator, budget)
+    return y - multiples @ controls(evidence, k, estimator)

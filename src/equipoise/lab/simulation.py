@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise import chart, moments
+from equipoise.errors import EquipoiseError
 from equipoise.inputs import whole
 from equipoise.lab import cpu, cuda, estimators
 from equipoise.lab.cpu import Plan
@@ -76,13 +77,10 @@ class Task:
         return [self._sums(ends, c) for c in range(len(self.plan.checkpoints))]
 
     def _sums(self, ends: cpu.Ends, c: int) -> list[Sums]:
-        problem, budget = self.plan.problem, self.plan.checkpoints[c]
+        problem = self.plan.problem
         evidence = estimators.Evidence.of(problem, ends, c)
         losses = np.array(
-            [
-                estimators.estimates(evidence, k, self.estimator[k], budget, self.multiples[c][k])
-                for k in range(len(problem))
-            ]
+            [estimators.estimates(evidence, k, self.estimator[k], self.multiples[c][k]) for k in range(len(problem))]
         )
         worst = (problem.variances[:, None] / evidence.T).max(axis=0)
         rows = np.vstack([losses, evidence.T, worst[None]])
@@ -494,26 +492,35 @@ def _tell(progress: Callable[[int, int], Any], before: int, total: int, runs: in
 
 
 def _multiples(plan: Plan, chosen: tuple[estimators.Estimator, ...]) -> tuple[tuple[Floats, ...], ...]:
-    """The multiples of the controls, for each checkpoint and arm."""
-    arms = range(len(plan.problem))
-    fitted = len(plan.problem) <= estimators.MOST_CONTROLLED and any(
-        each in ("controls", "gaussian") for each in chosen
-    )
-    ends = cpu.simulate(plan, PILOT_FIRST, PILOT) if fitted else None
+    """The multiples of the controls, for each checkpoint and arm, from a pilot of other runs."""
+    arms = len(plan.problem)
+    fitted = arms <= estimators.MOST_CONTROLLED and any(each in ("controls", "gaussian") for each in chosen)
+    ends = cpu.simulate(plan, PILOT_FIRST, PILOT if fitted else cpu.kernel(plan.strategy, arms)[1])
+    _check_formula(plan, ends)
     multiples = []
-    for c, n in enumerate(plan.checkpoints):
-        evidence = estimators.Evidence.of(plan.problem, ends, c) if ends else None
+    for c in range(len(plan.checkpoints)):
+        evidence = estimators.Evidence.of(plan.problem, ends, c)
         multiples.append(
             tuple(
-                np.array([estimators.wald_multiple(plan.problem, k, n)])
-                if chosen[k] == "wald"
-                else estimators.fit(evidence, k, chosen[k], n)
-                if evidence
-                else np.empty(0)
-                for k in arms
+                estimators.fit(evidence, k, chosen[k]) if fitted or chosen[k] == "wald" else np.empty(0)
+                for k in range(arms)
             )
         )
     return tuple(multiples)
+
+
+def _check_formula(plan: Plan, ends: cpu.Ends) -> None:
+    """Refuse a strategy whose formula gives no variance where the pilot ended; a kernel would not say a word."""
+    strategy, params = plan.strategy, plan.params or (0.0,)
+    own = cpu.own_numbers(plan)
+    for k in range(min(len(plan.problem), 64)):
+        count, mean, m2 = (float(each[-1, k, 0]) for each in (ends.counts, ends.means, ends.m2s))
+        kept = strategy.freeze(count, mean, m2, 0.0, own[k], params) if strategy.own == "frozen" else own[k]
+        v = strategy.variance(count, mean, m2, 0.0, kept, params)
+        if not v >= 0:
+            raise EquipoiseError(
+                f"strategy {strategy!r} gave {v!r} as the variance of an arm; it must be a number >= 0"
+            )
 
 
 Results = list[tuple[Sums, Floats]]

@@ -298,3 +298,17 @@ def test_arms_without_variance() -> None:
     one = eq.simulate(eq.Problem([eq.Constant(3), eq.Gaussian()]), "auto", 40, runs=2000)
     assert one.losses[0] == 0
     assert one.worst == 1
+
+
+def test_a_strategy_that_gives_no_variance_is_refused() -> None:
+    """A study refuses it at the sample where it happens, a simulation before it starts."""
+
+    class Broken(eq.strategies.Strategy):
+        @staticmethod
+        def variance(
+            count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
+        ) -> float:
+            return m2 / count - 1e9
+
+    with pytest.raises(eq.EquipoiseError, match=r"Broken.* gave -.* as the variance of an arm"):
+        eq.simulate(eq.Problem([eq.Gaussian(), eq.Gaussian()]), Broken(), 20, runs=10)
