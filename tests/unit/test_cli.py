@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import equipoise as eq
+from equipoise.lab import cpu
 from equipoise.cli import app, main
 from equipoise.lab import paper
 
@@ -122,7 +123,8 @@ def test_simulate(tmp_path: Path) -> None:
     table, chart = tmp_path / "regret.csv", tmp_path / "regret.svg"
     done = run(*words, "--csv", str(table), "--plot", str(chart))
     assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    # No progress bar where nobody watches; on a new machine the first call says that it compiles.
+    assert {*done.stderr.splitlines()} <= {f"equipoise: {cpu.ANNOUNCE}"}
     for text in ("auto", "exploration", "loss 2", "regret", "excess", "±", "gaussian and controls"):
         assert text in done.stdout
     assert chart.read_text().startswith("<svg")
