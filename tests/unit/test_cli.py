@@ -155,7 +155,9 @@ def test_simulate_of_constants_is_still_json(capsys: pytest.CaptureFixture[str])
 def test_paper_stops_with_a_sentence_and_keeps_what_is_done(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "equipoise", "paper", "--runs", "400", "--out", str(tmp_path / "out")]
     kept = tmp_path / "out" / "simulations"
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as begun:
+    # A program started in the background may have been told to ignore interrupts, and would pass that on.
+    listen = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=listen) as begun:
         while begun.poll() is None and len(list(kept.glob("*.json"))) < 2:
             time.sleep(0.02)
         begun.send_signal(signal.SIGINT)

@@ -73,7 +73,7 @@ class Evidence:
 def observations(evidence: Evidence, k: int, estimator: Estimator) -> Floats:
     """What is averaged: the squared error of arm k's mean, or its expectation given the variances."""
     if estimator == "gaussian":
-        return evidence.problem.variances[k] / evidence.T[k]
+        return evidence.problem.arms[k].variance / evidence.T[k]
     return (evidence.S[k] / evidence.T[k]) ** 2
 
 
