@@ -80,59 +80,75 @@ def fingerprint(function: Callable[..., Any]) -> str:
     Equal for equal code in any process; different when a constant, an operator or a called function differs.
     """
     digest = hashlib.sha256()
-    _feed_function(digest, function, set())
+    _feed_function(digest, function, [])
     return digest.hexdigest()
 
 
-def _feed_function(digest: Any, function: Any, seen: set[int]) -> None:
+def _feed(digest: Any, *texts: Any) -> None:
+    """Each with its length, so that no two sequences of them run into one."""
+    for text in texts:
+        data = text if isinstance(text, bytes) else str(text).encode()
+        digest.update(f"{len(data)}:".encode() + data)
+
+
+def _feed_function(digest: Any, function: Any, seen: list[Any]) -> None:
+    options = getattr(function, "targetoptions", None)
     function = getattr(function, "py_func", function)
-    if id(function) in seen:
+    if any(function is each for each in seen):
+        _feed(digest, "again", next(i for i, each in enumerate(seen) if function is each))
         return
-    seen.add(id(function))
+    seen.append(function)
     if str(function.__module__).split(".")[0] in ("numba", "numpy"):  # the cache is keyed by their versions
-        digest.update(f"{function.__module__}.{function.__qualname__}".encode())
+        _feed(digest, "library", function.__module__, function.__qualname__)
         return
     names: set[str] = set()
+    _feed(digest, "function", sorted((k, str(v)) for k, v in options.items()) if options else "")
     _feed_code(digest, function.__code__, names)
     _feed_value(digest, function.__defaults__, names, seen)
+    for name, value in sorted((function.__kwdefaults__ or {}).items()):
+        _feed(digest, name)
+        _feed_value(digest, value, names, seen)
     for cell in function.__closure__ or ():
         _feed_value(digest, cell.cell_contents, names, seen)
     for name in sorted(names & function.__globals__.keys()):
-        digest.update(name.encode())
+        _feed(digest, "global", name)
         _feed_value(digest, function.__globals__[name], names, seen)
 
 
 def _feed_code(digest: Any, code: types.CodeType, names: set[str]) -> None:
-    digest.update(code.co_code)
-    digest.update(repr((code.co_names, code.co_varnames, code.co_freevars)).encode())
+    _feed(digest, "code", code.co_code, code.co_names, code.co_varnames, code.co_freevars, len(code.co_consts))
     names.update(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             _feed_code(digest, constant, names)
         else:
-            digest.update(repr(constant).encode())
+            _feed(digest, type(constant).__name__, repr(constant))
 
 
-def _feed_value(digest: Any, value: Any, names: set[str], seen: set[int]) -> None:
+def _feed_value(digest: Any, value: Any, names: set[str], seen: list[Any]) -> None:
+    _feed(digest, type(value).__name__)
     if isinstance(value, types.FunctionType) or hasattr(value, "py_func"):
         _feed_function(digest, value, seen)
     elif hasattr(value, "_defn"):  # a Numba intrinsic
         _feed_function(digest, value._defn, seen)
     elif isinstance(value, types.ModuleType):
-        digest.update(value.__name__.encode())
-        for name in sorted(names & vars(value).keys()):
-            attribute = vars(value)[name]
-            if isinstance(attribute, types.FunctionType | int | float) or hasattr(attribute, "py_func"):
-                _feed_value(digest, attribute, names, seen)
+        _feed(digest, value.__name__)
+        if value.__name__.split(".")[0] not in ("numba", "numpy", "math"):
+            for name in sorted(names & vars(value).keys()):
+                _feed(digest, "attribute", name)
+                _feed_value(digest, vars(value)[name], names, seen)
     elif isinstance(value, np.ndarray):
-        digest.update(repr((value.shape, value.dtype.str)).encode() + value.tobytes())
+        _feed(digest, value.shape, value.dtype.str, value.tobytes())
     elif isinstance(value, tuple):
+        _feed(digest, len(value))
         for item in value:
             _feed_value(digest, item, names, seen)
-    elif isinstance(value, int | float | complex | str | bytes | np.generic | type | types.BuiltinFunctionType | None):
-        digest.update(repr(value).encode() if not callable(value) else value.__qualname__.encode())
+    elif isinstance(value, type | types.BuiltinFunctionType):
+        _feed(digest, value.__module__, value.__qualname__)
+    elif isinstance(value, int | float | complex | str | bytes | np.generic | None):
+        _feed(digest, repr(value))
     elif isinstance(value, numba.types.Type):
-        digest.update(str(value).encode())
+        _feed(digest, str(value))
     else:
         raise _NoFingerprint(type(value).__name__)
 
@@ -177,7 +193,7 @@ class _Cache(caching._Cache):  # type: ignore[misc]
         if result.library.has_dynamic_globals or result.lifted:
             return
         # No room on the disk, or nowhere to write: the code is compiled anew next time.
-        with contextlib.suppress(OSError, _NoFingerprint):
+        with contextlib.suppress(Exception):
             path = self._path(signature, result.codegen)
             path.parent.mkdir(parents=True, exist_ok=True)
             partial = path.with_suffix(f".{uuid.uuid4().hex}.tmp")

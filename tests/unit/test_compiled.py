@@ -109,7 +109,10 @@ def test_the_fingerprint_sees_what_the_code_is_made_of() -> None:
     assert define(plain) == define("def f(x):\n    # a remark\n    return x + 1.0")
     assert define(plain) != define("def f(x):\n    return x + 2.0")
     assert define(plain) != define("def f(x):\n    return x - 1.0")
+    # Values do not run into one another.
+    assert define("def f(x):\n    return x * 1.0 + 23.0") != define("def f(x):\n    return x * 1.02 + 3.0")
     constant = "def f(x):\n    return x + C"
+    assert define(constant, C=(1.0, 23.0)) != define(constant, C=(1.02, 3.0))
     assert define(constant, C=1.0) == define(constant, C=1.0)
     assert define(constant, C=1.0) != define(constant, C=2.0)
     calls = "def f(x):\n    return g(x)"

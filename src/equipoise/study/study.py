@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import math
 import operator
 import secrets
@@ -319,12 +320,14 @@ class Study:
         budget = self._check_budget(budget)
         if budget is not None and budget < self._handed_out:
             raise ValueError(f"budget={budget} is below the {self._handed_out} samples that are handed out already")
-        params = self._strategy.params(budget, len(self._names), self._support)
+        self._set_params(self._strategy.params(budget, len(self._names), self._support))
         self._budget = budget
-        self._set_params(params)
         self._judge(steps.refresh(self._floats, self._ints, self._settings, self._numbers))
 
     # ---- saved and loaded: all but the addresses of compiled functions, which are of this process
+
+    def __copy__(self) -> Study:
+        return copy.deepcopy(self)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__.copy()
@@ -340,8 +343,10 @@ class Study:
         binary = float(self._support == "binary")
         pooled = self._numbers[steps.POOLED]
         # One number at least, as a compiled tuple cannot be empty.
-        self._numbers = np.array([low, high, binary, pooled, *(params or (0.0,))], dtype=float)
-        self._settings[: steps.WARMUP] = steps.addresses(self._strategy, len(self._numbers) - steps.PARAMS)
+        numbers = np.array([low, high, binary, pooled, *(params or (0.0,))], dtype=float)
+        # What can fail first: the strategy is compiled for so many parameters.
+        self._settings[: steps.WARMUP] = steps.addresses(self._strategy, len(numbers) - steps.PARAMS)
+        self._numbers = numbers
 
     def _own(self) -> Any:
         if self._strategy.own == "none":
