@@ -27,7 +27,8 @@ def whole(name: str, value: Any, least: int) -> int:
 
 def number(value: Any) -> float:
     """Anything that is a number as a float; a text that looks like one is none."""
-    if value is not MISSING and (hasattr(value, "__float__") or hasattr(value, "__index__")):
+    text_or_complex = isinstance(value, str | bytes | complex)  # NumPy's have __float__ all the same
+    if value is not MISSING and not text_or_complex and (hasattr(value, "__float__") or hasattr(value, "__index__")):
         try:
             return float(value)
         except (TypeError, ValueError, OverflowError):

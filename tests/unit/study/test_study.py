@@ -320,6 +320,8 @@ class Thing:
         ("0.3", TypeError, "'0.3' is not a number"),
         (None, TypeError, "None is not a number"),
         (1j, TypeError, "1j is not a number"),
+        (np.str_("0.3"), TypeError, "'0.3'.* is not a number"),
+        (np.complex128(1j), TypeError, "1j.* is not a number"),
         ([0.3], TypeError, r"\[0.3\] is not a number"),
         (np.array([1.0, 2.0]), TypeError, "is not a number"),
         (Thing(), TypeError, r"Thing\(\) is not a number"),
