@@ -27,6 +27,7 @@ from equipoise.problem import (
     LogNormal,
     Problem,
     Rademacher,
+    Stratified,
     StudentT,
     Uniform,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "Problem",
     "Rademacher",
     "Result",
+    "Stratified",
     "StudentT",
     "Study",
     "Ticket",

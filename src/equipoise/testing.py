@@ -103,7 +103,7 @@ class Scan:
         v = self.strategy.variance(
             float(self.counts[k]), self.means[k], self.m2s[k], self.pooled, self.own[k], self.params
         )
-        return key(v, self.pulls[k], math.inf, 1.0, 1.0)
+        return key(v, self.pulls[k], 1.0, 1.0)
 
 
 class StrategyLaws:

@@ -107,7 +107,7 @@ def lanes_few(variance: Any, floor: Any, freeze: Any, arms: int, pool: int) -> C
             count, mean, m2 = _add(count, mean, m2, x)
             if has_freeze:
                 own = freeze(count, mean, m2, pooled, own, params)
-            key = _key(variance(count, mean, m2, pooled, own, params), count, math.inf, 1.0, 1.0)
+            key = _key(variance(count, mean, m2, pooled, own, params), count, 1.0, 1.0)
             for k in range(K):
                 this = chosen == float(k)
                 at = k * W + i
@@ -134,7 +134,7 @@ def lanes_few(variance: Any, floor: Any, freeze: Any, arms: int, pool: int) -> C
             for i in range(W):
                 at = k * W + i
                 v = variance(S[COUNT + at], S[MEAN + at], S[M2 + at], S[POOLED + i], S[OWN + at], params)
-                S[KEY + at] = _key(v, S[COUNT + at], math.inf, 1.0, 1.0)
+                S[KEY + at] = _key(v, S[COUNT + at], 1.0, 1.0)
 
     @jit
     def gather(S: Any, offsets: Any) -> None:
@@ -283,7 +283,7 @@ def lanes_many(variance: Any, floor: Any, freeze: Any, pool: int) -> Callable[..
             own = S[OWN_ + i]
             if has_freeze:
                 own = freeze(count, mean, m2, S[POOLED + i], own, params)
-            S[KEY_ + i] = _key(variance(count, mean, m2, S[POOLED + i], own, params), count, math.inf, 1.0, 1.0)
+            S[KEY_ + i] = _key(variance(count, mean, m2, S[POOLED + i], own, params), count, 1.0, 1.0)
             S[COUNT_ + i], S[MEAN_ + i], S[M2_ + i], S[OWN_ + i] = count, mean, m2, own
         for i in range(W):
             at = offsets[i]
@@ -313,7 +313,7 @@ def lanes_many(variance: Any, floor: Any, freeze: Any, pool: int) -> Callable[..
             for i in range(W):
                 count = S[block + COUNT + i]
                 v = variance(count, S[block + MEAN + i], S[block + M2 + i], S[POOLED + i], S[block + OWN + i], params)
-                S[block + KEY + i] = _key(v, count, math.inf, 1.0, 1.0)
+                S[block + KEY + i] = _key(v, count, 1.0, 1.0)
 
     def run(
         kinds: Any,
@@ -404,7 +404,7 @@ def heap(variance: Any, floor: Any, freeze: Any, pool: int, uses_own: bool) -> C
     def arm_key(A: Any, k: int, pooled: float, params: Any) -> float:
         count = A[k, COUNT]
         own = A[k, OWN] if uses_own else 0.0
-        return _key(variance(count, A[k, MEAN], A[k, M2], pooled, own, params), count, math.inf, 1.0, 1.0)
+        return _key(variance(count, A[k, MEAN], A[k, M2], pooled, own, params), count, 1.0, 1.0)
 
     @jit
     def all_keys(A: Any, floats: Any, ints: Any, pooled: float, params: Any) -> None:

@@ -13,6 +13,7 @@ from equipoise.problem.laws import (
     StudentT,
     Uniform,
 )
+from equipoise.problem.objective import Objective, Stratified
 from equipoise.problem.problem import Problem
 
 __all__ = [
@@ -24,8 +25,10 @@ __all__ = [
     "Laplace",
     "Law",
     "LogNormal",
+    "Objective",
     "Problem",
     "Rademacher",
+    "Stratified",
     "StudentT",
     "Uniform",
 ]

@@ -25,18 +25,19 @@ POOLS = ("none", "max", "mean")
 _unbiased = jit(moments.unbiased)
 
 
-def key(v: float, pulls: float, p: float, weight: float, cost: float) -> float:
+def key(v: float, pulls: float, scale: float, exponent: float) -> float:
     """
     The key of an arm whose variance is taken to be v::
 
-        (weight v)^{p/(p+1)} cost^{-1/(p+1)} / pulls        p = inf:  weight v / pulls
+        (w v)^{p/(p+1)} c^{-1/(p+1)} / pulls        p = inf:  w v / pulls
 
-    Pulling the largest key drives the pulls to T_k ∝ ((w_k σ²_k)^p / c_k)^{1/(p+1)}, which minimises the p-norm of the
-    losses w_k σ²_k/T_k for a given cost. p = inf, the largest loss, is the paper's objective, with B_{k,t} the key.
+    with the exponent p/(p+1) and the arm's scale w^{p/(p+1)} c^{-1/(p+1)} of the objective. Pulling the largest key
+    drives the pulls to T_k ∝ ((w_k σ²_k)^p / c_k)^{1/(p+1)}, which minimises the p-norm of the losses w_k σ²_k/T_k for
+    a given cost. p = inf, the largest loss, is the paper's objective, with B_{k,t} the key.
     """
-    if p == math.inf:
-        return weight * v / pulls
-    return (weight * v) ** (p / (p + 1)) * cost ** (-1 / (p + 1)) / pulls
+    if exponent != 1.0:
+        v = v**exponent
+    return scale * v / pulls
 
 
 def warmup_key(pulls: float) -> float:
@@ -82,11 +83,13 @@ def choose(
     m2s: Sequence[float],
     own: Sequence[float],
     pooled_variance: float,
+    scales: Sequence[float] | None = None,
+    exponent: float = 1.0,
 ) -> int:
     """
     The arm that is pulled after t pulls, found by looking at every arm.
 
-    `counts` are samples in, `pulls` are those and the ones in flight.
+    `counts` are samples in, `pulls` are those and the ones in flight; `scales` and `exponent` are the objective's.
     """
     arms = range(len(counts))
     least = min(arms, key=lambda k: (pulls[k], k))
@@ -97,6 +100,6 @@ def choose(
         if counts[k] < strategy.warmup:
             return warmup_key(float(pulls[k]))
         v = strategy.variance(float(counts[k]), means[k], m2s[k], pooled_variance, own[k], params)
-        return key(v, float(pulls[k]), math.inf, 1.0, 1.0)
+        return key(v, float(pulls[k]), scales[k] if scales is not None else 1.0, exponent)
 
     return max(arms, key=lambda k: (arm_key(k), -k))

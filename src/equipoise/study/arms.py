@@ -131,7 +131,7 @@ def arm_key(floats: Any, ints: Any, settings: Any, numbers: Any, k: int) -> floa
         floats[OWN, k],
         numbers,
     )
-    return _key(v, pulls, math.inf, 1.0, 1.0) if v >= 0 else math.nan
+    return _key(v, pulls, 1.0, 1.0) if v >= 0 else math.nan
 
 
 @jit

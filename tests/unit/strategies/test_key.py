@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from equipoise.problem.objective import Objective
 from equipoise.strategies.key import HUGE, key, next_refresh, pooled, warmup_key
 
 
@@ -17,7 +18,8 @@ def test_equal_keys_minimise_the_p_norm(p: float) -> None:
     p-norm of the losses larger.
     """
     v, weight, cost = np.array([4.0, 1.0, 0.3]), np.array([1.0, 2.0, 5.0]), np.array([1.0, 3.0, 0.5])
-    pulls = np.array([key(x, 1.0, p, w, c) for x, w, c in zip(v, weight, cost, strict=True)])
+    objective = Objective(p, tuple(weight), tuple(cost))
+    pulls = np.array([key(x, 1.0, s, objective.exponent) for x, s in zip(v, objective.scales(3), strict=True)])
     pulls *= 1000 / (cost * pulls).sum()
 
     def norm(T: np.ndarray) -> float:
@@ -35,10 +37,11 @@ def test_equal_keys_minimise_the_p_norm(p: float) -> None:
 
 
 def test_the_papers_key_is_the_index_over_the_pulls() -> None:
-    assert key(6.0, 4.0, math.inf, 1.0, 1.0) == 1.5
-    assert key(6.0, 4.0, math.inf, 2.0, 7.0) == 3.0
+    assert key(6.0, 4.0, 1.0, 1.0) == 1.5
+    assert key(6.0, 4.0, Objective(weights=(2.0,), costs=(7.0,)).scales(1)[0], 1.0) == 3.0
     # Neyman's allocation: standard deviations, weights and costs under the root.
-    assert key(9.0, 4.0, 1.0, 4.0, 25.0) == pytest.approx(6 / 5 / 4)
+    neyman = Objective(1.0, (4.0,), (25.0,))
+    assert key(9.0, 4.0, neyman.scales(1)[0], neyman.exponent) == pytest.approx(6 / 5 / 4)
 
 
 def test_warm_up_goes_before_everything() -> None:

@@ -1,0 +1,75 @@
+"""The family of objectives: norms of losses with weights and costs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import equipoise as eq
+from equipoise.problem.objective import Objective, objective
+
+VARIANCES = np.array([4.0, 1.0, 0.3])
+
+
+@pytest.mark.parametrize("p", [0.5, 1.0, 2.0, math.inf])
+def test_the_best_allocation_spends_the_budget_and_has_the_best_loss(p: float) -> None:
+    family = Objective(p, (1.0, 2.0, 5.0), (1.0, 3.0, 0.5))
+    pulls = family.optimal_pulls(VARIANCES, 1000)
+    assert family.cost(3) @ pulls == pytest.approx(1000)
+    assert family.loss(VARIANCES / pulls) == pytest.approx(family.optimal_loss(VARIANCES, 1000))
+    # Any exchange at equal cost loses.
+    for i, j in [(0, 1), (1, 2), (2, 0)]:
+        moved = pulls.copy()
+        moved[i] += 1 / family.cost(3)[i]
+        moved[j] -= 1 / family.cost(3)[j]
+        assert family.loss(VARIANCES / moved) > family.optimal_loss(VARIANCES, 1000)
+
+
+def test_the_papers_objective() -> None:
+    assert Objective().plain
+    assert Objective().optimal_loss([4, 1], 1000) == 0.005
+    assert Objective().optimal_pulls([4, 1], 1000).tolist() == [800, 200]
+    assert Objective().optimal_pulls([0, 0], 10).tolist() == [5, 5]
+    assert Objective().loss([1, 3, 2]) == 3
+
+
+def test_neyman() -> None:
+    strata = objective(["a", "b"], eq.Stratified({"b": 0.25, "a": 0.75}))
+    assert strata == Objective(1.0, (0.5625, 0.0625))
+    # T in proportion to W s.
+    assert strata.optimal_pulls([1, 9], 300).tolist() == pytest.approx([150, 150])
+    assert strata.loss([2, 4]) == pytest.approx(0.5625 * 2 + 0.0625 * 4)
+
+
+def test_a_norm_does_not_overflow() -> None:
+    assert Objective(4.0).loss([1e200, 1e200]) == pytest.approx(1e200 * 2**0.25)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"p": 0}, "objective=0 will not do"),
+        ({"p": math.nan}, "objective=nan will not do"),
+        ({"weights": [1]}, "1 weights were given for 2 arms"),
+        ({"weights": [0, 0]}, "every weight is 0"),
+        ({"weights": [1, -1]}, "-1.0 is among the weights"),
+        ({"weights": {"a": 1}}, "arm 'b' has none"),
+        ({"weights": {"a": 1, "b": 2, "c": 3}}, "no arm 'c'"),
+        ({"costs": [1, 0]}, "0.0 is among the costs"),
+        ({"costs": [1, math.inf]}, "inf is among the costs"),
+        ({"p": eq.Stratified([0.5, 0.5]), "weights": [1, 1]}, "not both"),
+        ({"p": eq.Stratified([0.5, 0.25, 0.25])}, "3 shares were given for 2 arms"),
+    ],
+)
+def test_what_is_refused(arguments: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        objective(["a", "b"], **arguments)
+
+
+@pytest.mark.parametrize("shares", [[0.5, 0.6], [], [1.5, -0.5], [math.nan, 1]])
+def test_shares_make_up_a_whole(shares: list[float]) -> None:
+    with pytest.raises(ValueError, match="share"):
+        eq.Stratified(shares)
