@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any
 from equipoise import strategies, theory
 from equipoise.errors import EquipoiseError
 from equipoise.lab import simulate
+
+# After this the name is the function; `from equipoise.plan import Plan` finds the module all the same.
+from equipoise.plan import Plan, plan
 from equipoise.problem import (
     Bernoulli,
     Constant,
@@ -48,6 +51,7 @@ __all__ = [
     "Laplace",
     "Law",
     "LogNormal",
+    "Plan",
     "Problem",
     "Rademacher",
     "Result",
@@ -56,6 +60,7 @@ __all__ = [
     "Study",
     "Ticket",
     "Uniform",
+    "plan",
     "simulate",
     "strategies",
     "testing",

@@ -51,6 +51,47 @@ def regret(
     )
 
 
+def spend(rows: Rows, *, at: float, titles: tuple[str, str], width: int = 480, height: int = 300) -> Any:
+    """
+    The error to expect against what is spent, both logarithmic, beside that of an even split.
+
+    Parameters
+    ----------
+    rows
+        As `Plan.curve()` gives them: spend, error, uniform_error.
+    at
+        The spend that a vertical line marks.
+    titles
+        Of the two axes.
+    """
+    alt = _altair()
+    given = list(rows)
+    # A logarithm has no place for an error of 0.
+    data = [
+        {"spend": row["spend"], "error": row[name], "strategy": what}
+        for name, what in (("error", "plan"), ("uniform_error", "even split"))
+        for row in given
+        if row[name] > 0
+    ]
+    if not data:
+        raise ValueError("there is nothing to draw: every error is 0")
+    errors = sorted(row["error"] for row in data)
+    ends = (errors[0] / 1.1, errors[-1] * 1.1)
+    drawn = lines(
+        data,
+        x="spend",
+        y="error",
+        titles=titles,
+        log_y=True,
+        y_domain=ends,
+        y_ticks=_ticks([ends[0], *errors, ends[1]]),
+        width=width,
+        height=height,
+    )
+    mark = alt.Chart(alt.Data(values=[{"spend": at}])).mark_rule(color=GREY, strokeDash=DASHES[0]).encode(x="spend:Q")
+    return alt.layer(mark, drawn)
+
+
 def lines(
     rows: Rows,
     *,
@@ -66,6 +107,7 @@ def lines(
     noise_text: str = "",
     log_y: bool = False,
     y_domain: tuple[float, float] | None = None,
+    y_ticks: Sequence[float] = (),
     legend: str = "bottom",
     width: int = 480,
     height: int = 300,
@@ -83,8 +125,8 @@ def lines(
         Those of `series` that are no measurements: dashed grey lines without points.
     joined
         Whether a line joins the points of a measurement.
-    log_y, y_domain
-        Whether y is logarithmic too, and between what it runs.
+    log_y, y_domain, y_ticks
+        Whether y is logarithmic too, between what it runs, and where its ticks are.
     legend
         Where it stands: "bottom" or "right".
     """
@@ -108,7 +150,9 @@ def lines(
     scale = alt.Scale(
         type="log" if log_y else "linear", nice=y_domain is None, **({"domain": list(y_domain)} if y_domain else {})
     )
-    ticks = {"values": [10.0**e for e in range(-12, 13)]} if log_y else {"tickCount": 6}
+    ticks: dict[str, Any] = {"values": [10.0**e for e in range(-12, 13)]} if log_y else {"tickCount": 6}
+    if y_ticks:
+        ticks = {"values": list(y_ticks), "format": "~g"}
     up = alt.Y(f"{y}:Q", title=titles[1] or None, scale=scale, axis=alt.Axis(gridColor="#e4e4e4", **ticks))
     key: Any = alt.Legend(
         title=None,

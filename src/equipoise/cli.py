@@ -7,7 +7,7 @@ import json
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -21,6 +21,7 @@ from equipoise import demo as poll
 from equipoise.errors import EquipoiseError
 from equipoise.lab import Curve, page, texts
 from equipoise.lab import paper as again
+from equipoise.plan import Plan, parse, read
 
 app = typer.Typer(
     name="equipoise",
@@ -105,12 +106,7 @@ def simulate(
     """Simulate studies of arms whose laws are known, and measure what they lose against the best allocation."""
     problem = equipoise.Problem([texts.law(text) for text in laws])
     strategies = [texts.strategy(text) for text in strategy or ["auto"]]
-    for target in (to_csv, plot):
-        if target and not target.parent.is_dir():
-            raise ValueError(f"{target} cannot be written: there is no folder {target.parent}")
-    if plot:
-        chart.suffix(plot)
-        chart.require()
+    _writable(to_csv, plot)
     with _progress() as progress:
         task = progress.add_task("simulating", total=None)
         curve: Curve = equipoise.simulate(
@@ -124,11 +120,7 @@ def simulate(
             progress=lambda done, total: progress.update(task, completed=done, total=total),
         )
     if to_csv:
-        rows = curve.rows()
-        with to_csv.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
+        _write(to_csv, curve.rows())
     if plot:
         chart.save(curve.plot(), plot)
     if as_json:
@@ -226,6 +218,122 @@ def paper(
     console.print(
         f"{sum(claim.holds for claim in claims)} of {len(claims)} hold. Figures, tables and the page: {files[0]}"
     )
+
+
+@app.command()
+def plan(
+    guesses: Annotated[
+        Path | None,
+        typer.Argument(help="A CSV file: arm, variance or sd, and if wanted weight, cost, floor, cap, population."),
+    ] = None,
+    variance: Annotated[list[str] | None, typer.Option(help="As in a=4, for each arm.", metavar="ARM=NUMBER")] = None,
+    budget: Annotated[float | None, typer.Option(help="How many samples; with costs, how much money.")] = None,
+    precision: Annotated[
+        list[str] | None,
+        typer.Option(help="The half-width to reach: one number, or as in a=0.1.", metavar="[ARM=]NUMBER"),
+    ] = None,
+    level: Annotated[float, typer.Option(help="With what probability all intervals hold together.")] = 0.95,
+    objective: Annotated[
+        str, typer.Option(help="inf: the largest loss; 1: the sum of the losses; p: their p-norm.", metavar="P")
+    ] = "inf",
+    weight: Annotated[list[str] | None, typer.Option(help="On a loss; 1 if not given.", metavar="ARM=NUMBER")] = None,
+    cost: Annotated[list[str] | None, typer.Option(help="Of a sample; 1 if not given.", metavar="ARM=NUMBER")] = None,
+    floor: Annotated[list[str] | None, typer.Option(help="The least samples.", metavar="[ARM=]NUMBER")] = None,
+    cap: Annotated[list[str] | None, typer.Option(help="The most samples.", metavar="[ARM=]NUMBER")] = None,
+    population: Annotated[
+        list[str] | None, typer.Option(help="How many there are to draw from.", metavar="[ARM=]NUMBER")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print plan and curve as one JSON object.")] = False,
+    to_csv: Annotated[Path | None, typer.Option("--csv", help="Write the counts to this file.")] = None,
+    curve: Annotated[Path | None, typer.Option(help="Write error against spend to this CSV file.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw error against spend to this .png, .svg or .html file.")
+    ] = None,
+) -> None:
+    """Allocate a budget over arms of known or guessed variance, and say what it will buy."""
+    arguments: dict[str, Any] = read(guesses) if guesses else {}
+    given = {
+        "variances": _by_name("variance", variance),
+        "precision": _by_name("precision", precision, alone=True),
+        "weights": _by_name("weight", weight),
+        "costs": _by_name("cost", cost),
+        "floors": _by_name("floor", floor, alone=True, is_whole=True),
+        "caps": _by_name("cap", cap, alone=True, is_whole=True),
+        "populations": _by_name("population", population, alone=True, is_whole=True),
+    }
+    for name, value in given.items():
+        if isinstance(value, dict):
+            arguments[name] = arguments.get(name, {}) | value
+        elif value is not None:
+            arguments[name] = value
+    if not arguments.get("variances"):
+        raise ValueError("no variances were given; --variance a=4 --variance b=1 or a CSV file would do")
+    for name in ("weights", "costs"):
+        if name in arguments:
+            arguments[name] = dict.fromkeys(arguments["variances"], 1.0) | arguments[name]
+    _writable(to_csv, curve, plot)
+    p = parse(f"--objective {objective}", objective, False)
+    found = equipoise.plan(**arguments, budget=budget, level=level, objective=p)
+    rows = found.curve()
+    for target, table in ((to_csv, found.rows()), (curve, rows)):
+        if target:
+            _write(target, table)
+    if plot:
+        chart.save(found.plot(rows), plot)
+    if as_json:
+        print(json.dumps(json.loads(found.to_json()) | {"curve": rows}, ensure_ascii=False, allow_nan=False))
+        return
+    print(found)
+    Console(highlight=False).print(_spends(found, rows))
+
+
+def _by_name(option: str, texts: list[str] | None, alone: bool = False, is_whole: bool = False) -> Any:
+    """{name: number} from texts like name=number; with `alone`, a number where that is all there is."""
+    found: dict[str, float] = {}
+    for text in texts or []:
+        name, equals, value = text.rpartition("=")  # a name may have one too
+        what = f"--{option} {text}"
+        if not equals and alone and len(texts or []) == 1:
+            return parse(what, text, is_whole)
+        if not equals or not name.strip():
+            raise ValueError(f"{what} will not do; it must name its arm, as in a=4")
+        if name.strip() in found:
+            raise ValueError(f"{what} will not do; --{option} of {name.strip()!r} was given before")
+        found[name.strip()] = parse(what, value, is_whole)
+    return found or None
+
+
+def _spends(found: Plan, rows: list[dict[str, float]]) -> Table:
+    money = found.terms.objective.costs is not None
+    table = Table(title=f"Error (the {found.error_title}) and half-width against spend")
+    for title in (*(["money"] if money else []), "samples", "error", "half-width", "even split:\nerror"):
+        table.add_column(title, justify="right")
+    for row in rows:
+        cells = [f"{row[name]:.4g}" for name in ("error", "half_width", "uniform_error")]
+        table.add_row(
+            *([f"{row['spend']:,.10g}"] if money else []),
+            f"{row['samples']:,}",
+            *cells,
+            style="bold" if row["spend"] == found.spend else "",
+        )
+    return table
+
+
+def _writable(*targets: Path | None) -> None:
+    """Refuse at once, rather than after the work, where a file cannot be written; the last one is a chart."""
+    for target in targets:
+        if target and not target.parent.is_dir():
+            raise ValueError(f"{target} cannot be written: there is no folder {target.parent}")
+    if targets[-1]:
+        chart.suffix(targets[-1])
+        chart.require()
+
+
+def _write(target: Path, rows: list[dict[str, Any]]) -> None:
+    with target.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def _progress(counts: bool = True) -> Progress:

@@ -169,7 +169,8 @@ def by_arm(
 ) -> tuple[float, ...]:
     """One number for each arm, from a mapping by name or from numbers in the arms' order."""
     if isinstance(given, Mapping):
-        unknown = [name for name in given if name not in names]
+        known = names if isinstance(names, range) else frozenset(names)
+        unknown = [name for name in given if name not in known]
         missing = [name for name in names if name not in given]
         if unknown or missing:
             wrong = f"there is no arm {unknown[0]!r}" if unknown else f"arm {missing[0]!r} has none"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.problem.allocation import Terms, allocate
 from equipoise.problem.laws import Law
+from equipoise.problem.objective import Objective
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
@@ -129,6 +130,7 @@ def integer_counts(variances: npt.ArrayLike, n: int) -> Counts:
 
     An arm of zero variance gets its one pull (the paper's T* = (n-1, 1)) while another arm has variance. What is left
     after the best is reached goes on by the same rule, the largest sigma²_k/T_k first and the lowest arm among equals.
+    With no variance anywhere the pulls are spread evenly.
     """
     values = np.asarray(variances, dtype=float)
     arms = values.size
@@ -136,12 +138,6 @@ def integer_counts(variances: npt.ArrayLike, n: int) -> Counts:
         raise ValueError("a variance must be finite and not negative")
     if n < arms:
         raise ValueError(f"n={n} pulls cannot give each of {arms} arms one; n={arms} is the least")
-    # No arm of the best allocation has fewer pulls than this: at the loss Sigma/(n-K) the arms need at most n together.
-    counts = np.maximum(1, np.floor((n - arms) * proportions(values) * (1 - 1e-12))).astype(np.int64)
-    queue = [(-value / count, arm) for arm, (value, count) in enumerate(zip(values, counts, strict=True))]
-    heapq.heapify(queue)
-    for _ in range(n - int(counts.sum())):
-        arm = queue[0][1]
-        counts[arm] += 1
-        heapq.heapreplace(queue, (-values[arm] / counts[arm], arm))
-    return counts
+    ones, endless = np.ones(arms), np.full(arms, math.inf)
+    terms = Terms(values, Objective(), ones, endless, endless)
+    return allocate(terms, n).counts.astype(np.int64)
