@@ -251,19 +251,15 @@ class Plan:
     def uniform_cost(self) -> float:
         """What an even split would have to spend for a loss as small as this; infinite if none has it."""
         terms, enough = self.terms, self.loss * (1 + _CLOSE)
-
-        def each(count: float) -> Floats:
-            return np.asarray(np.clip(count, terms.floors, terms.caps))
-
         low, high = 0.0, 1.0
-        while terms.loss(each(high)) > enough:
+        while terms.loss(terms.each(high)) > enough:
             low, high = high, 2 * high
             if high > 2 * MOST:
                 return math.inf
         while high - low > 1:
             middle = math.floor((low + high) / 2)
-            low, high = (middle, high) if terms.loss(each(middle)) > enough else (low, middle)
-        found = terms.spend(each(high))
+            low, high = (middle, high) if terms.loss(terms.each(middle)) > enough else (low, middle)
+        found = terms.spend(terms.each(high))
         return int(found) if terms.objective.costs is None else found
 
     def curve(self, spends: Iterable[float] | None = None) -> list[dict[str, float]]:

@@ -228,6 +228,14 @@ def test_precision_alone() -> None:
     assert eq.plan([4], precision=1, level=0.5).counts == {0: 2}  # z = 0.6745, z² 4 = 1.82
 
 
+def test_a_half_width_that_a_count_just_has_takes_that_count() -> None:
+    z = 1.959963984540054
+    for count in range(1, 500):
+        for rounding in (-1e-13, 1e-13):
+            precision = z * math.sqrt(3.7 / count) * (1 + rounding)
+            assert eq.plan([3.7], precision=precision).counts == {0: count}
+
+
 def test_precision_of_each_arm() -> None:
     found = eq.plan({"a": 4, "b": 1}, precision={"a": 0.5, "b": 0.01})
     assert found.half_widths()["a"] == pytest.approx(0.5, rel=0.01)
@@ -321,11 +329,11 @@ def test_the_error_is_named(more: dict[str, Any], title: str) -> None:
 
 def test_it_prints_itself() -> None:
     assert repr(eq.plan({"calm": 1, "rough": 4}, 1500, costs={"calm": 1, "rough": 2.5})) == (
-        "arm    count   cost  std. error  half-width  variance\n"
-        "calm     135    135     0.08607      0.1929         1\n"
-        "rough    546  1,365     0.08559      0.1918         4\n"
-        "681 samples for 1,500; the worst-known mean is that of 'calm', with a standard error of 0.0861. "
-        "An even split would need 1,893.5 for as small a loss."
+        "arm    count     cost  std. error  half-width  variance\n"
+        "calm     137      137     0.08544      0.1915         1\n"
+        "rough    545  1,362.5     0.08567       0.192         4\n"
+        "682 samples for 1,499.5; the worst-known mean is that of 'rough', with a standard error of 0.0857. "
+        "An even split would need 1,907.5 for as small a loss."
     )
     many = repr(eq.plan(range(1, 31), 1000))
     assert len(many.splitlines()) == 23

@@ -78,6 +78,10 @@ class Terms:
         """Σ_k c_k T_k."""
         return math.fsum(self.cost * counts)
 
+    def each(self, count: float) -> Floats:
+        """So many samples of every arm, within floors and caps."""
+        return np.asarray(np.clip(count, self.floors, self.caps))
+
     def losses(self, counts: Floats) -> Floats:
         """σ²/T (1 - T/N) of each arm; 0 where a population was sampled as a whole."""
         return _losses(self.variances, counts, self.populations)
@@ -121,10 +125,25 @@ def allocate(terms: Terms, budget: float) -> Allocation:
 
 
 def even(terms: Terms, budget: float) -> Floats:
-    """The same number of samples for every arm, as far as floors, caps and the budget allow."""
-    same = Objective(costs=terms.objective.costs)
-    endless = np.full(terms.arms, math.inf)
-    return allocate(Terms(np.ones(terms.arms), same, terms.floors, terms.caps, endless), budget).counts
+    """
+    The same number of samples for every arm, as far as floors and caps allow.
+
+    What is left of the budget buys one more of each arm in their order, until the next cannot be paid.
+    """
+    limit = terms.limit(budget)
+    if terms.spend(terms.caps) <= limit:
+        return terms.caps.copy()
+    low, high = 0.0, 1.0
+    while terms.spend(terms.each(high)) <= limit:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = math.floor((low + high) / 2)
+        low, high = (middle, high) if terms.spend(terms.each(middle)) <= limit else (low, middle)
+    counts = terms.each(low)
+    next_ = np.flatnonzero(terms.each(low + 1) > counts)
+    paid = np.searchsorted(np.cumsum(terms.cost[next_]), limit - terms.spend(counts), side="right")
+    counts[next_[:paid]] += 1
+    return counts
 
 
 def relaxed(terms: Terms, budget: float) -> Floats:

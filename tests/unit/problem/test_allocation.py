@@ -70,13 +70,19 @@ def test_small_p_is_greedy_too() -> None:
 @pytest.mark.parametrize("p", [0.5, 1.0, 1.7, 4.0, math.inf])
 def test_divided_samples_are_no_worse_than_whole_ones_and_any_exchange_loses(p: float) -> None:
     for seed in range(10):
-        given = terms(np.random.default_rng(seed), 8, p, costs=True, weights=True, limits=p >= 1)
-        counts = relaxed(given, 900)
-        assert given.spend(counts) == pytest.approx(min(900, given.spend(given.caps)), rel=1e-8)
+        rng = np.random.default_rng(seed)
+        given = terms(rng, 8, p, costs=True, weights=True, limits=p >= 1)
+        budget = 900.0
+        if p >= 1 and seed % 2:  # populations that are nearly exhausted
+            few = rng.integers(20, 60, 8).astype(float)
+            given = Terms(given.variances, given.objective, given.floors, few, few)
+            budget = 0.9 * given.spend(few)
+        counts = relaxed(given, budget)
+        assert given.spend(counts) == pytest.approx(min(budget, given.spend(given.caps)), rel=1e-8)
         assert (given.floors <= counts).all()
         assert (counts <= given.caps).all()
         loss = given.loss(counts)
-        assert loss <= given.loss(allocate(given, 900).counts) * (1 + 1e-9)
+        assert loss <= given.loss(allocate(given, budget).counts) * (1 + 1e-9)
         for i in range(8):
             for j in range(8):
                 moved = counts.copy()
@@ -84,6 +90,24 @@ def test_divided_samples_are_no_worse_than_whole_ones_and_any_exchange_loses(p: 
                 moved[j] -= 1e-3 / given.cost[j]
                 if i != j and moved[i] <= given.caps[i] and moved[j] >= given.floors[j]:
                     assert given.loss(moved) >= loss * (1 - 1e-12)
+
+
+def test_the_best_of_all_where_costs_differ() -> None:
+    """Against every allocation of three arms, budgets at which the greedy one is beaten by moves of several samples."""
+    better = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        given = terms(rng, 3, float(rng.choice([1.0, 2.0])), costs=True, weights=True)
+        budget = given.spend(given.floors) + float(rng.uniform(3, 30))
+        found = allocate(given, budget)
+        tops = 1 + np.floor((budget - given.spend(given.floors)) / given.cost)
+        every = np.stack(np.meshgrid(*(np.arange(1, top + 1) for top in tops)), axis=-1).reshape(-1, 3)
+        every = every[every @ given.cost <= budget * (1 + 1e-9)]
+        powers = (given.objective.weight(3) * given.variances / every) ** given.objective.p
+        least = powers.sum(axis=1).min() ** (1 / given.objective.p)
+        assert found.bound == given.loss(found.counts) == pytest.approx(least, rel=1e-12)
+        better += found.counts.tolist() != walked(given, budget).tolist()
+    assert better > 20
 
 
 def test_a_search_that_gives_up_leaves_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,4 +140,12 @@ def test_an_even_split_is_even_as_far_as_it_can_be() -> None:
     floors, caps = np.array([1.0, 30.0, 1.0]), np.array([5.0, math.inf, math.inf])
     given = Terms(np.array([9.0, 1.0, 4.0]), objective, floors, caps, np.full(3, math.inf))
     assert even(given, 135).tolist() == [5, 30, 10]
-    assert even(given, 147).tolist() == [5, 32, 11]
+    assert even(given, 147).tolist() == [5, 30, 11]
+    assert even(given, 36 + 10).tolist() == [2, 30, 1]
+    # More money is never worse.
+    losses = [given.loss(even(given, budget)) for budget in range(45, 400)]
+    assert losses == sorted(losses, reverse=True)
+    ones = Terms(np.ones(4), Objective(), np.ones(4), np.full(4, math.inf), np.full(4, math.inf))
+    assert even(ones, 10).tolist() == [3, 3, 2, 2]
+    capped = Terms(np.ones(2), Objective(), np.ones(2), np.array([3.0, 4.0]), np.full(2, 9.0))
+    assert even(capped, 99).tolist() == [3, 4]
