@@ -88,8 +88,10 @@ def spend(rows: Rows, *, at: float, titles: tuple[str, str], width: int = 480, h
         width=width,
         height=height,
     )
-    mark = alt.Chart(alt.Data(values=[{"spend": at}])).mark_rule(color=GREY, strokeDash=DASHES[0]).encode(x="spend:Q")
-    return alt.layer(mark, drawn)
+    here = alt.Chart(alt.Data(values=[{"spend": at}])).encode(x="spend:Q")
+    rule = here.mark_rule(color=GREY, strokeDash=DASHES[0])
+    name = here.mark_text(color=GREY, text="this plan", align="left", baseline="top", dx=5, dy=6).encode(y=alt.value(0))
+    return alt.layer(rule, name, drawn)
 
 
 def lines(

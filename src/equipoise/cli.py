@@ -305,7 +305,7 @@ def _by_name(option: str, texts: list[str] | None, alone: bool = False, is_whole
 
 def _spends(found: Plan, rows: list[dict[str, float]]) -> Table:
     money = found.terms.objective.costs is not None
-    table = Table(title=f"Error (the {found.error_title}) and half-width against spend")
+    table = Table(title=f"Error: the {found.error_title}")
     for title in (*(["money"] if money else []), "samples", "error", "half-width", "even split:\nerror"):
         table.add_column(title, justify="right")
     for row in rows:

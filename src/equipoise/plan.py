@@ -576,8 +576,8 @@ def _precise(terms: Terms, wanted: Floats, z: float) -> Allocation:
 def _budget(given: Any, terms: Terms) -> float:
     """A budget that pays for the floors."""
     if terms.objective.costs is None:
-        whole_float = isinstance(given, float) and given.is_integer()
-        budget: float = whole("budget", int(given) if whole_float else given, 1)
+        given = int(given) if isinstance(given, float) and given.is_integer() else given
+        budget: float = whole("budget", given, 1)
     else:
         budget = _number("budget", given)
         if not 0 < budget < math.inf:
