@@ -273,8 +273,10 @@ def plan(
             arguments[name] = dict.fromkeys(arguments["variances"], 1.0) | arguments[name]
     _writable(to_csv, curve, plot)
     p = parse(f"--objective {objective}", objective, False)
-    found = equipoise.plan(**arguments, budget=budget, level=level, objective=p)
-    rows = found.curve()
+    with _progress(counts=False) as progress:
+        progress.add_task("planning", total=None)
+        found = equipoise.plan(**arguments, budget=budget, level=level, objective=p)
+        rows = found.curve()
     for target, table in ((to_csv, found.rows()), (curve, rows)):
         if target:
             _write(target, table)

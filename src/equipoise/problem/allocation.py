@@ -289,14 +289,14 @@ def _knapsack(terms: Terms, greedy: Floats, first: Floats, limit: float) -> tupl
     below the greedy one's gap. That leaves each arm few counts. Partial allocations are extended arm by arm, and one
     that costs no less and gains no more than another is dropped.
     """
-    scale = terms.loss(greedy)
+    loss, scale = terms.loss(greedy), terms.loss(first)
     steps = _Steps.of(terms)
     p, cost = steps.p, terms.cost
 
     def gain(arms: npt.NDArray[np.int64], counts: Floats) -> Floats:
         """What one more sample takes from Σ (L/scale)^p."""
         some = steps.some(arms)
-        with np.errstate(divide="ignore", under="ignore"):
+        with np.errstate(divide="ignore", under="ignore", over="ignore"):
             return np.asarray((some.losses(counts) / scale) ** p * some.drop(counts))
 
     left = limit - terms.spend(first)
@@ -305,21 +305,21 @@ def _knapsack(terms: Terms, greedy: Floats, first: Floats, limit: float) -> tupl
     caps = np.where(steps.worth > 0, caps, first)
     free = np.flatnonzero(first < caps)
     if not free.size:
-        return greedy, scale
+        return greedy, loss
     m = float((gain(free, first[free]) / cost[free]).max())
     lowest = math.fsum((steps.losses(first) / scale) ** p) - m * left
-    gap = 1 - lowest
+    reached = (loss / scale) ** p
     bound = scale * max(lowest, 0.0) ** (1 / p)
-    if gap <= TOLERANCE:
-        return greedy, scale
+    gap = reached - lowest
+    if gap <= TOLERANCE * reached:
+        return greedy, loss if reached > 0 else bound
     options = _options(gain, first, terms.floors, caps, cost, m, gap)
     chosen = None if options is None else _search(options, m, gap, left)
     if options is None or chosen is None:
         return greedy, bound
     best = first.copy()
     best[options.arms[chosen]] += options.moves[chosen]
-    loss = terms.loss(best)
-    return (best, loss) if loss < scale else (greedy, scale)
+    return (best, terms.loss(best)) if terms.loss(best) < loss else (greedy, loss)
 
 
 @dataclass(frozen=True, eq=False)
