@@ -13,7 +13,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from equipoise import strategies, theory
+from equipoise import intervals, strategies, theory
 from equipoise.errors import EquipoiseError
 from equipoise.lab import simulate
 from equipoise.problem import (
@@ -56,6 +56,7 @@ __all__ = [
     "Study",
     "Ticket",
     "Uniform",
+    "intervals",
     "simulate",
     "strategies",
     "testing",

@@ -32,20 +32,20 @@ from equipoise.compiled import jit
 
 COUNT, MEAN, M2 = range(3)
 COLUMNS = 3
-(RHO2,) = range(1)
+RHO2, LOW, HIGH = range(3)
 
-START = 10
+START = 20
 
 _add = jit(moments.add)
 
 
-def settings(target: float, alpha: float) -> tuple[float, ...]:
-    """The ρ² with which the interval at level 1 - alpha is narrowest at `target` samples."""
+def settings(low: float, high: float, target: float, alpha: float) -> tuple[float, ...]:
+    """The ρ² with which the interval at level 1 - alpha is narrowest at `target` samples, and the support."""
     level = 1 - 2 * math.log(alpha)
     u = level + math.log(level)
     for _ in range(20):
         u -= (u - math.log(u) - level) / (1 - 1 / u)
-    return ((u - 1) / target,)
+    return (u - 1) / target, low, high
 
 
 @jit
@@ -64,9 +64,9 @@ def radius(t: float, rho2: float, alpha: float) -> float:
 
 @jit
 def bounds(row: Any, alpha: float, settings: Any) -> tuple[float, float]:
-    """The interval at asymptotic level 1 - alpha; the whole line before START samples."""
+    """The interval at asymptotic level 1 - alpha, within the support; all of that before START samples."""
     t = row[COUNT]
     if t < START:
-        return -math.inf, math.inf
+        return settings[LOW], settings[HIGH]
     half = math.sqrt(row[M2] / (t - 1)) * radius(t, settings[RHO2], alpha)
-    return row[MEAN] - half, row[MEAN] + half
+    return max(row[MEAN] - half, settings[LOW]), min(row[MEAN] + half, settings[HIGH])

@@ -47,7 +47,7 @@ def fraction(x: float, a: float, b: float) -> float:
     """The continued fraction of the incomplete beta function, by Lentz's method; fast for x < (a+1)/(a+b+2)."""
     c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1))
     value = d
-    for i in range(1, 1_000_000):
+    for i in range(1, 100_000):
         for term in (
             i * (b - i) * x / ((a + 2 * i - 1) * (a + 2 * i)),
             -(a + i) * (a + b + i) * x / ((a + 2 * i) * (a + 2 * i + 1)),

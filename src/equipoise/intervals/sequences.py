@@ -106,7 +106,7 @@ class Intervals:
     ...     poll.update(state, 0, x)
     >>> low, high = poll.bounds(state)
     >>> print(f"{low[0]:.3f} to {high[0]:.3f}; {low[1]:.0f} to {high[1]:.0f}")
-    0.161 to 0.469; 0 to 1
+    0.159 to 0.473; 0 to 1
     >>> poll.promise
     'valid at all times at once, whatever the strategy did'
     """
@@ -146,9 +146,8 @@ class Intervals:
         match self.kind:
             case "asymptotic":
                 target = TARGET if self.budget is None else max(self.budget / self.arms, asymptotic.START)
-                return Kernel(
-                    asymptotic.update, asymptotic.bounds, asymptotic.COLUMNS, asymptotic.settings(target, alpha)
-                )
+                tuned = asymptotic.settings(low, high, target, alpha)
+                return Kernel(asymptotic.update, asymptotic.bounds, asymptotic.COLUMNS, tuned)
             case "fixed-n":
                 bounds = fixed_n.clopper_pearson if self.support == "binary" else fixed_n.student
                 return Kernel(fixed_n.update, bounds, fixed_n.COLUMNS, (low, high))
