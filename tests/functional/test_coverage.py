@@ -76,6 +76,45 @@ def test_in_the_order_of_arrival_it_would_not_hold() -> None:
     assert missed["arrival"] / runs > 0.9
 
 
+def test_a_study_with_slow_lost_and_unordered_answers() -> None:
+    """
+    Three coins in 300 studies of 240 samples, eight in flight; ones take longer, one ask in ten is given up.
+
+    At any time at which an answer comes in, for all arms at once: at most 5% may miss, standard error 1.3%.
+    """
+    rng, runs, budget, ps = np.random.default_rng(4), 300, 240, (0.5, 0.2, 0.1)
+    rule = Intervals(3, "binary")
+    missed = taken = 0
+    for _ in range(runs):
+        study = eq.Study(3, budget=budget, support="binary")
+        line, state, out = InOrder(arms=3), rule.start(), False
+        flying: list[tuple[float, eq.Ticket, int, float]] = []
+        now = 0.0
+        while flying or not study.done:
+            while len(flying) < 8 and study.remaining:
+                ticket = study.ask()
+                value = float(rng.random() < ps[ticket.arm])  # type: ignore[call-overload]
+                flying.append((now + rng.exponential(1 + 4 * value), ticket, line.ask(ticket.arm), value))  # type: ignore[arg-type]
+            flying.sort(key=lambda each: each[0])
+            now, ticket, place, value = flying.pop(0)
+            arm: int = ticket.arm  # type: ignore[assignment]
+            if rng.random() < 0.1:
+                study.forget(ticket)
+                ready = line.give_up(arm, place)
+            else:
+                study.tell(ticket, value)
+                ready = line.tell(arm, place, value)
+            for x in ready:
+                rule.update(state, arm, x)
+                low, high = rule.bounds(state)
+                out |= bool((low > ps).any() or (high < ps).any())
+        missed += out
+        taken += int(state[:, 0].sum())
+    assert missed / runs <= 0.05 + 5 * math.sqrt(0.05 * 0.95 / runs)
+    # All answers have had their turn when nothing is in flight.
+    assert taken == runs * budget
+
+
 def test_pages_are_filled() -> None:
     found = [
         Cell(support, setting.name, kind, "auto", 2000, 0.03, 0.01)

@@ -15,8 +15,7 @@ to let it in late would be to take samples by when they came.
 from __future__ import annotations
 
 import math
-
-import numpy as np
+from array import array
 
 from equipoise.inputs import whole
 
@@ -48,14 +47,15 @@ class InOrder:
 
     def __init__(self, arms: int) -> None:
         arms = whole("arms", arms, 1)
-        self._asked = np.zeros(arms, np.int64)
-        self._next = np.zeros(arms, np.int64)
+        self._asked = array("q", bytes(8 * arms))
+        self._next = array("q", bytes(8 * arms))
         # By arm, the values that wait by their place; NaN for one that was given up.
         self._waiting: dict[int, dict[int, float]] = {}
 
     def ask(self, arm: int) -> int:
         """A sample of the arm is asked for: its place in the arm's line, from zero."""
-        place = int(self._asked[arm])
+        self._check(arm)
+        place = self._asked[arm]
         self._asked[arm] += 1
         return place
 
@@ -77,10 +77,15 @@ class InOrder:
         """How many values of the arm wait for their turn."""
         return sum(not math.isnan(value) for value in self._waiting.get(arm, {}).values())
 
+    def _check(self, arm: int) -> None:
+        if not 0 <= arm < len(self._asked):
+            raise ValueError(f"there is no arm {arm}; there are arms 0 to {len(self._asked) - 1}")
+
     def _enter(self, arm: int, place: int, value: float) -> list[float]:
+        self._check(arm)
         if not 0 <= place < self._asked[arm]:
             raise ValueError(f"arm {arm} has no sample {place}; it was asked for {self._asked[arm]} so far")
-        turn = int(self._next[arm])
+        turn = self._next[arm]
         if place < turn:
             return []
         if place > turn:

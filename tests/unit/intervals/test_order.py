@@ -68,6 +68,11 @@ def test_what_is_refused_changes_nothing() -> None:
         line.give_up(0, -1)
     with pytest.raises(ValueError, match="nan will not do"):
         line.tell(0, first, math.nan)
+    for arm in (-1, 1):
+        with pytest.raises(ValueError, match=f"there is no arm {arm}; there are arms 0 to 0"):
+            line.ask(arm)
+        with pytest.raises(ValueError, match=f"there is no arm {arm}"):
+            line.tell(arm, 0, 0.1)
     with pytest.raises(ValueError, match="arms=0 will not do"):
         InOrder(arms=0)
     assert line.tell(0, first, 0.1) == [0.1, 0.2]
