@@ -78,7 +78,7 @@ def test_in_the_order_of_arrival_it_would_not_hold() -> None:
 
 def test_a_study_with_slow_lost_and_unordered_answers() -> None:
     """
-    Three coins in 300 studies of 240 samples, eight in flight; ones take longer, one ask in ten is given up.
+    Three coins in 300 studies of 240 samples, forty in flight; ones take longer, one ask in ten is given up.
 
     At any time at which an answer comes in, for all arms at once: at most 5% may miss, standard error 1.3%.
     """
@@ -91,10 +91,10 @@ def test_a_study_with_slow_lost_and_unordered_answers() -> None:
         flying: list[tuple[float, eq.Ticket, int, float]] = []
         now = 0.0
         while flying or not study.done:
-            while len(flying) < 8 and study.remaining:
+            while len(flying) < 40 and study.remaining:
                 ticket = study.ask()
                 value = float(rng.random() < ps[ticket.arm])  # type: ignore[call-overload]
-                flying.append((now + rng.exponential(1 + 4 * value), ticket, line.ask(ticket.arm), value))  # type: ignore[arg-type]
+                flying.append((now + rng.exponential(1 + 20 * value), ticket, line.ask(ticket.arm), value))  # type: ignore[arg-type]
             flying.sort(key=lambda each: each[0])
             now, ticket, place, value = flying.pop(0)
             arm: int = ticket.arm  # type: ignore[assignment]
