@@ -26,9 +26,11 @@ bench: $(VENV)/dev
 	$(BIN)/python benchmarks/ask_tell.py
 	$(BIN)/python benchmarks/simulator.py
 
-# Measures the slack of the paper's bounds, writes docs/bounds.md, then runs every listing of the pages.
+# Measures the slack of the paper's bounds and the coverage of the intervals, writes docs/bounds.md, docs/coverage.md and
+# the tables of docs/intervals.md, then runs every listing of the pages.
 docs: $(VENV)/dev
 	$(BIN)/python benchmarks/bounds.py
+	$(BIN)/python benchmarks/coverage.py
 	$(BIN)/python -m pytest --quiet tests/unit/test_docs.py
 
 clean:

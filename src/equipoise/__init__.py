@@ -13,7 +13,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from equipoise import strategies, theory
+from equipoise import intervals, strategies, theory
 from equipoise.errors import EquipoiseError
 from equipoise.lab import simulate
 
@@ -60,6 +60,7 @@ __all__ = [
     "Study",
     "Ticket",
     "Uniform",
+    "intervals",
     "plan",
     "simulate",
     "strategies",

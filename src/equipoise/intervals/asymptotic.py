@@ -1,0 +1,72 @@
+"""
+The asymptotic confidence sequence, for arms of which nothing is known but that they have a variance.
+
+Around the mean of t samples with standard deviation σ̂_t::
+
+    μ̂_t ± σ̂_t sqrt( 2 (tρ² + 1)/(t²ρ²) · log( sqrt(tρ² + 1)/α ) )
+
+It is to a confidence sequence what the interval of the central limit theorem is to a confidence interval: the mean
+stays inside at all times from a late enough start on with probability tending to 1 - α. For no given number of samples
+is that a guarantee, and there can be none: whatever was seen, a rare and huge value may be still to come.
+
+So no interval is given before START samples, when σ̂ may be near zero by chance. ρ decides at which number of samples
+the interval is tightest, and is fixed before the first sample: for `target` samples and the level α it solves u - log
+u = 1 - 2 log α with u = target ρ² + 1.
+
+References
+----------
+.. [1] I. Waudby-Smith, D. Arbour, R. Sinha, E. H. Kennedy, A. Ramdas (2024), Time-uniform central limit theory and
+   asymptotic confidence sequences. Annals of Statistics 52: Theorem 2.2; ρ as in its appendix on tuning, where u is
+   -W_{-1}(-α²/e) with Lambert's W; numbers recalled.
+.. [2] R. R. Bahadur, L. J. Savage (1956), The nonexistence of certain statistical procedures in nonparametric problems.
+   Annals of Mathematical Statistics 27: why there is no guarantee.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from equipoise import moments
+from equipoise.compiled import jit
+
+COUNT, MEAN, M2 = range(3)
+COLUMNS = 3
+RHO2, LOW, HIGH = range(3)
+
+START = 20
+
+_add = jit(moments.add)
+
+
+def settings(low: float, high: float, target: float, alpha: float) -> tuple[float, ...]:
+    """The ρ² with which the interval at level 1 - alpha is narrowest at `target` samples, and the support."""
+    level = 1 - 2 * math.log(alpha)
+    u = level + math.log(level)
+    for _ in range(20):
+        u -= (u - math.log(u) - level) / (1 - 1 / u)
+    return (u - 1) / target, low, high
+
+
+@jit
+def update(state: Any, arm: int, x: float, settings: Any) -> None:
+    """One more sample of an arm."""
+    row = state[arm]
+    row[COUNT], row[MEAN], row[M2] = _add(row[COUNT], row[MEAN], row[M2], x)
+
+
+@jit
+def radius(t: float, rho2: float, alpha: float) -> float:
+    """Half the width of the interval for samples of variance one."""
+    spread = t * rho2 + 1
+    return math.sqrt(2 * spread / (t * t * rho2) * (math.log(spread) / 2 - math.log(alpha)))
+
+
+@jit
+def bounds(row: Any, alpha: float, settings: Any) -> tuple[float, float]:
+    """The interval at asymptotic level 1 - alpha, within the support; all of that before START samples."""
+    t = row[COUNT]
+    if t < START:
+        return settings[LOW], settings[HIGH]
+    half = math.sqrt(row[M2] / (t - 1)) * radius(t, settings[RHO2], alpha)
+    return max(row[MEAN] - half, settings[LOW]), min(row[MEAN] + half, settings[HIGH])

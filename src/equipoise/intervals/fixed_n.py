@@ -1,0 +1,127 @@
+"""
+The plain intervals of textbooks, for a number of samples that was fixed before the first: not valid when one looks and
+decides.
+
+Student's interval, exact for Gaussian samples and approximate for others; Clopper and Pearson's for binary arms, which
+at a fixed number of samples covers at least as often as it says. Both come of the incomplete beta function.
+
+References
+----------
+.. [1] Student (1908), The probable error of a mean. Biometrika 6.
+.. [2] C. J. Clopper, E. S. Pearson (1934), The use of confidence or fiducial limits illustrated in the case of the
+   binomial. Biometrika 26.
+.. [3] NIST Digital Library of Mathematical Functions, 8.17.22: the continued fraction. https://dlmf.nist.gov/8.17
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from equipoise import moments
+from equipoise.compiled import jit
+
+COUNT, MEAN, M2 = range(3)
+COLUMNS = 3
+
+_add = jit(moments.add)
+
+_TINY = 1e-300
+
+
+@jit
+def update(state: Any, arm: int, x: float, settings: Any) -> None:
+    """One more sample of an arm."""
+    row = state[arm]
+    row[COUNT], row[MEAN], row[M2] = _add(row[COUNT], row[MEAN], row[M2], x)
+
+
+@jit
+def log_density(x: float, a: float, b: float) -> float:
+    """The logarithm of x^a (1-x)^b / B(a, b)."""
+    return math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
+
+
+@jit
+def fraction(x: float, a: float, b: float) -> float:
+    """The continued fraction of the incomplete beta function, by Lentz's method; fast for x < (a+1)/(a+b+2)."""
+    c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1))
+    value = d
+    for i in range(1, 100_000):
+        for term in (
+            i * (b - i) * x / ((a + 2 * i - 1) * (a + 2 * i)),
+            -(a + i) * (a + b + i) * x / ((a + 2 * i) * (a + 2 * i + 1)),
+        ):
+            d = 1 / _away(1 + term * d)
+            c = _away(1 + term / c)
+            value *= c * d
+        if abs(c * d - 1) < 1e-15:
+            break
+    return value
+
+
+@jit
+def _away(x: float) -> float:
+    """X, away from zero."""
+    return x if abs(x) > _TINY else _TINY
+
+
+@jit
+def upper_tail(x: float, a: float, b: float) -> float:
+    """1 - I_x(a, b): the probability that a Beta(a, b) variable is above x."""
+    if x <= 0 or x >= 1:
+        return 1.0 if x <= 0 else 0.0
+    if x < (a + 1) / (a + b + 2):
+        return 1 - math.exp(log_density(x, a, b)) / a * fraction(x, a, b)
+    return math.exp(log_density(x, a, b)) / b * fraction(1 - x, b, a)
+
+
+@jit
+def upper_quantile(p: float, a: float, b: float) -> float:
+    """The x above which a Beta(a, b) variable is with probability p: Newton's method, halving where that strays."""
+    low, high = 0.0, 1.0
+    x = a / (a + b)
+    for _ in range(200):
+        tail = upper_tail(x, a, b)
+        if tail > p:
+            low = x
+        else:
+            high = x
+        step = x
+        if tail > 0:
+            # On the logarithm, which is nearer to a line than the tail itself.
+            x += (math.log(tail) - math.log(p)) * tail * x * (1 - x) / math.exp(log_density(x, a, b))
+        if not low < x < high:
+            x = (low + high) / 2
+        if abs(x - step) <= 1e-15 * x:
+            break
+    return x
+
+
+@jit
+def student_quantile(df: float, alpha: float) -> float:
+    """What the absolute value of a Student variable exceeds with probability alpha."""
+    if df <= 2:  # far out in these tails y is too near to 1 to be told from it
+        return 1 / math.tan(math.pi * alpha / 2) if df == 1 else math.sqrt(2 / (alpha * (2 - alpha)) - 2)
+    y = upper_quantile(alpha, 0.5, df / 2)
+    return math.sqrt(df * y / (1 - y))
+
+
+@jit
+def student(row: Any, alpha: float, settings: Any) -> tuple[float, float]:
+    """Student's interval at level 1 - alpha, within the support; all of it below two samples."""
+    t = row[COUNT]
+    if t < 2:
+        return settings[0], settings[1]
+    half = student_quantile(t - 1, alpha) * math.sqrt(row[M2] / (t - 1) / t)
+    return max(row[MEAN] - half, settings[0]), min(row[MEAN] + half, settings[1])
+
+
+@jit
+def clopper_pearson(row: Any, alpha: float, settings: Any) -> tuple[float, float]:
+    """Clopper and Pearson's interval at level 1 - alpha; all of [0, 1] before the first sample."""
+    ones = float(round(row[COUNT] * row[MEAN]))
+    zeros = row[COUNT] - ones
+    low = 1 - upper_quantile(alpha / 2, zeros + 1, ones) if ones > 0 else 0.0
+    high = upper_quantile(alpha / 2, ones + 1, zeros) if zeros > 0 else 1.0
+    return low, high

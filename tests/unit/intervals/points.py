@@ -1,0 +1,271 @@
+"""
+What the formulas of the intervals have to give, worked out at 25 digits by another route wherever there is one.
+
+Sums are replayed from the samples, a mixture over a prior is integrated, a binomial tail is summed, a quantile is the
+root of an integrated density, and ends are roots of the capital as the product of all rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from mpmath import mp
+
+DIGITS = 25
+Numbers = list[float]
+# A module of a kind, as it is or with one thing changed: points take it and give back what it says.
+Module = Any
+
+# Scaled to [0, 1] these lie at both ends and between; the support is [-1, 3].
+SAMPLES = (0.5, 2.9, -0.7, 1.1, 1.2, 2.4, -1.0, 3.0, 0.1, 1.6, 0.9, 0.2)
+LOW, WIDTH, ALPHA = -1.0, 4.0, 0.03
+CALM = tuple(1.0 + x / 50 for x in SAMPLES[:5])
+MANY = SAMPLES[:4] * 40
+EDGE = tuple(LOW + (x - LOW) / 200 for x in SAMPLES[:5])
+
+
+def _root(function: Callable[[Any], Any], inside: Any, outside: Any) -> Any:
+    """Where a function, not positive at `inside`, becomes positive towards `outside`: by halving, to 15 digits."""
+    for _ in range(50):
+        middle = (inside + outside) / 2
+        inside, outside = (inside, middle) if function(middle) > 0 else (middle, outside)
+    return inside
+
+
+def fold(module: Module, samples: Sequence[float], settings: Any) -> Any:
+    """The state after these samples, in the second of three rows."""
+    state = np.zeros((3, module.COLUMNS))
+    for x in samples:
+        module.update(state, 1, x, settings)
+    assert not state[[0, 2]].any()
+    return state[1]
+
+
+# Empirical Bernstein
+
+
+def bernstein_exact(samples: Sequence[float], tuned: float, alpha: float) -> Numbers:
+    with mp.workdps(DIGITS):
+        half = mp.mpf(1) / 2
+        total, squares, mean, variance = half, half**2, half, half**2
+        bets, weighted, penalty = mp.mpf(0), mp.mpf(0), mp.mpf(0)
+        for t, sample in enumerate(samples, 1):
+            x = (mp.mpf(sample) - mp.mpf(LOW)) / mp.mpf(WIDTH)
+            bet = min(mp.sqrt(2 * mp.log(2 / mp.mpf(tuned)) / (variance * t * mp.log(1 + t))), half)
+            bets, weighted = bets + bet, weighted + bet * x
+            # The penalty as the series of -log(1 - λ) - λ.
+            penalty += (x - mean) ** 2 * sum(bet**k / k for k in range(2, 80))
+            total += x
+            mean = total / (t + 1)
+            squares += (x - mean) ** 2
+            variance = squares / (t + 1)
+        radius = (mp.log(2 / mp.mpf(alpha)) + penalty) / bets
+        ends = max(weighted / bets - radius, mp.mpf(0)), min(weighted / bets + radius, mp.mpf(1))
+        return [float(mp.mpf(LOW) + mp.mpf(WIDTH) * end) for end in ends]
+
+
+BERNSTEIN_CASES = ((SAMPLES * 12, 0.03), (CALM * 4, 0.03), (CALM * 4, 0.5), (SAMPLES[:1], 0.05))
+
+
+def bernstein(module: Module) -> Numbers:
+    settings = module.settings(LOW, WIDTH, ALPHA)
+    found = [end for xs, a in BERNSTEIN_CASES for end in module.bounds(fold(module, xs, settings), a, settings)]
+    return [*found, *module.bounds(fold(module, (), settings), ALPHA, settings)]
+
+
+def bernstein_expected() -> Numbers:
+    found = [end for samples, alpha in BERNSTEIN_CASES for end in bernstein_exact(samples, ALPHA, alpha)]
+    return [*found, LOW, LOW + WIDTH]
+
+
+# Betting on bounded arms
+
+BETTING_CASES = ((SAMPLES, 0.03), (SAMPLES[:1], 0.4), (CALM * 3, 0.03), (MANY, 1e-4), (EDGE, 0.03), ((3.0,) * 9, 0.03))
+
+
+def capital_exact(xs: Sequence[Any], m: Any) -> Any:
+    """The capital as the product of all rounds, each as 1 + λ(X - m)."""
+    times = {x: xs.count(x) for x in xs}
+    total, shares = mp.mpf(0), mp.mpf(0)
+    for j in range(16):
+        share = 1 / (9 + mp.mpf(j - 4) ** 2)
+        shares += 2 * share
+        for theta in (mp.mpf(8) / 2**j, -mp.mpf(8) / 2**j):
+            kappa = mp.exp(theta) - 1
+            bet = kappa / (1 + kappa * m)
+            rounds = mp.mpf(1)
+            for x, count in times.items():
+                rounds *= (1 + bet * (x - m)) ** count
+            total += share * rounds
+    return total / shares
+
+
+def betting(module: Module) -> Numbers:
+    settings = module.settings(LOW, WIDTH, ALPHA)
+    found = [end for xs, a in BETTING_CASES for end in module.bounds(fold(module, xs, settings), a, settings)]
+    row = fold(module, SAMPLES, settings)
+    return [*found, *module.capital(row, 0.2), *module.bounds(fold(module, (), settings), ALPHA, settings)]
+
+
+def betting_expected() -> Numbers:
+    with mp.workdps(DIGITS):
+        found = []
+        for samples, alpha in BETTING_CASES:
+            xs = [(mp.mpf(x) - mp.mpf(LOW)) / mp.mpf(WIDTH) for x in samples]
+            mean = sum(xs) / len(xs)
+            for end in (mp.mpf(0), mp.mpf(1)):
+
+                def excess(m: Any, xs: Any = xs, alpha: float = alpha) -> Any:
+                    return mp.log(capital_exact(xs, m)) + mp.log(mp.mpf(alpha))
+
+                edge = end if excess(end) <= 0 else _root(excess, mean, end)
+                found.append(float(mp.mpf(LOW) + mp.mpf(WIDTH) * edge))
+        xs = [(mp.mpf(x) - mp.mpf(LOW)) / mp.mpf(WIDTH) for x in SAMPLES]
+        slope = mp.diff(lambda m: mp.log(capital_exact(xs, m)), mp.mpf(0.2))
+        return [*found, float(mp.log(capital_exact(xs, mp.mpf(0.2)))), float(slope), LOW, LOW + WIDTH]
+
+
+# Betting on binary arms
+
+COINS = ((3, 9, 0.03), (0, 12, 0.03), (12, 0, 0.03), (130, 70, 1e-4), (1, 1, 0.5), (2, 900, 0.03))
+
+
+def coin(module: Module) -> Numbers:
+    found = []
+    for ones, zeros, alpha in COINS:
+        settings = module.settings(0.0, 1.0, ALPHA)
+        found += module.bounds(fold(module, [1.0] * ones + [0.0] * zeros, settings), alpha, settings)
+    return [*found, module.mixture(3.0, 9.0), *module.bounds(np.zeros(2), ALPHA, settings)]
+
+
+def coin_expected() -> Numbers:
+    with mp.workdps(DIGITS):
+
+        def mixture(s: int, f: int) -> Any:
+            """Over q = sin², whose law under Beta(1/2, 1/2) is an even angle."""
+            return mp.quad(
+                lambda angle: mp.sin(angle) ** (2 * s) * mp.cos(angle) ** (2 * f),
+                mp.linspace(0, mp.pi / 2, 40),
+            ) / (mp.pi / 2)
+
+        found = []
+        for ones, zeros, alpha in COINS:
+            given = mixture(ones, zeros)
+            mean = mp.mpf(ones) / (ones + zeros)
+            for end in (mp.mpf(0), mp.mpf(1)):
+                if end == mean:
+                    found.append(float(end))
+                    continue
+
+                def excess(m: Any, s: int = ones, f: int = zeros, g: Any = given, a: float = alpha) -> Any:
+                    return g * mp.mpf(a) - m**s * (1 - m) ** f
+
+                found.append(float(_root(excess, mean, end)))
+        return [*found, float(mp.log(mixture(3, 9))), 0.0, 1.0]
+
+
+# The asymptotic kind
+
+TUNINGS = ((1000, 0.05), (30, 1e-5))
+
+
+def asymptotic(module: Module) -> Numbers:
+    found = []
+    for target, alpha in TUNINGS:
+        settings = module.settings(-1.0, 1.5, target, alpha)
+        found += [settings[0], module.radius(77.0, settings[0], 0.01)]
+        found += module.bounds(fold(module, SAMPLES * 3, settings), 0.02, settings)
+    first, before = (module.bounds(fold(module, MANY[:t], settings), 0.02, settings) for t in (20, 19))
+    return [*found, *first, *before]
+
+
+def asymptotic_expected() -> Numbers:
+    with mp.workdps(DIGITS):
+        found = []
+
+        def radius(t: int, rho2: Any, alpha: float) -> Any:
+            spread = t * rho2 + 1
+            return mp.sqrt(2 * spread / (mp.mpf(t) ** 2 * rho2) * mp.log(mp.sqrt(spread) / mp.mpf(alpha)))
+
+        def interval(samples: Sequence[float], rho2: Any) -> list[float]:
+            xs = [mp.mpf(x) for x in samples]
+            mean = sum(xs) / len(xs)
+            deviation = mp.sqrt(sum((x - mean) ** 2 for x in xs) / (len(xs) - 1))
+            half = deviation * radius(len(xs), rho2, 0.02)
+            return [max(float(mean - half), -1.0), min(float(mean + half), 1.5)]
+
+        for target, alpha in TUNINGS:
+            rho2 = (-mp.lambertw(-(mp.mpf(alpha) ** 2) / mp.e, -1).real - 1) / target
+            found += [float(rho2), float(radius(77, rho2, 0.01)), *interval(SAMPLES * 3, rho2)]
+        return [*found, *interval(MANY[:20], rho2), -1.0, 1.5]
+
+
+# Fixed n
+
+STUDENTS = ((1, 0.05), (2, 0.01), (3, 0.05), (8, 1e-6), (8, 0.6), (40, 0.03), (700, 0.01))
+BINOMIALS = ((3, 9, 0.05), (0, 12, 0.05), (12, 0, 0.05), (60, 20, 1e-4), (1, 300, 0.3), (5, 1, 0.05))
+TAILS = ((0.2, 3.0, 2.0), (0.8, 3.0, 2.0), (0.5, 1.5, 7.25), (0.0, 3.0, 2.0), (1.0, 3.0, 2.0))
+
+
+def fixed_n(module: Module) -> Numbers:
+    found = [module.student_quantile(float(df), alpha) for df, alpha in STUDENTS]
+    for ones, zeros, alpha in BINOMIALS:
+        row = fold(module, [1.0] * ones + [0.0] * zeros, (0.0, 1.0))
+        found += module.clopper_pearson(row, alpha, (0.0, 1.0))
+    found += [module.upper_tail(*tail) for tail in TAILS]
+    found += module.student(fold(module, SAMPLES, (-9.0, 9.0)), 0.02, (-9.0, 9.0))
+    found += module.student(fold(module, SAMPLES[:2], (-9.0, 9.0)), 0.02, (-9.0, 9.0))
+    found += module.student(fold(module, SAMPLES[:2], (-9.0, 9.0)), 0.5, (-9.0, 9.0))
+    found += module.student(fold(module, SAMPLES[:1], (-9.0, 9.0)), 0.02, (-9.0, 9.0))
+    found += module.clopper_pearson(np.zeros(3), 0.02, (0.0, 1.0))
+    return found
+
+
+def fixed_n_expected() -> Numbers:
+    with mp.workdps(DIGITS):
+
+        def quantile(df: int, alpha: float) -> Any:
+            constant = mp.gamma(mp.mpf(df + 1) / 2) / mp.gamma(mp.mpf(df) / 2) / mp.sqrt(df * mp.pi)
+
+            def tail(q: Any) -> Any:
+                """Both sides, with x = sqrt(df) tan(angle)."""
+                start = mp.atan(q / mp.sqrt(df))
+                density = lambda angle: mp.cos(angle) ** (df - 1)  # noqa: E731
+                return 2 * constant * mp.sqrt(df) * mp.quad(density, mp.linspace(start, mp.pi / 2, 5))
+
+            return mp.findroot(lambda q: mp.log(tail(q)) - mp.log(mp.mpf(alpha)), (1, 4 if df > 2 else 10), tol=1e-50)
+
+        def interval(samples: Sequence[float], alpha: float) -> list[float]:
+            xs = [mp.mpf(x) for x in samples]
+            mean, n = sum(xs) / len(xs), len(xs)
+            half = quantile(n - 1, alpha) * mp.sqrt(sum((x - mean) ** 2 for x in xs) / (n - 1) / n)
+            return [max(float(mean - half), -9.0), min(float(mean + half), 9.0)]
+
+        def beyond(s: int, n: int, half: Any, p: Any) -> Any:
+            """By how much s or more of n come with a probability above `half`."""
+            return sum(mp.binomial(n, k) * p**k * (1 - p) ** (n - k) for k in range(s, n + 1)) - half
+
+        found = [float(quantile(df, alpha)) for df, alpha in STUDENTS]
+        for ones, zeros, alpha in BINOMIALS:
+            low, high = (
+                _root(partial(beyond, count, ones + zeros, mp.mpf(alpha) / 2), mp.mpf(0), mp.mpf(1)) if count else 0
+                for count in (ones, zeros)
+            )
+            found += [float(low), float(1 - high)]
+        for x, a, b in TAILS:
+            density = lambda u, a=a, b=b: u ** (a - 1) * (1 - u) ** (b - 1)  # noqa: E731
+            found.append(float(mp.quad(density, [x, 1]) / mp.quad(density, [0, 0.5, 1])))
+        found += interval(SAMPLES, 0.02) + interval(SAMPLES[:2], 0.02) + interval(SAMPLES[:2], 0.5)
+        return [*found, -9.0, 9.0, 0.0, 1.0]
+
+
+POINTS: dict[str, tuple[Callable[[Module], Numbers], Callable[[], Numbers]]] = {
+    "empirical_bernstein": (bernstein, bernstein_expected),
+    "bounded_betting": (betting, betting_expected),
+    "binary_betting": (coin, coin_expected),
+    "asymptotic": (asymptotic, asymptotic_expected),
+    "fixed_n": (fixed_n, fixed_n_expected),
+}
