@@ -82,7 +82,7 @@ class Scan:
         self.pulls[k] += not in_flight
         if self.strategy.own == "frozen":
             self.own[k] = self.strategy.freeze(
-                float(self.counts[k]), self.means[k], self.m2s[k], self.pooled, self.own[k], self.params
+                x, float(self.counts[k]), self.means[k], self.m2s[k], self.pooled, self.own[k], self.params
             )
         samples = sum(self.counts)
         if samples >= self.next_refresh:

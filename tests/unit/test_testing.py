@@ -105,7 +105,9 @@ class TestFrozenPool(StrategyLaws):
             return m2 / (count - 1) + max(own, 0.0)
 
         @staticmethod
-        def freeze(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+        def freeze(
+            sample: float, count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
+        ) -> float:
             return 0.5 * pooled
 
     strategy = Keeper()

@@ -106,7 +106,7 @@ def lanes_few(variance: Any, floor: Any, freeze: Any, arms: int, pool: int) -> C
                 own = select(this, S[OWN + k * W + i], own)
             count, mean, m2 = _add(count, mean, m2, x)
             if has_freeze:
-                own = freeze(count, mean, m2, pooled, own, params)
+                own = freeze(x, count, mean, m2, pooled, own, params)
             key = _key(variance(count, mean, m2, pooled, own, params), count, 1.0, 1.0)
             for k in range(K):
                 this = chosen == float(k)
@@ -282,7 +282,7 @@ def lanes_many(variance: Any, floor: Any, freeze: Any, pool: int) -> Callable[..
             count, mean, m2 = _add(S[COUNT_ + i], S[MEAN_ + i], S[M2_ + i], S[SAMPLE + i])
             own = S[OWN_ + i]
             if has_freeze:
-                own = freeze(count, mean, m2, S[POOLED + i], own, params)
+                own = freeze(S[SAMPLE + i], count, mean, m2, S[POOLED + i], own, params)
             S[KEY_ + i] = _key(variance(count, mean, m2, S[POOLED + i], own, params), count, 1.0, 1.0)
             S[COUNT_ + i], S[MEAN_ + i], S[M2_ + i], S[OWN_ + i] = count, mean, m2, own
         for i in range(W):
@@ -461,7 +461,7 @@ def heap(variance: Any, floor: Any, freeze: Any, pool: int, uses_own: bool) -> C
                     )
                 A[k, COUNT], A[k, MEAN], A[k, M2] = _add(count, A[k, MEAN], A[k, M2], x)
                 if has_freeze:
-                    A[k, OWN] = freeze(A[k, COUNT], A[k, MEAN], A[k, M2], pooled, A[k, OWN], params)
+                    A[k, OWN] = freeze(x, A[k, COUNT], A[k, MEAN], A[k, M2], pooled, A[k, OWN], params)
                 t += 1
                 refreshed = False
                 if has_pool and t >= refresh:

@@ -327,7 +327,7 @@ def _kernel(
                 x = ring[np.int32(np.int32(count) & np.int32(MASK)), b, lane]
                 count, average, spread = add(count, average, spread, x)
                 if has_freeze:
-                    held = freeze(count, average, spread, pooled, held, params)
+                    held = freeze(x, count, average, spread, pooled, held, params)
                 t = np.int32(t + 1)
                 value = zero
                 if count >= ready:
@@ -450,7 +450,7 @@ def _kernel_many(variance: Any, floor: Any, freeze: Any, pool: int, params: int,
                 count, average, spread = add(A[COUNT, b, r], A[MEAN, b, r], A[M2, b, r], number(x))
                 A[COUNT, b, r], A[MEAN, b, r], A[M2, b, r] = count, average, spread
                 if has_freeze:
-                    A[OWN, b, r] = freeze(count, average, spread, pooled, A[OWN, b, r], params)
+                    A[OWN, b, r] = freeze(number(x), count, average, spread, pooled, A[OWN, b, r], params)
                 if count >= ready:
                     A[KEY, b, r] = variance(count, average, spread, pooled, A[OWN, b, r], params) / count
                 t += 1

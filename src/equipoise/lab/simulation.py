@@ -515,7 +515,7 @@ def _check_formula(plan: Plan, ends: cpu.Ends) -> None:
     own = cpu.own_numbers(plan)
     for k in range(min(len(plan.problem), 64)):
         count, mean, m2 = (float(each[-1, k, 0]) for each in (ends.counts, ends.means, ends.m2s))
-        kept = strategy.freeze(count, mean, m2, 0.0, own[k], params) if strategy.own == "frozen" else own[k]
+        kept = strategy.freeze(mean, count, mean, m2, 0.0, own[k], params) if strategy.own == "frozen" else own[k]
         v = strategy.variance(count, mean, m2, 0.0, kept, params)
         if not v >= 0:
             raise EquipoiseError(

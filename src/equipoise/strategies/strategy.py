@@ -63,8 +63,14 @@ class Strategy:
         return 0.0
 
     @staticmethod
-    def freeze(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
-        """The number to keep for an arm after a sample of it came in, where `own` is "frozen"."""
+    def freeze(
+        sample: float, count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
+    ) -> float:
+        """
+        The number to keep for an arm after a sample of it came in, where `own` is "frozen".
+
+        The moments are those with the sample. Of samples that came as moments alone, `sample` is NaN.
+        """
         return own
 
     def has_floor(self) -> bool:

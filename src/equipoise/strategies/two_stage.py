@@ -45,7 +45,9 @@ class TwoStage(Strategy):
         return params[0]
 
     @staticmethod
-    def freeze(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+    def freeze(
+        sample: float, count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
+    ) -> float:
         if count < 2:
             return own
         return m2 / (count - 1) if count <= params[0] or own < 0 else own

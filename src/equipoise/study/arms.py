@@ -49,6 +49,7 @@ DONE, KNOWN, OUTSIDE, CONFLICT, BAD_VARIANCE = range(5)
 
 _POINTER = types.CPointer(types.float64)
 _OF_ARM = types.float64(*[types.float64] * 5, _POINTER)
+_OF_SAMPLE = types.float64(*[types.float64] * 6, _POINTER)
 _OF_TIME = types.float64(*[types.float64] * 2, _POINTER)
 
 _key = jit(keys.key)
@@ -67,7 +68,7 @@ def addresses(strategy: Strategy, params: int) -> tuple[int, int, int]:
     return (
         _address(strategy.variance, _of_arm, _OF_ARM, params),
         _address(strategy.floor, _of_time, _OF_TIME, params) if strategy.has_floor() else 0,
-        _address(strategy.freeze, _of_arm, _OF_ARM, params) if strategy.own == "frozen" else 0,
+        _address(strategy.freeze, _of_sample, _OF_SAMPLE, params) if strategy.own == "frozen" else 0,
     )
 
 
@@ -85,6 +86,15 @@ def _of_arm(function: Callable[..., float], params: int) -> Callable[..., float]
         return function(count, mean, m2, pooled, own, to_fixed_tuple(numba.carray(pointer, params), params))
 
     return of_arm
+
+
+def _of_sample(function: Callable[..., float], params: int) -> Callable[..., float]:
+    def of_sample(
+        sample: float, count: float, mean: float, m2: float, pooled: float, own: float, pointer: Any
+    ) -> float:
+        return function(sample, count, mean, m2, pooled, own, to_fixed_tuple(numba.carray(pointer, params), params))
+
+    return of_sample
 
 
 def _of_time(function: Callable[..., float], params: int) -> Callable[..., float]:
@@ -106,6 +116,13 @@ def _call(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 @intrinsic
 def _call_of_arm(typing: Any, where: Any, count: Any, mean: Any, m2: Any, pooled: Any, own: Any, numbers: Any) -> Any:
     return types.float64(types.int64, *[types.float64] * 5, numbers), _call
+
+
+@intrinsic
+def _call_of_sample(
+    typing: Any, where: Any, sample: Any, count: Any, mean: Any, m2: Any, pooled: Any, own: Any, numbers: Any
+) -> Any:
+    return types.float64(types.int64, *[types.float64] * 6, numbers), _call
 
 
 @intrinsic
@@ -218,8 +235,9 @@ def evidence(
     ints[COUNT, k] += count
     ints[PULLS, k] += count - landed
     if settings[FREEZE] != 0:
-        floats[OWN, k] = _call_of_arm(
+        floats[OWN, k] = _call_of_sample(
             settings[FREEZE],
+            mean if count == 1 else math.nan,
             float(ints[COUNT, k]),
             floats[MEAN, k],
             floats[M2, k],

@@ -57,7 +57,9 @@ class Icy(Strategy):
         return own + pooled / count
 
     @staticmethod
-    def freeze(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+    def freeze(
+        sample: float, count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
+    ) -> float:
         return max(own, (m2 + pooled) / count)
 
 

@@ -6,9 +6,13 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
+import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 import equipoise as eq
+from equipoise import moments
 from equipoise.strategies import Strategy, Support
 
 CHAS, BAS, GAFSMAX, Auto = eq.strategies.CHAS, eq.strategies.BAS, eq.strategies.GAFSMAX, eq.strategies.Auto
@@ -80,11 +84,11 @@ def test_baselines() -> None:
 def test_two_stage_freezes_the_pilots_variance() -> None:
     params = (3.0,)
     freeze = TwoStage.freeze
-    assert freeze(1.0, 0.0, 0.0, 0.0, -1.0, params) == -1.0
-    assert freeze(3.0, 0.0, 8.0, 0.0, 1.0, params) == 4.0
-    assert freeze(4.0, 0.0, 99.0, 0.0, 4.0, params) == 4.0
+    assert freeze(7.0, 1.0, 0.0, 0.0, 0.0, -1.0, params) == -1.0
+    assert freeze(7.0, 3.0, 0.0, 8.0, 0.0, 1.0, params) == 4.0
+    assert freeze(7.0, 4.0, 0.0, 99.0, 0.0, 4.0, params) == 4.0
     # Many samples at once, past the pilot: the first variance there is.
-    assert freeze(11.0, 0.0, 20.0, 0.0, -1.0, params) == 2.0
+    assert freeze(7.0, 11.0, 0.0, 20.0, 0.0, -1.0, params) == 2.0
 
 
 def test_two_stage_allocates_by_the_pilots_variances() -> None:
@@ -102,12 +106,58 @@ def test_two_stage_allocates_by_the_pilots_variances() -> None:
 
 
 def test_auto_shrinks_and_fades() -> None:
-    # At T = 40, κ = 8/4 = 2.
-    assert variance(Auto(), 40, 82.0, pooled=9.0) == pytest.approx((82 + 2 * 9) / 41 * (1 + 3.5 / 40))
+    # 20 samples as variable as the mean: a quarter of ten imagined ones over 1 + 6 · 19, and an upper skewness of 2.77.
+    upper = 6 * math.sqrt(6 / 20 * 50 / 70)
+    assert variance(Auto(), 20, 19 * 9.0, pooled=9.0) == pytest.approx(9 * (1 + (3.5 + 2 * upper**2) / 20))
+    # Nothing seen to vary: the imagined samples alone.
+    assert variance(Auto(), 20, 0.0, pooled=9.0) == pytest.approx(2.5 * 9 / 21.5 * (1 + (3.5 + 2 * upper**2) / 20))
+    # A skewness of 4 is beyond the cap of 3, and counts for eight imagined samples.
+    kappa = 2.5 / (1 + 6 * 19 / 2)
+    skewed = (19 + (kappa + 8) * 2) / (19 + kappa + 8) * (1 + (3.5 + 2 * 16) / 20)
+    assert variance(Auto(), 20, 19.0, pooled=2.0, own=-4 / math.sqrt(20)) == pytest.approx(skewed)
+    # One of 1 is below it, and its bound at 200 samples too.
+    upper = 1 + 6 * math.sqrt(6 / 200 * 50 / 250)
+    assert variance(Auto(), 200, 199.0, pooled=1.0, own=1 / math.sqrt(200)) == pytest.approx(
+        1 + (3.5 + 2 * upper**2) / 200
+    )
     assert variance(Auto(), 1e9, 2e9, pooled=9.0) == pytest.approx(2.0, rel=1e-6)
-    assert variance(Auto(), 4, 0.0, pooled=1.0) > 0.3
     assert variance(Auto(), 4, 0.0, pooled=0.0) > 0
-    assert Auto().floor(1000.0, 2.0, (0.0,)) == 4
+    assert Auto().floor(1000.0, 2.0, (0.0, 0.0)) == 4
+
+
+def test_auto_knows_a_bounded_support() -> None:
+    factor = 1 + (3.5 + 2 * 36 * 6 / 20 * 50 / 70) / 20
+    # Three coins between the ends, of variance 4.
+    assert variance(Auto(), 20, 0.0, pooled=9.0, support=(1, 5)) == pytest.approx(
+        (2.5 * 9 + 3 * 4) / (19 + 2.5 + 3) * factor
+    )
+    # A support far wider than anything seen counts for no more than four times the mean variance.
+    assert variance(Auto(), 20, 0.0, pooled=9.0, support=(-1e6, 1e6)) == pytest.approx(
+        (2.5 * 9 + 3 * 36) / (19 + 2.5 + 3) * factor
+    )
+
+
+@given(st.lists(st.floats(-1e3, 1e3), min_size=3, max_size=30), st.sampled_from([1.0, 1e140, 1e-100]))
+def test_auto_keeps_the_skewness(samples: list[float], unit: float) -> None:
+    x = np.array(samples)
+    count, mean, m2, own = 0.0, 0.0, 0.0, -1.0
+    for value in x * unit:
+        count, mean, m2 = moments.add(count, mean, m2, value)
+        own = Auto.freeze(value, count, mean, m2, 0.0, own, (0.0, 0.0))
+    deviations = x - x.mean()
+    spread = float((deviations**2).sum())
+    assume(spread > 1e-6 * float((x**2).sum()))
+    assert own == pytest.approx(float((deviations**3).sum()) / spread**1.5, abs=1e-6)
+
+
+def test_auto_learns_no_skewness_from_moments() -> None:
+    assert Auto.freeze(math.nan, 50.0, 1.0, 20.0, 0.0, -1.0, (0.0, 0.0)) == 0.0
+    assert Auto.freeze(math.nan, 50.0, 1.0, 20.0, 0.0, 0.3, (0.0, 0.0)) == 0.3
+    study = eq.Study(["a", "b"], budget=60)
+    study.tell_moments("a", count=50, mean=3.0, m2=40.0)
+    while not study.done:
+        study.tell(study.ask(), 1.0)
+    assert study.result().counts["a"] > 50
 
 
 @pytest.mark.parametrize(("ones", "zeros"), [(0, 2), (1, 1), (3, 17), (40, 0), (5, 5)])

@@ -1,0 +1,78 @@
+"""The problem suite: what it covers, and which half was tuned on."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from equipoise.lab.suite import ADDED, Case, case, claims, mixture, suite, tuning_half
+from equipoise.problem import Bernoulli, Constant, Empirical
+
+
+def test_it_covers_the_axes() -> None:
+    cases = suite()
+    assert len(cases) >= 60
+    assert len({each.name for each in cases}) == len(cases)
+    arms = [len(each.problem) for each in cases]
+    assert (min(arms), max(arms)) == (2, 100)
+    assert (min(each.per_arm for each in cases), max(each.per_arm for each in cases)) == (15, 3000)
+    assert sum(each.kind == "continuous" and each.per_arm == 1000 for each in cases) >= 5
+    ratios = [v.max() / v[v > 0].min() for v in (each.problem.variances for each in cases)]
+    assert min(ratios) == 1
+    assert max(ratios) == pytest.approx(1e4)
+    laws = {type(law).__name__ for each in cases for law in each.problem.arms}
+    assert laws >= {"Gaussian", "Rademacher", "Uniform", "Exponential", "Laplace", "LogNormal", "StudentT", "Empirical"}
+    p = [law.p for each in cases for law in each.problem.arms if isinstance(law, Bernoulli) and 0 < law.p < 1]
+    assert (min(p), max(p)) == (0.002, 0.998)
+    assert any(isinstance(law, Constant) for each in cases for law in each.problem.arms)
+    assert all(each.why for each in cases)
+
+
+@pytest.mark.parametrize("each", suite(), ids=lambda each: each.name)
+def test_every_problem_has_an_exact_best_loss(each: Case) -> None:
+    exact = math.fsum(law.variance for law in each.problem.arms) / each.budget
+    assert each.optimal_loss == pytest.approx(exact, rel=1e-14)
+    assert 0 < exact < math.inf
+    for law in each.problem.arms:
+        if each.support == "binary":
+            assert isinstance(law, Bernoulli)
+        elif each.support is not None:
+            drawn = law.sample(np.random.default_rng(1), 1000)
+            assert each.support[0] <= drawn.min() <= drawn.max() <= each.support[1]
+
+
+def values(name: str) -> list[int]:
+    """How many values each arm is resampled from."""
+    return [len(arm.values) for arm in case(name).problem.arms if isinstance(arm, Empirical)]
+
+
+def test_data_are_resampled() -> None:
+    assert values("engel-5") == [47] * 5
+    assert sum(values("visits-5")) == 20_190
+    assert len(values("visits-5")) == 5
+    assert sum(values("digits-10")) == 1797
+
+
+def test_mixtures() -> None:
+    two = mixture((0.5, -3, 0.5), (0.5, 3, 0.5))
+    assert two.mean == pytest.approx(0, abs=1e-9)
+    assert two.variance == pytest.approx(9.25, rel=1e-3)
+    paid = claims(0.8, 2.0)
+    assert paid.mean == pytest.approx(0.4, rel=1e-2)
+    assert sum(value == 0 for value in paid.values) == 1600
+
+
+def test_the_tuning_half_is_drawn_and_stays() -> None:
+    half = tuning_half()
+    assert len(half) == (len(suite()) - len(ADDED)) // 2 == 43
+    assert half.isdisjoint(ADDED)
+    # As it was when the default was tuned.
+    assert {"exponential-10-row", "mixed-10-row", "gauss-10-loud", "bounded-6", "binary-10-row", "engel-5"} <= half
+    assert half.isdisjoint({"stars-8", "gauss-10-row", "mixed-5-equal", "binary-100", "digits-10"})
+
+
+def test_a_name_that_is_none() -> None:
+    with pytest.raises(ValueError, match="no problem 'gauss-3' in the suite; there are gauss-2,"):
+        case("gauss-3")
