@@ -15,8 +15,13 @@ from collections.abc import Sequence
 from typing import Any
 from unittest import SkipTest
 
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+try:
+    from hypothesis import HealthCheck, given, settings
+    from hypothesis import strategies as st
+except ModuleNotFoundError:
+    raise ModuleNotFoundError(
+        "equipoise.testing needs hypothesis, which is not installed: pip install hypothesis"
+    ) from None
 
 from equipoise import moments
 from equipoise.strategies import Strategy, Support

@@ -120,6 +120,14 @@ def test_no_registered_strategy_is_left_out() -> None:
     assert len(ours) >= 8
 
 
+def test_without_hypothesis_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    monkeypatch.delitem(sys.modules, "equipoise.testing")
+    monkeypatch.delattr(eq, "testing", raising=False)
+    with pytest.raises(ModuleNotFoundError, match="needs hypothesis, which is not installed: pip install hypothesis"):
+        eq.testing  # noqa: B018
+
+
 class Boastful(Strategy):
     """Declares itself invariant, as a strategy does unless it says otherwise, and is not."""
 
