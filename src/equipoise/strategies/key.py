@@ -15,12 +15,12 @@ from typing import Any
 
 from equipoise import moments
 from equipoise.compiled import jit
-from equipoise.strategies.strategy import Strategy
+from equipoise.strategies.strategy import POOLS, Strategy
+
+__all__ = ["HUGE", "POOLS", "choose", "key", "next_refresh", "pooled", "warmup_key"]
 
 # Above any key of an arm that is out of its warm-up, and far enough from infinity to be divided by the pulls.
 HUGE = sys.float_info.max
-
-POOLS = ("none", "max", "mean")
 
 _unbiased = jit(moments.unbiased)
 

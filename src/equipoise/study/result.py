@@ -5,12 +5,15 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+import numbers
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from equipoise.inputs import MISSING
 
 if TYPE_CHECKING:
     import pandas
@@ -21,6 +24,16 @@ Ints = npt.NDArray[np.int64]
 
 # A table in a terminal or a notebook shows this many arms, the worst known of them.
 _SHOWN = 20
+
+
+def position(arms: Sequence[Hashable], index: dict[Hashable, int] | None, arm: Hashable) -> int:
+    """Where the arm stands; KeyError if there is none of that name. Without an index the arms are 0, 1, 2, ..."""
+    if index is not None:
+        return index[arm]
+    # A range would compare what is not an int, as NumPy's are not, with every arm.
+    if isinstance(arm, numbers.Real) and 0 <= arm < len(arms) and arm == int(arm):
+        return int(arm)
+    raise KeyError(arm)
 
 
 class ByArm(Mapping[Hashable, float]):
@@ -35,12 +48,7 @@ class ByArm(Mapping[Hashable, float]):
 
     def position(self, arm: Hashable) -> int:
         """Where the arm stands; KeyError if there is none of that name."""
-        if self._index is not None:
-            return self._index[arm]
-        try:
-            return self._arms.index(arm)
-        except ValueError:
-            raise KeyError(arm) from None
+        return position(self._arms, self._index, arm)
 
     def __iter__(self) -> Iterator[Hashable]:
         return iter(self._arms)
@@ -92,7 +100,7 @@ class Result:
         strategy: str = "",
         index: dict[Hashable, int] | None = None,
     ) -> None:
-        if index is None and not isinstance(arms, range):
+        if index is None and arms != range(len(arms)):
             index = {arm: k for k, arm in enumerate(arms)}
         self.arms = arms
         self.strategy = strategy
@@ -146,7 +154,7 @@ class Result:
         losses = self.losses.array
         return Difference(float(self.means.array[i] - self.means.array[j]), math.sqrt(losses[i] + losses[j]))
 
-    def differences(self, control: Hashable = None) -> dict[Any, Difference]:
+    def differences(self, control: Hashable = MISSING) -> dict[Any, Difference]:
         """
         All differences between two arms, with their standard errors.
 
@@ -155,7 +163,7 @@ class Result:
         control
             With an arm's name: every other arm less this one, by that arm. Without: every pair (a, b), a after b.
         """
-        if control is not None:
+        if control is not MISSING:
             self._position(control)
             return {arm: self.difference(arm, control) for arm in self.arms if arm != control}
         return {(a, b): self.difference(a, b) for b, a in combinations(self.arms, 2)}
@@ -163,19 +171,29 @@ class Result:
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain numbers, by arm where there is one for each; what is not known is None."""
         by_arm = ("means", "counts", "variances", "standard_errors", "losses")
-        alone = ("samples", "loss", "worst", "oracle_loss", "regret", "uniform_loss", "uniform_samples")
+        alone = ("samples", "loss", "oracle_loss", "regret", "uniform_loss", "uniform_samples")
         known: dict[str, Any] = {"strategy": self.strategy}
-        known |= {name: {arm: _plain(value) for arm, value in getattr(self, name).items()} for name in by_arm}
+        known |= {name: {_name(arm): _plain(value) for arm, value in getattr(self, name).items()} for name in by_arm}
         known |= {name: _plain(getattr(self, name)) for name in alone}
+        known["worst"] = _name(self.worst)
         return known
 
     def to_json(self) -> str:
-        """`to_dict` as a JSON object, where arms' names are texts."""
+        """
+        `to_dict` as a JSON object, where arms' names are texts.
+
+        Where two names have the same text, as 1 and "1" have, all are written as Python would: 1 and '1'.
+        """
+        known = self.to_dict()
+        names = list(known["means"])
+        text: Callable[[Any], str] = str if len(set(map(str, names))) == len(names) else repr
+        if len(set(map(text, names))) < len(names):
+            raise ValueError("two arms have the same text and would become one in JSON; use to_dict")
         texts = {
-            name: {str(arm): number for arm, number in value.items()} if isinstance(value, dict) else value
-            for name, value in self.to_dict().items()
+            name: {text(arm): number for arm, number in value.items()} if isinstance(value, dict) else value
+            for name, value in known.items()
         }
-        return json.dumps(texts, default=str, ensure_ascii=False)
+        return json.dumps(texts | {"worst": text(known["worst"])}, ensure_ascii=False)
 
     def to_frame(self, library: Literal["pandas", "polars"] = "pandas") -> pandas.DataFrame | polars.DataFrame:
         """A table with a row for each arm, as a pandas or a polars DataFrame."""
@@ -273,3 +291,8 @@ def _pad(text: str, width: int, column: int) -> str:
 
 def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _name(arm: Hashable) -> Any:
+    """An arm's name; NumPy's scalars as Python's, so that anybody can write them down."""
+    return arm.item() if isinstance(arm, np.generic) else arm

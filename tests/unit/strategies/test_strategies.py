@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 import equipoise as eq
@@ -81,10 +82,23 @@ def test_two_stage_freezes_the_pilots_variance() -> None:
     params = (3.0,)
     freeze = TwoStage.freeze
     assert freeze(1.0, 0.0, 0.0, 0.0, -1.0, params) == -1.0
-    assert freeze(3.0, 0.0, 8.0, 0.0, 1.0, params) == 4.0
+    assert freeze(2.0, 0.0, 0.0, 0.0, -1.0, params) == -1.0
+    assert freeze(3.0, 0.0, 8.0, 0.0, -1.0, params) == 4.0
     assert freeze(4.0, 0.0, 99.0, 0.0, 4.0, params) == 4.0
     # Many samples at once, past the pilot: the first variance there is.
     assert freeze(11.0, 0.0, 20.0, 0.0, -1.0, params) == 2.0
+    # While the pilot goes on, the variance so far.
+    assert TwoStage.variance(2.0, 0.0, 5.0, 0.0, -1.0, params) == 5.0
+    assert TwoStage.variance(9.0, 0.0, 5.0, 0.0, 0.0, params) == 0.0
+
+
+def test_two_equal_samples_do_not_end_a_pilot() -> None:
+    study = eq.Study(2, strategy=TwoStage(pilot=10))
+    for value in (1.0, 1.0):
+        study.tell(arm=0, value=value)
+    study.tell_moments(0, 50, 0.0, 400.0)
+    study.tell_moments(1, 52, 0.0, 51.0)
+    assert study.ask().arm == 0
 
 
 def test_two_stage_allocates_by_the_pilots_variances() -> None:
@@ -138,6 +152,9 @@ def test_auto_on_binary_arms_is_the_posterior_mean(ones: int, zeros: int) -> Non
         (lambda: BAS(c1=1, c2=1).params(None, 2, None), "delta must be given"),
         (lambda: BAS(c1=1, c2=0.1, delta=0.5).params(100, 2, None), "below c2"),
         (lambda: GAFSMAX(alpha=0), "alpha=0"),
+        (lambda: GAFSMAX(alpha=True), "alpha=True"),
+        (lambda: TwoStage(pilot=2.0), "pilot=2.0"),
+        (lambda: Greedy(least=True), "least=True"),
         (lambda: TwoStage(pilot=1), "pilot=1"),
         (lambda: TwoStage().params(None, 2, None), "pilot must be given"),
         (lambda: Greedy(least=1), "least=1"),
@@ -148,3 +165,15 @@ def test_auto_on_binary_arms_is_the_posterior_mean(ones: int, zeros: int) -> Non
 def test_parameters_that_will_not_do(make: Callable[[], object], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         make()
+
+
+def test_numpys_numbers_are_parameters() -> None:
+    assert Greedy(least=np.int64(5)) == Greedy(least=5)
+    assert type(Greedy(least=np.int64(5)).least) is int
+    assert TwoStage(pilot=np.int32(7)).params(None, 2, None) == (7.0,)
+    assert GAFSMAX(alpha=np.int64(2)).params(None, 2, None) == (2,)
+    assert BAS(exploration=np.float32(0.5)).params(None, 2, None) == (0.5, 0.0)
+
+
+def test_ch_as_with_a_delta_whose_inverse_overflows() -> None:
+    assert variance(CHAS(delta=1e-310), 1.0, 0.0) == pytest.approx(3 * math.sqrt(310 * math.log(10) / 2))
