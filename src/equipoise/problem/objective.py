@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,9 @@ Floats = npt.NDArray[np.float64]
 
 # Weights and costs between these keep every key and every loss a finite number.
 SMALLEST, GREATEST = 1e-100, 1e100
+
+# Money is summed in floats: a budget of 1 buys ten samples at 0.1, though ten times 0.1 is not quite 1.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -36,11 +39,14 @@ class Objective:
         w_k >= 0 on the losses (squared errors), one for each arm; None for 1 each. An arm of weight 0 is of no concern.
     costs
         c_k > 0 of one sample; None for 1 each.
+    shares
+        W_k where the weights are the W_k² of strata; they decide nothing, and combine the strata's means.
     """
 
     p: float = math.inf
     weights: tuple[float, ...] | None = None
     costs: tuple[float, ...] | None = None
+    shares: tuple[float, ...] | None = field(default=None, compare=False)
 
     @property
     def plain(self) -> bool:
@@ -61,16 +67,22 @@ class Objective:
         return np.ones(arms) if self.costs is None else np.array(self.costs)
 
     def scales(self, arms: int) -> Floats:
-        """w_k^{p/(p+1)} c_k^{-1/(p+1)}, what a variance to the power `exponent` is multiplied with in a key."""
-        weight = self.weight(arms)
+        """
+        w_k^{p/(p+1)} c_k^{-1/(p+1)}, what a variance to the power `exponent` is multiplied with in a key.
+
+        Decisions look at ratios of keys alone, so that weights and costs are taken in units of a power of two first:
+        keys stay clear of infinity, and neither equal weights nor another currency changes a bit of them.
+        """
+        weight = _in_own_unit(self.weight(arms))
         if self.p == math.inf:
             return weight
-        return np.asarray(weight**self.exponent * self.cost(arms) ** (-1 / (self.p + 1)))
+        return np.asarray(weight**self.exponent * _in_own_unit(self.cost(arms)) ** (-1 / (self.p + 1)))
 
     def loss(self, losses: npt.ArrayLike) -> float:
         """|| w L ||_p of the arms' losses."""
         values = np.asarray(losses, dtype=float)
-        values = self.weight(values.size) * values
+        weight = self.weight(values.size)
+        values = np.where(weight > 0, weight * values, 0.0)  # what is of no concern need not be known
         top = float(values.max())
         if self.p == math.inf or not 0 < top < math.inf:
             return top
@@ -80,9 +92,9 @@ class Objective:
         """The best T_k, not rounded; equal numbers where no arm has a variance that matters."""
         values = np.asarray(variances, dtype=float)
         cost = self.cost(values.size)
-        shares = self.scales(values.size) * values**self.exponent
-        total = math.fsum(cost * shares)
-        return budget * shares / total if total > 0 else np.full(values.shape, budget / math.fsum(cost))
+        parts = self.scales(values.size) * values**self.exponent
+        total = math.fsum(cost * parts)
+        return budget * parts / total if total > 0 else np.full(values.shape, budget / math.fsum(cost))
 
     def optimal_loss(self, variances: npt.ArrayLike, budget: float) -> float:
         """
@@ -93,6 +105,10 @@ class Objective:
         values = np.asarray(variances, dtype=float)
         each = self.cost(values.size) * self.weight(values.size) * values
         return float(math.fsum(each**self.exponent) ** (1 / self.exponent) / budget)
+
+    def samples(self, budget: float, arms: int) -> int:
+        """How many samples a budget buys when it is spread evenly over so many arms."""
+        return int(budget if self.costs is None else budget * (1 + ROUNDING) * arms / math.fsum(self.costs))
 
     def for_arms(self, names: Sequence[Any]) -> Objective:
         """The same; refused where it does not have one weight and one cost for each of these arms."""
@@ -150,7 +166,7 @@ def objective(
         if weights is not None:
             raise ValueError("Stratified sets the weights itself; give it, or weights, not both")
         shares = by_arm("shares", p.shares, names, least=0.0)
-        return Objective(1.0, tuple(share * share for share in shares), _costs(costs, names))
+        return Objective(1.0, tuple(share * share for share in shares), _costs(costs, names), shares)
     power = number(p)
     if not power > 0:
         raise ValueError(f"objective={p!r} will not do; it must be p > 0, infinity for the largest loss, or Stratified")
@@ -158,6 +174,13 @@ def objective(
     if found is not None and not any(found):
         raise ValueError("every weight is 0; at least one arm must be of concern")
     return Objective(power, found, _costs(costs, names))
+
+
+def _in_own_unit(values: Floats) -> Floats:
+    """Values over the power of two next to the largest of them, which is exact; 1 each where they are all the same."""
+    if (values == values[0]).all():
+        return np.ones(values.size)
+    return values / 2.0 ** math.floor(math.log2(values.max()))
 
 
 def _costs(costs: Iterable[float] | Mapping[Any, float] | None, names: Sequence[Any]) -> tuple[float, ...] | None:
@@ -169,7 +192,8 @@ def by_arm(
 ) -> tuple[float, ...]:
     """One number for each arm, from a mapping by name or from numbers in the arms' order."""
     if isinstance(given, Mapping):
-        unknown = [name for name in given if name not in names]
+        known = set(names)
+        unknown = [name for name in given if name not in known]
         missing = [name for name in names if name not in given]
         if unknown or missing:
             wrong = f"there is no arm {unknown[0]!r}" if unknown else f"arm {missing[0]!r} has none"

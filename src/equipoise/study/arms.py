@@ -3,9 +3,13 @@ The arms of a study in memory, and the compiled steps that change them.
 
 State lies in a few flat arrays, so that a step is one call of a compiled function with little to unpack:
 
-- `floats[row, arm]`: mean, M2, own; the keys, in the order of their heap; minus the pulls, in the order of theirs;
+- `floats[row, arm]`: mean, M2, own, the objective's scale; the keys, in the order of their heap; minus the pulls, in
+  the order of theirs;
 - `ints[row, arm]`: count and pulls; the arms and the positions in the heap of keys; the same in the heap of pulls;
-- `settings`: addresses and whole numbers; `numbers`: the support, the pooled variance, then the strategy's parameters;
+- `settings`: addresses and whole numbers; `numbers`: the support, the pooled variance, the objective's exponent, then
+  the strategy's parameters;
+- `costs` of each arm's sample and `money`, what is spent (a sum and what rounding took from it) and may be spent, where
+  samples have costs;
 - `tickets[id]`: the arm and the value of each ticket. No value yet is NaN; a forgotten ticket's is infinite.
 
 The heap of pulls, the least pulled arm on top, serves the floor. Without a floor its rows are not there.
@@ -40,11 +44,12 @@ from equipoise.strategies import key as keys
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-MEAN, M2, OWN, KEY, LEAST_SCORE = range(5)
+MEAN, M2, OWN, SCALE, KEY, LEAST_SCORE = range(6)
 COUNT, PULLS, HEAP, WHERE, LEAST, LEAST_WHERE = range(6)
 VARIANCE, FLOOR, FREEZE, WARMUP, POOL, SAMPLES, NEXT_REFRESH = range(7)
-LOW, HIGH, BINARY, POOLED, PARAMS = range(5)
+LOW, HIGH, BINARY, POOLED, EXPONENT, PARAMS = range(6)
 ARM, VALUE = range(2)
+SPENT, CARRY, LIMIT = range(3)
 
 # Instead of an arm under the floor.
 NONE, NO_FLOOR = -1, -2
@@ -157,7 +162,7 @@ def arm_key(floats: Any, ints: Any, settings: Any, numbers: Any, k: int) -> floa
         floats[OWN, k],
         numbers,
     )
-    return _key(v, pulls, 1.0, 1.0) if 0 <= v < math.inf else math.nan
+    return _key(v, pulls, floats[SCALE, k], numbers[EXPONENT]) if 0 <= v < math.inf else math.nan
 
 
 @jit
@@ -227,6 +232,81 @@ def ask(floats: Any, ints: Any, settings: Any, numbers: Any, tickets: Any, first
         tickets[first + j, ARM] = k
         tickets[first + j, VALUE] = math.nan
     return k
+
+
+@jit
+def spend(money: Any, amount: float) -> None:
+    """Add to what is spent; what rounding takes from the sum is kept beside it (Neumaier), so that it never adds up."""
+    before = money[SPENT]
+    money[SPENT] = before + amount
+    if abs(before) >= abs(amount):
+        money[CARRY] += (before - money[SPENT]) + amount
+    else:
+        money[CARRY] += (amount - money[SPENT]) + before
+
+
+@jit
+def affordable(money: Any, cost: float) -> bool:
+    """Whether so much may still be spent."""
+    return cost <= money[LIMIT] - money[SPENT] - money[CARRY]
+
+
+@jit
+def best_affordable(floats: Any, ints: Any, settings: Any, numbers: Any, costs: Any, money: Any, t: int) -> int:
+    """What `under_floor` and the heap of keys say, among the arms that can be paid for; NONE if there are none."""
+    least = NONE
+    best = NONE
+    best_key = 0.0
+    for i in range(floats.shape[1]):
+        k = ints[HEAP, i]
+        if not affordable(money, costs[k]):
+            continue
+        if least == NONE or ints[PULLS, k] < ints[PULLS, least] or (ints[PULLS, k] == ints[PULLS, least] and k < least):
+            least = k
+        if best == NONE or floats[KEY, i] > best_key or (floats[KEY, i] == best_key and k < best):
+            best = k
+            best_key = floats[KEY, i]
+    if best == NONE or settings[FLOOR] == 0:
+        return best
+    floor = _call_of_time(settings[FLOOR], float(t), float(floats.shape[1]), numbers)
+    return least if ints[PULLS, least] < floor else best
+
+
+@jit
+def ask_paid(
+    floats: Any,
+    ints: Any,
+    settings: Any,
+    numbers: Any,
+    tickets: Any,
+    costs: Any,
+    money: Any,
+    first: int,
+    t: int,
+    m: int,
+) -> int:
+    """
+    Hand out m tickets as `ask` does and pay for them, or fewer when the money is spent; how many.
+
+    Looking for the best arm that can be paid for takes a look at every arm, and is done only where the one that is
+    wanted cannot be, near the end. Where the strategy's floor is not a number it returns as `ask` does.
+    """
+    for j in range(m):
+        k = under_floor(floats, ints, settings, numbers, t + j) if settings[FLOOR] != 0 else NONE
+        if k == NO_FLOOR:
+            return -1 - j
+        if k == NONE:
+            k = ints[HEAP, 0]
+        if not affordable(money, costs[k]):
+            k = best_affordable(floats, ints, settings, numbers, costs, money, t + j)
+            if k == NONE:
+                return j
+        spend(money, costs[k])
+        ints[PULLS, k] += 1
+        rekey(floats, ints, settings, numbers, k)
+        tickets[first + j, ARM] = k
+        tickets[first + j, VALUE] = math.nan
+    return m
 
 
 @jit

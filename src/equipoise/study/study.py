@@ -7,7 +7,7 @@ import copy
 import math
 import operator
 import secrets
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, SupportsFloat, overload
 
 import numpy as np
@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import LARGEST, MISSING, number, shown, whole
+from equipoise.problem.objective import ROUNDING, Objective, Stratified
+from equipoise.problem.objective import objective as objective_of
 from equipoise.strategies import Strategy, Support, check_params, check_strategy, check_support, resolve
 from equipoise.strategies.key import POOLS, next_refresh
 from equipoise.study import arms as steps
@@ -30,7 +32,7 @@ _PLACE: Final = (1 << BITS) - 1
 _PAIRS: Final = "tell_many takes pairs (ticket, value), as in [(ticket, 0.3)]"
 
 # Of what a saved study looks like; another version's is refused.
-FORMAT: Final = 1
+FORMAT: Final = 2
 
 # Whole numbers up to here are floats without rounding.
 _MOST: Final = 2**53
@@ -38,18 +40,25 @@ _MOST: Final = 2**53
 
 class Study:
     """
-    Spend a budget of samples on K arms so that the worst-known mean is as well known as it can be.
+    Spend a budget on samples of K arms so that the worst-known mean is as well known as it can be.
 
     Parameters
     ----------
     arms
         The arms' names, all different, or how many there are (then they are called 0, 1, 2, ...).
     budget
-        How many samples may be asked for in all; None for no limit.
+        How many samples may be asked for in all, or with `costs` how much they may cost; None for no limit.
     strategy
         A strategy's name or a strategy with its parameters. The default needs no tuning.
     support
         What values are possible: "binary" (0 or 1), (low, high), or None for any number. Others are refused.
+    objective
+        What is made small: the p-norm of the arms' losses, infinity by default, which is the largest of them; or
+        `Stratified(shares)`, the error of the strata's common mean.
+    weights
+        On the losses (squared errors), by arm or in the arms' order; None for 1 each.
+    costs
+        Of one sample, by arm or in the arms' order; None for 1 each. The budget is then money.
 
     Notes
     -----
@@ -74,9 +83,12 @@ class Study:
     def __init__(
         self,
         arms: int | Iterable[Hashable],
-        budget: int | None = None,
+        budget: float | None = None,
         strategy: str | Strategy = "auto",
         support: Support = None,
+        objective: float | Stratified = math.inf,
+        weights: Iterable[float] | Mapping[Any, float] | None = None,
+        costs: Iterable[float] | Mapping[Any, float] | None = None,
     ) -> None:
         self._names, self._index = _name(arms)
         # Where an arm stands, by its name: a range of 0, 1, 2, ... is its own index.
@@ -84,15 +96,20 @@ class Study:
         self._strategy = resolve(strategy)
         check_strategy(self._strategy)
         self._support = check_support(support)
+        self._objective = objective_of(self._names, objective, weights, costs)
+        # None where every sample costs 1 and nobody need count money.
+        self._costs = None if self._objective.costs is None else np.array(self._objective.costs)
         self._budget = self._check_budget(budget)
+        self._money = np.array([0.0, 0.0, self._limit(self._budget)])
         self._handed_out = 0
         self._next = 0
         self._series: list[tuple[int, int]] = []
         self._number_anew()
         k = len(self._names)
         floor = self._strategy.has_floor()
-        self._floats = np.zeros((5 if floor else 4, k))
+        self._floats = np.zeros((6 if floor else 5, k))
         self._floats[steps.OWN] = self._own_numbers()
+        self._floats[steps.SCALE] = self._objective.scales(k)
         self._floats[steps.KEY] = math.inf
         self._ints = np.zeros((6 if floor else 4, k), np.int64)
         self._ints[steps.HEAP :] = np.arange(k)
@@ -123,14 +140,24 @@ class Study:
         return self._support
 
     @property
-    def budget(self) -> int | None:
-        """How many samples may be asked for in all; None for no limit."""
+    def objective(self) -> Objective:
+        """What is made small, with its weights and costs in the arms' order."""
+        return self._objective
+
+    @property
+    def budget(self) -> float | None:
+        """How many samples may be asked for in all, or with costs how much they may cost; None for no limit."""
         return self._budget
 
     @property
+    def spent(self) -> float:
+        """What the tickets that were handed out cost, less those that were forgotten; their number without costs."""
+        return self._handed_out if self._costs is None else float(self._money[steps.SPENT] + self._money[steps.CARRY])
+
+    @property
     def remaining(self) -> float:
-        """How many tickets may still be handed out; infinite without a budget."""
-        return math.inf if self._budget is None else self._budget - self._handed_out
+        """How many tickets may still be handed out, or with costs how much is left; infinite without a budget."""
+        return math.inf if self._budget is None else max(0, self._budget - self.spent)
 
     @property
     def in_flight(self) -> int:
@@ -139,7 +166,9 @@ class Study:
 
     @property
     def done(self) -> bool:
-        """Whether the budget is handed out. Tickets may still be in flight: their answers are welcome."""
+        """Whether no further sample can be had. Tickets may still be in flight: their answers are welcome."""
+        if self._costs is not None:
+            return not steps.affordable(self._money, float(self._costs.min()))
         return self._budget is not None and self._handed_out >= self._budget
 
     def result(self) -> Result:
@@ -151,10 +180,17 @@ class Study:
             m2s=self._floats[steps.M2].copy(),
             strategy=self._strategy.name or type(self._strategy).__name__,
             index=self._index,
+            objective=self._objective,
         )
 
     def __repr__(self) -> str:
-        total = "no budget" if self._budget is None else f"{self._handed_out:,} of {self._budget:,} samples asked for"
+        if self._costs is not None:
+            of = "" if self._budget is None else f" of {self._budget:g}"
+            total = f"{self.spent:g}{of} spent on {self._handed_out:,} samples"
+        elif self._budget is not None:
+            total = f"{self._handed_out:,} of {self._budget:,} samples asked for"
+        else:
+            total = "no budget"
         arms = f"{len(self._names):,} arm{'s' * (len(self._names) != 1)}"
         return f"<Study of {arms}, {total}, {self.in_flight:,} in flight, strategy {self._strategy!r}>"
 
@@ -184,6 +220,8 @@ class Study:
         EquipoiseError
             Without `m`, when the budget is spent.
         """
+        if self._costs is not None:
+            return self._ask_paid(m)
         if m is None:
             if self._handed_out == self._budget:
                 raise EquipoiseError(
@@ -209,7 +247,7 @@ class Study:
             return Ticket((self._first_number + ticket, self._names[k]))
         m = whole("m", m, least=1)
         if self._budget is not None:
-            m = min(m, self._budget - self._handed_out)
+            m = min(m, int(self._budget) - self._handed_out)
         first = self._next
         if first + m > self._room:
             self._make_room(m)
@@ -222,10 +260,50 @@ class Study:
                 raise EquipoiseError(self._no_floor())
         self._next = first + m
         self._handed_out += m
-        if m == 0:
+        return self._tickets_from(first)
+
+    def _ask_paid(self, m: int | None) -> Ticket | list[Ticket]:
+        """`ask` where samples have costs: as many as the money is there for."""
+        assert self._costs is not None
+        wanted = 1 if m is None else whole("m", m, least=1)
+        if self._budget is not None:
+            wanted = min(wanted, int(self.remaining / self._costs.min() * (1 + 2 * ROUNDING)) + 1)
+        first = self._next
+        if first + wanted > self._room:
+            self._make_room(wanted)
+        handed_out = steps.ask_paid(
+            self._floats,
+            self._ints,
+            self._settings,
+            self._numbers,
+            self._tickets,
+            self._costs,
+            self._money,
+            first,
+            self._handed_out,
+            wanted,
+        )
+        if handed_out == -1:
+            raise EquipoiseError(self._no_floor())
+        handed_out = abs(handed_out + 1) if handed_out < 0 else handed_out
+        self._next = first + handed_out
+        self._handed_out += handed_out
+        tickets = self._tickets_from(first)
+        if m is not None:
+            return tickets
+        if not tickets:
+            raise EquipoiseError(
+                f"of the budget of {self._budget:g}, {self.remaining:g} is left, and the cheapest sample costs "
+                f"{self._costs.min():g}; set_budget() can make it larger"
+            )
+        return tickets[0]
+
+    def _tickets_from(self, first: int) -> list[Ticket]:
+        """The tickets that were handed out from the id `first` on."""
+        if first == self._next:
             return []
-        numbers = range(self._first_number + first, self._first_number + first + m)
-        return list(map(Ticket, zip(numbers, self._names_of(slice(first, first + m)), strict=True)))
+        numbers = range(self._first_number + first, self._first_number + self._next)
+        return list(map(Ticket, zip(numbers, self._names_of(slice(first, self._next)), strict=True)))
 
     def tell(self, ticket: Ticket = MISSING, value: SupportsFloat = MISSING, *, arm: Hashable = MISSING) -> None:
         """
@@ -351,14 +429,19 @@ class Study:
             raise ValueError(f"{ticket!r} has been answered; only a ticket without an answer can be forgotten")
         if answer != steps.KNOWN:
             self._handed_out -= 1
+            if self._costs is not None:
+                steps.spend(self._money, -float(self._costs[k]))
 
-    def set_budget(self, budget: int | None) -> None:
-        """Change how many samples may be asked for in all. The strategy's parameters are set anew."""
+    def set_budget(self, budget: float | None) -> None:
+        """Change how many samples may be asked for in all, or what they may cost. Parameters are set anew."""
         budget = self._check_budget(budget)
-        if budget is not None and budget < self._handed_out:
+        if self._costs is not None and self._limit(budget) < self.spent:
+            raise ValueError(f"budget={budget} is below the {self.spent:g} that is spent already")
+        if self._costs is None and budget is not None and budget < self._handed_out:
             raise ValueError(f"budget={budget} is below the {self._handed_out} samples that are handed out already")
         self._set_params(self._params(budget))
         self._budget = budget
+        self._money[steps.LIMIT] = self._limit(budget)
         # Not what is pooled: that has a schedule of its own.
         answer = steps.rekey_all(self._floats, self._ints, self._settings, self._numbers)
         self._judge(answer, "the budget is set")
@@ -415,15 +498,23 @@ class Study:
         self._start, self._first_number = self._next, secrets.randbits(63 - BITS) << BITS
         self._series = [*earlier, (self._start, self._first_number)]
 
-    def _params(self, budget: int | None) -> tuple[float, ...]:
-        return check_params(self._strategy, self._strategy.params(budget, len(self._names), self._support))
+    @staticmethod
+    def _limit(budget: float | None) -> float:
+        return math.inf if budget is None else budget * (1 + ROUNDING)
+
+    def _params(self, budget: float | None) -> tuple[float, ...]:
+        """The strategy's parameters; its n is the number of samples that the budget buys when it is spread evenly."""
+        arms = len(self._names)
+        n = None if budget is None else self._objective.samples(budget, arms)
+        return check_params(self._strategy, self._strategy.params(n, arms, self._support))
 
     def _set_params(self, params: tuple[float, ...]) -> None:
         low, high = self._support if isinstance(self._support, tuple) else (-LARGEST, LARGEST)
         binary = float(self._support == "binary")
         pooled = self._numbers[steps.POOLED]
         # One number at least, as a compiled tuple cannot be empty.
-        numbers = np.array([low, high, binary, pooled, *(params or (0.0,))], dtype=float)
+        exponent = self._objective.exponent
+        numbers = np.array([low, high, binary, pooled, exponent, *(params or (0.0,))], dtype=float)
         # What can fail first: the strategy is compiled for so many parameters.
         self._settings[: steps.WARMUP] = steps.addresses(self._strategy, len(numbers) - steps.PARAMS)
         self._numbers = numbers
@@ -442,19 +533,33 @@ class Study:
             raise ValueError(f"{len(variances)} variances were given for {len(self._names)} arms")
         return variances
 
-    def _check_budget(self, budget: int | None) -> int | None:
+    def _check_budget(self, budget: float | None) -> float | None:
         if budget is None:
             return None
-        budget = whole("budget", budget, least=1)
-        if budget > _MOST:
+        warmup, arms = self._strategy.warmup, len(self._names)
+        starts = f"{self._strategy.name or type(self._strategy).__name__} starts with {warmup} of each of {arms} arms"
+        if self._objective.costs is not None:
+            return self._check_money(budget, warmup * math.fsum(self._objective.costs), starts)
+        found = whole("budget", budget, least=1)
+        if found > _MOST:
             raise ValueError(f"budget={budget} will not do; 2**53 samples are the most, and None is no limit")
-        least = len(self._names) * self._strategy.warmup
-        if budget < least:
-            raise ValueError(
-                f"budget={budget} is too small: {self._strategy.name} starts with {self._strategy.warmup} of each of "
-                f"{len(self._names)} arms, so that {least} is the least"
-            )
-        return budget
+        if found < arms * warmup:
+            raise ValueError(f"budget={budget} is too small: {starts}, so that {arms * warmup} is the least")
+        return found
+
+    def _check_money(self, budget: float, least: float, starts: str) -> float:
+        wanted = "with costs it is an amount of money, a positive number"
+        try:
+            found = number(budget)
+        except TypeError:
+            raise TypeError(f"budget={shown(budget)} will not do; {wanted}") from None
+        if isinstance(budget, bool) or not 0 < found < math.inf:
+            raise ValueError(f"budget={budget!r} will not do; {wanted}")
+        if self._limit(found) < least:
+            raise ValueError(f"budget={budget} is too small: {starts}, which costs {least:g}")
+        if found > _MOST * min(self._objective.costs or (1.0,)):
+            raise ValueError(f"budget={budget} will not do; it buys more than 2**53 samples, and None is no limit")
+        return found
 
     def _make_room(self, m: int) -> None:
         tickets = np.empty((max(2 * self._room, self._next + m), 2))

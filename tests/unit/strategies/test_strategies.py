@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import equipoise as eq
+from equipoise.problem.objective import objective
 from equipoise.strategies import Strategy, Support
+from equipoise.strategies.key import key
 
 CHAS, BAS, GAFSMAX, Auto = eq.strategies.CHAS, eq.strategies.BAS, eq.strategies.GAFSMAX, eq.strategies.Auto
 TwoStage, Greedy, Oracle, Uniform = (
@@ -60,6 +62,32 @@ def test_b_as() -> None:
     assert BAS(c1=1, c2=1).params(100, 2, None)[0] == pytest.approx(
         eq.theory.a(1, 1, 100**-3.5, 100) * math.sqrt(math.log(2 * 100**3.5))
     )
+
+
+def test_mc_ucb_is_its_index_with_strata() -> None:
+    """W/T (s + 2β/sqrt(T)), exactly the key of the stratified objective; it decides as written."""
+    shares, beta = [0.5, 0.3, 0.2], 0.7
+    counts, sds = [5, 9, 20], [1.0, 2.0, 6.0]
+    strata = objective(range(3), eq.Stratified(shares))
+    MCUCB = eq.strategies.MCUCB
+    keys = [
+        key(variance(MCUCB(exploration=beta), T, s * s * (T - 1)), T, scale, strata.exponent)
+        for T, s, scale in zip(counts, sds, strata.scales(3), strict=True)
+    ]
+    index = [W / T * (s + 2 * beta / math.sqrt(T)) for W, T, s in zip(shares, counts, sds, strict=True)]
+    assert [k / keys[0] for k in keys] == pytest.approx([i / index[0] for i in index])
+    study = eq.Study(3, strategy=MCUCB(exploration=beta), objective=eq.Stratified(shares))
+    for k, (T, s) in enumerate(zip(counts, sds, strict=True)):
+        study.tell_moments(k, T, 0.0, s * s * (T - 1))
+    assert study.ask().arm == index.index(max(index))
+    # δ = n^{-9/2}; c1 and c2 of a bounded support.
+    assert MCUCB().params(100, 2, (0, 3)) == BAS(c1=9.0, c2=math.e, delta=100**-4.5).params(100, 2, None)
+
+
+def test_variance_ucb_is_b_as_for_the_largest_loss() -> None:
+    VarianceUCB = eq.strategies.VarianceUCB
+    assert VarianceUCB(c1=2.0, c2=1.0).params(100, 2, None) == BAS(c1=2.0, c2=1.0).params(100, 2, None)
+    assert variance(VarianceUCB(exploration=0.5), 4, 12.0) == pytest.approx((2 + 0.5) ** 2)
 
 
 def test_gafs_max() -> None:
@@ -151,6 +179,8 @@ def test_auto_on_binary_arms_is_the_posterior_mean(ones: int, zeros: int) -> Non
         (lambda: BAS().params(100, 2, None), "no safe default"),
         (lambda: BAS(c1=1, c2=1).params(None, 2, None), "delta must be given"),
         (lambda: BAS(c1=1, c2=0.1, delta=0.5).params(100, 2, None), "below c2"),
+        (lambda: eq.strategies.MCUCB().params(100, 2, None), r"mc-ucb: .* give eq.strategies.MCUCB\(exploration=A\)"),
+        (lambda: eq.strategies.VarianceUCB(c1=1), "variance-ucb: .*c2=None"),
         (lambda: GAFSMAX(alpha=0), "alpha=0"),
         (lambda: GAFSMAX(alpha=True), "alpha=True"),
         (lambda: TwoStage(pilot=2.0), "pilot=2.0"),
