@@ -70,9 +70,8 @@ def test_strata_reach_neymans_proportions_and_beat_proportional_sampling(strateg
     """
     shares, means, sds = (np.array(column) for column in zip(*STRATA.values(), strict=True))
     n, truth = 2000, float(shares @ means)
-    mean: dict[Any, float]
-    sd: dict[Any, float]
-    mean, sd = (dict(zip(STRATA, column.tolist(), strict=True)) for column in (means, sds))
+    mean: dict[Any, float] = dict(zip(STRATA, means.tolist(), strict=True))
+    sd: dict[Any, float] = dict(zip(STRATA, sds.tolist(), strict=True))
     rng = np.random.default_rng(11)
     errors: dict[Any, list[float]] = {strategy: [], "uniform": []}
     pulls, said = [], []
