@@ -145,10 +145,10 @@ class Stratified:
     shares: tuple[float, ...] | Mapping[Any, float]
 
     def __init__(self, shares: Iterable[float] | Mapping[Any, float]) -> None:
-        given = shares if isinstance(shares, Mapping) else tuple(shares)
+        given = shares if isinstance(shares, Mapping) else tuple(_several("shares", shares))
         values = list(given.values()) if isinstance(given, Mapping) else list(given)
         for value in values:
-            if not 0 <= number(value) <= 1:
+            if not 0 <= number(value, "a share is a number in [0, 1]") <= 1:
                 raise ValueError(f"the share {value!r} will not do; a stratum's share of the whole lies in [0, 1]")
         if not values or abs(math.fsum(map(float, values)) - 1) > 1e-6:
             raise ValueError(f"the shares sum to {math.fsum(map(float, values)):.9g}; strata make up a whole, 1")
@@ -167,7 +167,7 @@ def objective(
             raise ValueError("Stratified sets the weights itself; give it, or weights, not both")
         shares = by_arm("shares", p.shares, names, least=0.0)
         return Objective(1.0, tuple(share * share for share in shares), _costs(costs, names), shares)
-    power = number(p)
+    power = number(p, "the objective is p > 0, infinity for the largest loss, or Stratified(shares)")
     if not power > 0:
         raise ValueError(f"objective={p!r} will not do; it must be p > 0, infinity for the largest loss, or Stratified")
     found = None if weights is None else by_arm("weights", weights, names, least=0.0)
@@ -181,6 +181,15 @@ def _in_own_unit(values: Floats) -> Floats:
     if (values == values[0]).all():
         return np.ones(values.size)
     return values / 2.0 ** math.floor(math.log2(values.max()))
+
+
+def _several(what: str, given: Any) -> list[Any]:
+    try:
+        return list(given)
+    except TypeError:
+        raise TypeError(
+            f"{what}={given!r} will not do; give one for each arm, as a mapping or in their order"
+        ) from None
 
 
 def _costs(costs: Iterable[float] | Mapping[Any, float] | None, names: Sequence[Any]) -> tuple[float, ...] | None:
@@ -200,10 +209,10 @@ def by_arm(
             raise ValueError(f"{what} will not do: {wrong}; one for each arm is needed")
         values = [given[name] for name in names]
     else:
-        values = list(given)
+        values = _several(what, given)
         if len(values) != len(names):
             raise ValueError(f"{len(values)} {what} were given for {len(names)} arms; one for each is needed")
-    found = tuple(number(value) for value in values)
+    found = tuple(number(value, f"{what} are numbers, one for each arm") for value in values)
     for value in found:
         if not (value == least == 0 or max(least, SMALLEST) <= value <= GREATEST):
             wanted = "not negative" if least == 0 else "positive"

@@ -99,6 +99,7 @@ class Study:
         self._objective = objective_of(self._names, objective, weights, costs)
         # None where every sample costs 1 and nobody need count money.
         self._costs = None if self._objective.costs is None else np.array(self._objective.costs)
+        self._cheapest = min(self._objective.costs or (1.0,))
         self._budget = self._check_budget(budget)
         self._money = np.array([0.0, 0.0, self._limit(self._budget)])
         self._handed_out = 0
@@ -168,7 +169,7 @@ class Study:
     def done(self) -> bool:
         """Whether no further sample can be had. Tickets may still be in flight: their answers are welcome."""
         if self._costs is not None:
-            return not steps.affordable(self._money, float(self._costs.min()))
+            return not steps.affordable(self._money, self._cheapest)
         return self._budget is not None and self._handed_out >= self._budget
 
     def result(self) -> Result:
@@ -267,7 +268,7 @@ class Study:
         assert self._costs is not None
         wanted = 1 if m is None else whole("m", m, least=1)
         if self._budget is not None:
-            wanted = min(wanted, int(self.remaining / self._costs.min() * (1 + 2 * ROUNDING)) + 1)
+            wanted = min(wanted, int(self.remaining / self._cheapest * (1 + 2 * ROUNDING)) + 1)
         first = self._next
         if first + wanted > self._room:
             self._make_room(wanted)
@@ -294,7 +295,7 @@ class Study:
         if not tickets:
             raise EquipoiseError(
                 f"of the budget of {self._budget:g}, {self.remaining:g} is left, and the cheapest sample costs "
-                f"{self._costs.min():g}; set_budget() can make it larger"
+                f"{self._cheapest:g}; set_budget() can make it larger"
             )
         return tickets[0]
 
@@ -557,7 +558,7 @@ class Study:
             raise ValueError(f"budget={budget!r} will not do; {wanted}")
         if self._limit(found) < least:
             raise ValueError(f"budget={budget} is too small: {starts}, which costs {least:g}")
-        if found > _MOST * min(self._objective.costs or (1.0,)):
+        if found > _MOST * self._cheapest:
             raise ValueError(f"budget={budget} will not do; it buys more than 2**53 samples, and None is no limit")
         return found
 

@@ -98,3 +98,24 @@ def test_what_is_refused(arguments: dict[str, Any], sentence: str) -> None:
 def test_shares_make_up_a_whole(shares: list[float]) -> None:
     with pytest.raises(ValueError, match="share"):
         eq.Stratified(shares)
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments", "sentence"),
+    [
+        (objective, {"names": "ab", "weights": 3}, "weights=3 will not do; give one for each arm"),
+        (objective, {"names": "ab", "costs": ["x", 1]}, "'x' is not a number; costs are numbers, one for each arm"),
+        (objective, {"names": "ab", "p": "neyman"}, "'neyman' is not a number; the objective is p > 0"),
+        (objective, {"names": "ab", "p": eq.Stratified}, "is not a number; the objective is p > 0"),
+        (eq.Stratified, {"shares": 3}, "shares=3 will not do"),
+        (eq.Stratified, {"shares": {"a": "x"}}, "'x' is not a number; a share is a number"),
+    ],
+)
+def test_what_is_no_number(make: Any, arguments: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(TypeError, match=sentence):
+        make(**arguments)
+
+
+def test_very_many_arms_by_name_are_quick() -> None:
+    names = tuple(range(100_000))
+    assert objective(names, weights=dict.fromkeys(names, 2.0)).weights == (2.0,) * len(names)
