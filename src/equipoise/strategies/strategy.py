@@ -52,7 +52,11 @@ class Strategy:
     scale_invariant: ClassVar[bool] = True
 
     def params(self, budget: int | None, arms: int, support: Support) -> tuple[float, ...]:
-        """The numbers handed to `variance`, `floor` and `freeze` as `params`; set anew when the budget changes."""
+        """
+        The numbers handed to `variance`, `floor` and `freeze` as `params`; set anew when the budget changes.
+
+        `budget` is a number of samples: where samples have costs, what the money buys when it is spread evenly.
+        """
         return ()
 
     @staticmethod
