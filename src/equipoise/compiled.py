@@ -4,7 +4,9 @@ Compile plain functions with Numba, and keep the machine code on disk.
 Numba's own disk cache looks at the file of the function it compiles and at nothing else: a kernel that calls a strategy
 from another file would go on running the old formula after that file has changed, and a kernel that closes over one
 never finds itself again. Here a compiled function is filed under a fingerprint of everything it is made of: its byte
-code and constants, and those of every function it calls. A changed formula has another fingerprint.
+code and constants, and those of every function it calls. A changed formula has another fingerprint. Where something
+that a compiled function refers to is changed while the process lives, old code may be in memory under the new
+description: such a function is neither filed nor looked up from then on.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import os
 import pickle
 import platform
 import sys
+import time
 import types
 import uuid
 from collections.abc import Callable
@@ -30,6 +33,13 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 # Divisions by zero give infinities, as in NumPy. No fast mathematics: compiled or not, a formula gives the same bits.
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "forceinline": True}
 
+# What Numba can be told from outside (NUMBA_BOUNDSCHECK and the like) that changes the code it makes.
+_FLAGS = ("BOUNDSCHECK", "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "DEBUGINFO_DEFAULT", "USING_SVML")
+
+# Compiled code that nobody has used for so long is thrown away; its last use is known to the day.
+KEPT_DAYS = 90
+_DAY = 24 * 3600.0
+
 
 class _NoFingerprint(Exception):
     """Something a function refers to has no lasting description."""
@@ -43,7 +53,7 @@ def jit(function: Function, *, nogil: bool = False, announce: str = "") -> Funct
     somebody waiting: when the code is neither in memory nor on disk.
     """
     dispatcher = numba.njit(nogil=nogil, **OPTIONS)(function)
-    dispatcher._cache = _Cache(function, announce)
+    dispatcher._cache = _Cache(function, announce, nogil=nogil)
     return dispatcher  # type: ignore[no-any-return]
 
 
@@ -80,7 +90,18 @@ def fingerprint(function: Callable[..., Any]) -> str:
     Equal for equal code in any process; different when a constant, an operator or a called function differs.
     """
     digest = hashlib.sha256()
-    _feed_function(digest, function, [])
+    _feed_function(digest, function, [], [])
+    return digest.hexdigest()
+
+
+def _current(function: Callable[..., Any]) -> str:
+    """The fingerprint of `function`, if every compiled function that it calls is still what it was compiled from."""
+    digest = hashlib.sha256()
+    called: list[_Cache] = []
+    _feed_function(digest, function, [], called)
+    for cache in called:
+        if cache.compiled_from is not None and cache.compiled_from != fingerprint(cache.function):
+            raise _NoFingerprint(cache.function.__name__)
     return digest.hexdigest()
 
 
@@ -91,7 +112,9 @@ def _feed(digest: Any, *texts: Any) -> None:
         digest.update(f"{len(data)}:".encode() + data)
 
 
-def _feed_function(digest: Any, function: Any, seen: list[Any]) -> None:
+def _feed_function(digest: Any, function: Any, seen: list[Any], called: list[_Cache]) -> None:
+    if isinstance(getattr(function, "_cache", None), _Cache):
+        called.append(function._cache)
     options = getattr(function, "targetoptions", None)
     function = getattr(function, "py_func", function)
     if any(function is each for each in seen):
@@ -104,15 +127,15 @@ def _feed_function(digest: Any, function: Any, seen: list[Any]) -> None:
     names: set[str] = set()
     _feed(digest, "function", sorted((k, str(v)) for k, v in options.items()) if options else "")
     _feed_code(digest, function.__code__, names)
-    _feed_value(digest, function.__defaults__, names, seen)
+    _feed_value(digest, function.__defaults__, names, seen, called)
     for name, value in sorted((function.__kwdefaults__ or {}).items()):
         _feed(digest, name)
-        _feed_value(digest, value, names, seen)
+        _feed_value(digest, value, names, seen, called)
     for cell in function.__closure__ or ():
-        _feed_value(digest, cell.cell_contents, names, seen)
+        _feed_value(digest, cell.cell_contents, names, seen, called)
     for name in sorted(names & function.__globals__.keys()):
         _feed(digest, "global", name)
-        _feed_value(digest, function.__globals__[name], names, seen)
+        _feed_value(digest, function.__globals__[name], names, seen, called)
 
 
 def _feed_code(digest: Any, code: types.CodeType, names: set[str]) -> None:
@@ -125,24 +148,24 @@ def _feed_code(digest: Any, code: types.CodeType, names: set[str]) -> None:
             _feed(digest, type(constant).__name__, repr(constant))
 
 
-def _feed_value(digest: Any, value: Any, names: set[str], seen: list[Any]) -> None:
+def _feed_value(digest: Any, value: Any, names: set[str], seen: list[Any], called: list[_Cache]) -> None:
     _feed(digest, type(value).__name__)
     if isinstance(value, types.FunctionType) or hasattr(value, "py_func"):
-        _feed_function(digest, value, seen)
+        _feed_function(digest, value, seen, called)
     elif hasattr(value, "_defn"):  # a Numba intrinsic
-        _feed_function(digest, value._defn, seen)
+        _feed_function(digest, value._defn, seen, called)
     elif isinstance(value, types.ModuleType):
         _feed(digest, value.__name__)
         if value.__name__.split(".")[0] not in ("numba", "numpy", "math"):
             for name in sorted(names & vars(value).keys()):
                 _feed(digest, "attribute", name)
-                _feed_value(digest, vars(value)[name], names, seen)
+                _feed_value(digest, vars(value)[name], names, seen, called)
     elif isinstance(value, np.ndarray):
         _feed(digest, value.shape, value.dtype.str, value.tobytes())
     elif isinstance(value, tuple):
         _feed(digest, len(value))
         for item in value:
-            _feed_value(digest, item, names, seen)
+            _feed_value(digest, item, names, seen, called)
     elif isinstance(value, type | types.BuiltinFunctionType):
         _feed(digest, value.__module__, value.__qualname__)
     elif isinstance(value, int | float | complex | str | bytes | np.generic | None):
@@ -156,33 +179,46 @@ def _feed_value(digest: Any, value: Any, names: set[str], seen: list[Any]) -> No
 class _Cache(caching._Cache):  # type: ignore[misc]
     """Numba's interface to a cache: here one file for each function, signature, machine and version."""
 
-    def __init__(self, function: Callable[..., Any], announce: str = "") -> None:
-        self._function = function
+    def __init__(self, function: Callable[..., Any], announce: str = "", nogil: bool = False) -> None:
+        self.function = function
+        # The fingerprint at the first compilation; None before it.
+        self.compiled_from: str | None = None
         self._announce = announce
-        self._fingerprint: str | None = None
+        self._nogil = nogil
 
     @property
     def cache_path(self) -> str:
         return str(cache_directory())
 
     def _path(self, signature: Any, codegen: Any) -> Path:
-        if self._fingerprint is None:
-            self._fingerprint = fingerprint(self._function)
+        """Where the code for a signature is kept; raises where code in memory may be older than what it is made of."""
+        now = _current(self.function)
+        if self.compiled_from is None:
+            self.compiled_from = now
+        if now != self.compiled_from:
+            raise _NoFingerprint(self.function.__name__)
         built_with = (
             numba.__version__,
             np.__version__,
             platform.python_version(),
             sorted(map(str, OPTIONS.items())),
+            self._nogil,
+            [(flag, getattr(numba.config, flag, None)) for flag in _FLAGS],
         )
-        key = repr((self._fingerprint, str(signature), codegen.magic_tuple(), built_with))
-        return cache_directory() / f"{self._function.__name__}-{hashlib.sha256(key.encode()).hexdigest()[:40]}.nbc"
+        key = repr((now, str(signature), codegen.magic_tuple(), built_with))
+        return cache_directory() / f"{self.function.__name__}-{hashlib.sha256(key.encode()).hexdigest()[:40]}.nbc"
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         target_context.refresh()
         # A file that is missing, cut short or of another make costs a compilation, never a wrong answer.
         with contextlib.suppress(Exception):
-            payload = pickle.loads(self._path(signature, target_context.codegen()).read_bytes())
-            return compiler.CompileResult._rebuild(target_context, *payload)
+            path = self._path(signature, target_context.codegen())
+            payload = pickle.loads(path.read_bytes())
+            result = compiler.CompileResult._rebuild(target_context, *payload)
+            with contextlib.suppress(OSError):
+                if time.time() - path.stat().st_mtime > _DAY:
+                    os.utime(path)
+            return result
         # Numba asks here right before it compiles.
         if self._announce:
             print(f"equipoise: {self._announce}", file=sys.stderr, flush=True)
@@ -202,9 +238,32 @@ class _Cache(caching._Cache):  # type: ignore[misc]
                 partial.replace(path)
             finally:
                 partial.unlink(missing_ok=True)
+            _prune_once(path.parent)
 
     def enable(self) -> None: ...
 
     def disable(self) -> None: ...
 
     def flush(self) -> None: ...
+
+
+_pruned = False
+
+
+def _prune_once(folder: Path) -> None:
+    """The first time in a process that something is filed, which took a compilation anyway: throw old files away."""
+    global _pruned
+    if not _pruned:
+        _pruned = True
+        prune(folder)
+
+
+def prune(folder: Path) -> None:
+    """Remove compiled code that was not used for KEPT_DAYS, and what writers that died left behind."""
+    oldest = time.time() - KEPT_DAYS * _DAY
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            # Another process may have been quicker.
+            with contextlib.suppress(OSError):
+                if entry.name.endswith((".nbc", ".tmp")) and entry.stat().st_mtime < oldest:
+                    os.unlink(entry.path)

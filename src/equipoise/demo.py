@@ -21,6 +21,7 @@ TASTE = {
     "chilli chocolate": 0.97,
 }
 CUSTOMERS = 3000
+MOST_CUSTOMERS = 10**6
 
 
 def poll(strategy: str, customers: int = CUSTOMERS, seed: int = 1, asked: Callable[[int], Any] | None = None) -> Result:
@@ -29,6 +30,8 @@ def poll(strategy: str, customers: int = CUSTOMERS, seed: int = 1, asked: Callab
 
     `asked` is called with the number of customers just asked, now and then.
     """
+    if customers > MOST_CUSTOMERS:
+        raise ValueError(f"customers={customers} will not do; {MOST_CUSTOMERS:,} are the most that are made up")
     study = Study(TASTE, budget=customers, strategy=strategy, support="binary")
     rng = np.random.default_rng(seed)
     # Customer i of a product answers the same in every poll with this seed, so that two polls differ in the strategy

@@ -25,7 +25,7 @@ def whole(name: str, value: Any, least: int) -> int:
     return found
 
 
-def number(value: Any) -> float:
+def number(value: Any, wanted: str = "a sample is a finite number") -> float:
     """Anything that is a number as a float; a text that looks like one is none."""
     text_or_complex = isinstance(value, str | bytes | complex)  # NumPy's have __float__ all the same
     if value is not MISSING and not text_or_complex and (hasattr(value, "__float__") or hasattr(value, "__index__")):
@@ -34,7 +34,7 @@ def number(value: Any) -> float:
         except (TypeError, ValueError, OverflowError):
             pass
     given = "no value was given" if value is MISSING else f"{shown(value)} is not a number"
-    raise TypeError(f"{given}; a sample is a finite number")
+    raise TypeError(f"{given}; {wanted}")
 
 
 def shown(thing: Any) -> str:

@@ -15,10 +15,16 @@ from collections.abc import Sequence
 from typing import Any
 from unittest import SkipTest
 
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+try:
+    from hypothesis import HealthCheck, given, settings
+    from hypothesis import strategies as st
+except ModuleNotFoundError:
+    raise ModuleNotFoundError(
+        "equipoise.testing needs hypothesis, which is not installed: pip install hypothesis"
+    ) from None
 
 from equipoise import moments
+from equipoise.problem.objective import ROUNDING, Objective
 from equipoise.strategies import Strategy, Support
 from equipoise.strategies.key import POOLS, choose, key, next_refresh, pooled, warmup_key
 from equipoise.study import Study, Ticket
@@ -29,6 +35,8 @@ _ROUNDING = 1e-9
 _law = settings(
     max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.differing_executors]
 )
+# The objective is not the strategy's doing: a look will do.
+_law_of_objective = settings(_law, max_examples=20)
 
 
 class Scan:
@@ -38,9 +46,20 @@ class Scan:
     Arms are 0, 1, 2, ...; samples may be told in any order.
     """
 
-    def __init__(self, strategy: Strategy, arms: int, budget: int | None, support: Support = None) -> None:
+    def __init__(
+        self,
+        strategy: Strategy,
+        arms: int,
+        budget: float | None,
+        support: Support = None,
+        objective: Objective | None = None,
+    ) -> None:
         self.strategy, self.arms = strategy, arms
-        self.params = strategy.params(budget, arms, support)
+        self.objective = objective or Objective()
+        self.scales = self.objective.scales(arms).tolist()
+        self.costs = self.objective.cost(arms).tolist()
+        self.left = math.inf if budget is None else budget * (1 + ROUNDING)
+        self.params = strategy.params(None if budget is None else self.objective.samples(budget, arms), arms, support)
         self.counts, self.pulls = [0] * arms, [0] * arms
         self.means, self.m2s = [0.0] * arms, [0.0] * arms
         self.own: list[float] = {
@@ -52,8 +71,17 @@ class Scan:
         self.pooled = 0.0
         self.next_refresh = next_refresh(0, arms)
 
+    @property
+    def affordable(self) -> list[int]:
+        """The arms that can still be paid for."""
+        return [k for k in range(self.arms) if self.costs[k] <= self.left]
+
     def choice(self) -> int:
         """The arm that is next."""
+        wanted = self._choose(None)
+        return wanted if self.costs[wanted] <= self.left else self._choose(self.affordable)
+
+    def _choose(self, affordable: list[int] | None) -> int:
         return choose(
             self.strategy,
             self.params,
@@ -64,17 +92,22 @@ class Scan:
             self.m2s,
             self.own,
             self.pooled,
+            self.scales,
+            self.objective.exponent,
+            affordable,
         )
 
     def pull(self, k: int) -> None:
         """A ticket for arm k is handed out."""
         self.pulls[k] += 1
         self.t += 1
+        self.left -= self.costs[k]
 
     def give_back(self, k: int) -> None:
         """A ticket for arm k is forgotten."""
         self.pulls[k] -= 1
         self.t -= 1
+        self.left += self.costs[k]
 
     def tell(self, k: int, x: float, *, in_flight: bool = True) -> None:
         """A sample of arm k came in."""
@@ -103,7 +136,7 @@ class Scan:
         v = self.strategy.variance(
             float(self.counts[k]), self.means[k], self.m2s[k], self.pooled, self.own[k], self.params
         )
-        return key(v, self.pulls[k], 1.0, 1.0)
+        return key(v, self.pulls[k], self.scales[k], self.objective.exponent)
 
 
 class StrategyLaws:
@@ -148,8 +181,21 @@ class StrategyLaws:
         samples = [data.draw(rows, label="samples") for _ in range(arms)]
         return strategy, budget, samples
 
-    def _study(self, strategy: Strategy, arms: int, budget: int | None) -> Study:
-        return Study(arms, budget=budget, strategy=strategy, support=self.support)
+    def _study(self, strategy: Strategy, arms: int, budget: float | None, **objective: Any) -> Study:
+        return Study(arms, budget=budget, strategy=strategy, support=self.support, **objective)
+
+    def _objective(self, data: st.DataObject, arms: int) -> dict[str, Any]:
+        """A norm, weights and costs, as a study takes them; costs that floats sum without rounding."""
+
+        def each(values: list[float], label: str) -> list[float]:
+            return data.draw(st.lists(st.sampled_from(values), min_size=arms, max_size=arms), label=label)
+
+        weights = each([0.0, 0.3, 1.0, 5.0], "weights")
+        return {
+            "objective": data.draw(st.sampled_from([0.5, 1.0, 2.0, 7.3, math.inf]), label="p"),
+            "weights": weights if any(weights) else [1.0] * arms,
+            "costs": each([0.25, 1.0, 1.5, 8.0], "costs"),
+        }
 
     def _choices(self, study: Study, samples: Sequence[Sequence[float]]) -> list[int]:
         chosen: list[Any] = []
@@ -292,13 +338,31 @@ class StrategyLaws:
             self._study(strategy, len(samples), budget),
             Scan(strategy, len(samples), budget, self.support),
         )
+        self._side_by_side(data, study, scan, samples[0])
+
+    @_law_of_objective
+    @given(data=st.data())
+    def test_weights_costs_and_norms_choose_as_a_scan_does(self, data: st.DataObject) -> None:
+        """The largest key of the objective, among what can be paid for; the money is spent, and never more."""
+        strategy, budget, samples = self._world(data)
+        options = self._objective(data, len(samples))
+        objective = Objective(options["objective"], tuple(options["weights"]), tuple(options["costs"]))
+        money = strategy.warmup * math.fsum(options["costs"]) + budget
+        study = self._study(strategy, len(samples), money, **options)
+        scan = Scan(strategy, len(samples), money, self.support, objective)
+        self._side_by_side(data, study, scan, samples[0])
+        assert study.done == (not scan.affordable)
+        assert study.remaining == money - study.spent >= 0
+
+    def _side_by_side(self, data: st.DataObject, study: Study, scan: Scan, values: Sequence[float]) -> None:
+        """Do anything to both, and hold every choice of the study against the scan's."""
         flying: list[Ticket] = []
         forgotten: list[Ticket] = []
-        for step in range(2 * budget):
+        for step in range(2 * len(values)):
             action = data.draw(
                 st.sampled_from(["ask", "ask", "tell", "tell", "forget", "late", "elsewhere"]), label="action"
             )
-            value = samples[0][step % budget]
+            value = values[step % len(values)]
             if action == "ask" and not study.done:
                 k = scan.choice()
                 ticket = study.ask()
@@ -319,9 +383,37 @@ class StrategyLaws:
                 study.tell(ticket, value)
                 scan.tell(ticket.arm, value, in_flight=False)  # type: ignore[arg-type]
             elif action == "elsewhere":
-                arm = step % len(samples)
+                arm = step % scan.arms
                 study.tell(arm=arm, value=value)
                 scan.tell(arm, value, in_flight=False)
+
+    @_law_of_objective
+    @given(data=st.data())
+    def test_equal_weights_are_none(self, data: st.DataObject) -> None:
+        """One weight for all arms: the choices are those without weights."""
+        strategy, budget, samples = self._world(data)
+        options = self._objective(data, len(samples)) | {"costs": None}
+        weight = data.draw(st.sampled_from([0.3, 1.0, 7.0]), label="weight")
+        plain, weighted = (
+            self._study(strategy, len(samples), budget, **options | {"weights": weights})
+            for weights in (None, [weight] * len(samples))
+        )
+        assert self._choices(plain, samples) == self._choices(weighted, samples)
+
+    @_law_of_objective
+    @given(data=st.data())
+    def test_another_currency_changes_nothing(self, data: st.DataObject) -> None:
+        """All costs and the budget times one number (a power of two, so that nothing is rounded): the same choices."""
+        strategy, budget, samples = self._world(data)
+        options = self._objective(data, len(samples))
+        money = strategy.warmup * math.fsum(options["costs"]) + budget / 4
+        rate = data.draw(st.sampled_from([0.125, 2.0, 1024.0]), label="rate")
+        dear = options | {"costs": [rate * cost for cost in options["costs"]]}
+        long = [row * 40 for row in samples]  # at a quarter each, many can be had
+        one = self._choices(self._study(strategy, len(samples), money, **options), long)
+        assert one == self._choices(self._study(strategy, len(samples), rate * money, **dear), long)
+        costs = options["costs"]
+        assert math.fsum(costs[k] for k in one) <= money < math.fsum(costs[k] for k in one) + min(costs)
 
     @_law
     @given(data=st.data())

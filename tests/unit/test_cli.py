@@ -47,6 +47,7 @@ def test_demo_json() -> None:
     [
         (["demo", "--customers", "5"], "budget=5 is too small"),
         (["demo", "--customers", "many"], "--customers"),
+        (["demo", "--customers", "1000000000000"], "customers=1000000000000 will not do; 1,000,000 are the most"),
         (["demo", "--seed", "-1"], "seed=-1"),
         (["demo", "--nope"], "--nope"),
         (["dmo"], "'dmo'"),

@@ -6,11 +6,15 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
+from typing import Any
 
+import numba
 import pytest
 
-from equipoise.compiled import fingerprint, jit
+from equipoise import compiled
+from equipoise.compiled import KEPT_DAYS, fingerprint, jit, prune
 
 STRATEGY = """
 import equipoise as eq
@@ -124,3 +128,96 @@ def test_the_fingerprint_sees_what_the_code_is_made_of() -> None:
 
     assert closure(1.0) == closure(1.0)
     assert closure(1.0) != closure(2.0)
+
+
+def made(source: str, **names: Any) -> dict[str, Any]:
+    exec(textwrap.dedent(source), names)
+    return names
+
+
+OUTER = """
+from equipoise.compiled import jit
+C = 1.0
+def inner(x):
+    return x + C
+def outer(x):
+    return g(x)
+g = jit(inner)
+f = jit(outer)
+"""
+
+
+def test_a_global_that_is_bound_anew_leaves_no_old_code_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code in memory that was made with the old value is not filed under what the new value looks like."""
+    monkeypatch.setenv("EQUIPOISE_CACHE_DIR", str(tmp_path))
+    scope = made(OUTER)
+    assert scope["g"](1.0) == 2.0
+    scope["C"] = 5.0
+    # The inner function stays as it was compiled; the outer one is made of it, and of C = 5 by the look of it.
+    assert scope["f"](1.0) == 2.0
+    fresh = made(OUTER.replace("C = 1.0", "C = 5.0"))
+    assert fresh["f"](1.0) == 6.0
+    # One function, two signatures, the global bound anew in between.
+    scope = made(OUTER)
+    assert scope["g"](1.0) == 2.0
+    scope["C"] = 7.0
+    assert scope["g"](1) == 8.0
+    assert made(OUTER)["g"](1) == 2.0
+    assert made(OUTER.replace("C = 1.0", "C = 7.0"))["g"](1) == 8.0
+    # Bound anew while it was being compiled.
+    scope = made(OUTER)
+    save = compiled._Cache.save_overload
+
+    def late(self: compiled._Cache, signature: Any, result: Any) -> None:
+        scope["C"] = 9.0
+        save(self, signature, result)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(compiled._Cache, "save_overload", late)
+        assert scope["g"](True) == 2.0
+    assert made(OUTER.replace("C = 1.0", "C = 9.0"))["g"](True) == 10.0
+
+
+def test_what_changes_the_machine_code_is_in_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EQUIPOISE_CACHE_DIR", str(tmp_path))
+
+    def files_after(**options: Any) -> int:
+        jit(lambda x: x + 1.0, **options)(1.0)
+        return len(list(tmp_path.iterdir()))
+
+    assert files_after() == 1
+    assert files_after() == 1
+    assert files_after(nogil=True) == 2
+    monkeypatch.setattr(numba.config, "BOUNDSCHECK", 1)
+    assert files_after() == 3
+    monkeypatch.undo()
+    monkeypatch.setenv("EQUIPOISE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(numba.config, "OPT", 1)
+    assert files_after() == 4
+
+
+def test_code_that_nobody_uses_is_thrown_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EQUIPOISE_CACHE_DIR", str(tmp_path))
+    long_ago = time.time() - (KEPT_DAYS + 1) * 86400
+    old, used, foreign, dead = (tmp_path / name for name in ("a.nbc", "b.nbc", "notes.txt", "c.tmp"))
+    for path in (old, used, foreign, dead):
+        path.write_text("x")
+    for path in (old, foreign, dead):
+        os.utime(path, (long_ago, long_ago))
+    monkeypatch.setattr(compiled, "_pruned", False)
+    jit(lambda x: x * 3.0)(1.0)
+    assert not old.exists()
+    assert not dead.exists()
+    assert used.exists()
+    assert foreign.exists()
+    # Once in a process.
+    os.utime(used, (long_ago, long_ago))
+    jit(lambda x: x * 4.0)(1.0)
+    assert used.exists()
+    # To be loaded is to be used.
+    mine = next(tmp_path.glob("*lambda*.nbc"))
+    os.utime(mine, (long_ago, long_ago))
+    jit(lambda x: x * 3.0)(1.0)
+    jit(lambda x: x * 4.0)(1.0)
+    assert time.time() - mine.stat().st_mtime < 3600
+    prune(tmp_path / "nowhere")

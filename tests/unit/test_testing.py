@@ -44,6 +44,19 @@ class TestBASBounded(StrategyLaws):
     support: Support = (0.0, 1.0)
 
 
+class TestMCUCB(StrategyLaws):
+    strategy = eq.strategies.MCUCB(exploration=0.5)
+
+
+class TestMCUCBBounded(StrategyLaws):
+    strategy = eq.strategies.MCUCB()
+    support: Support = (0.0, 4.0)
+
+
+class TestVarianceUCB(StrategyLaws):
+    strategy = eq.strategies.VarianceUCB(c1=2.0, c2=1.0)
+
+
 class TestGAFSMAX(StrategyLaws):
     strategy = eq.strategies.GAFSMAX()
 
@@ -119,7 +132,15 @@ def test_no_registered_strategy_is_left_out() -> None:
     here = {get(name) for name in available()}
     ours = {each for each in here if getattr(sys.modules[each.__module__], each.__name__, None) is each}
     assert {each for each in ours if each.__module__.startswith("equipoise.")} <= tested
-    assert len(ours) >= 8
+    assert len(ours) >= 10
+
+
+def test_without_hypothesis_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    monkeypatch.delitem(sys.modules, "equipoise.testing")
+    monkeypatch.delattr(eq, "testing", raising=False)
+    with pytest.raises(ModuleNotFoundError, match="needs hypothesis, which is not installed: pip install hypothesis"):
+        eq.testing  # noqa: B018
 
 
 class Boastful(Strategy):

@@ -8,6 +8,7 @@ do not exist. `sample(rng, size)` draws from the law with a NumPy generator.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -37,6 +38,15 @@ def _require(law: Any, **conditions: bool) -> None:
         value = getattr(law, name)
         if not (math.isfinite(value) and holds):
             raise ValueError(f"{type(law).__name__}: {name}={value!r} will not do; {_WANTED[name]}")
+
+
+def _or_infinite(moment: Callable[[], float]) -> float:
+    """A moment that is infinite where it is too large for a float (0 times such a one is unknown, and so as well)."""
+    try:
+        found = moment()
+    except OverflowError:
+        return math.inf
+    return math.inf if math.isnan(found) else found
 
 
 _WANTED = {
@@ -211,21 +221,21 @@ class LogNormal:
 
     @property
     def mean(self) -> float:
-        return math.exp(self.log_mean + self.log_sd**2 / 2)
+        return _or_infinite(lambda: math.exp(self.log_mean + self.log_sd**2 / 2))
 
     @property
     def variance(self) -> float:
-        return math.expm1(self.log_sd**2) * self.mean**2
+        return _or_infinite(lambda: math.expm1(self.log_sd**2) * self.mean**2)
 
     @property
     def third(self) -> float:
-        w = math.exp(self.log_sd**2)
-        return (w + 2) * math.expm1(self.log_sd**2) ** 2 * self.mean**3
+        w = _or_infinite(lambda: math.exp(self.log_sd**2))
+        return _or_infinite(lambda: (w + 2) * math.expm1(self.log_sd**2) ** 2 * self.mean**3)
 
     @property
     def fourth(self) -> float:
-        w = math.exp(self.log_sd**2)
-        return (w**4 + 2 * w**3 + 3 * w**2 - 3) * self.variance**2
+        w = _or_infinite(lambda: math.exp(self.log_sd**2))
+        return _or_infinite(lambda: (w**4 + 2 * w**3 + 3 * w**2 - 3) * self.variance**2)
 
     def sample(self, rng: np.random.Generator, size: int) -> Samples:
         return rng.lognormal(self.log_mean, self.log_sd, size)

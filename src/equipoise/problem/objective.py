@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,9 @@ Floats = npt.NDArray[np.float64]
 
 # Weights and costs between these keep every key and every loss a finite number.
 SMALLEST, GREATEST = 1e-100, 1e100
+
+# Money is summed in floats: a budget of 1 buys ten samples at 0.1, though ten times 0.1 is not quite 1.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -36,11 +39,14 @@ class Objective:
         w_k >= 0 on the losses (squared errors), one for each arm; None for 1 each. An arm of weight 0 is of no concern.
     costs
         c_k > 0 of one sample; None for 1 each.
+    shares
+        W_k where the weights are the W_k² of strata; they decide nothing, and combine the strata's means.
     """
 
     p: float = math.inf
     weights: tuple[float, ...] | None = None
     costs: tuple[float, ...] | None = None
+    shares: tuple[float, ...] | None = field(default=None, compare=False)
 
     @property
     def plain(self) -> bool:
@@ -61,16 +67,22 @@ class Objective:
         return np.ones(arms) if self.costs is None else np.array(self.costs)
 
     def scales(self, arms: int) -> Floats:
-        """w_k^{p/(p+1)} c_k^{-1/(p+1)}, what a variance to the power `exponent` is multiplied with in a key."""
-        weight = self.weight(arms)
+        """
+        w_k^{p/(p+1)} c_k^{-1/(p+1)}, what a variance to the power `exponent` is multiplied with in a key.
+
+        Decisions look at ratios of keys alone, so that weights and costs are taken in units of a power of two first:
+        keys stay clear of infinity, and neither equal weights nor another currency changes a bit of them.
+        """
+        weight = _in_own_unit(self.weight(arms))
         if self.p == math.inf:
             return weight
-        return np.asarray(weight**self.exponent * self.cost(arms) ** (-1 / (self.p + 1)))
+        return np.asarray(weight**self.exponent * _in_own_unit(self.cost(arms)) ** (-1 / (self.p + 1)))
 
     def loss(self, losses: npt.ArrayLike) -> float:
         """|| w L ||_p of the arms' losses."""
         values = np.asarray(losses, dtype=float)
-        values = self.weight(values.size) * values
+        weight = self.weight(values.size)
+        values = np.where(weight > 0, weight * values, 0.0)  # what is of no concern need not be known
         top = float(values.max())
         if self.p == math.inf or not 0 < top < math.inf:
             return top
@@ -80,9 +92,9 @@ class Objective:
         """The best T_k, not rounded; equal numbers where no arm has a variance that matters."""
         values = np.asarray(variances, dtype=float)
         cost = self.cost(values.size)
-        shares = self.scales(values.size) * values**self.exponent
-        total = math.fsum(cost * shares)
-        return budget * shares / total if total > 0 else np.full(values.shape, budget / math.fsum(cost))
+        parts = self.scales(values.size) * values**self.exponent
+        total = math.fsum(cost * parts)
+        return budget * parts / total if total > 0 else np.full(values.shape, budget / math.fsum(cost))
 
     def optimal_loss(self, variances: npt.ArrayLike, budget: float) -> float:
         """
@@ -93,6 +105,10 @@ class Objective:
         values = np.asarray(variances, dtype=float)
         each = self.cost(values.size) * self.weight(values.size) * values
         return float(math.fsum(each**self.exponent) ** (1 / self.exponent) / budget)
+
+    def samples(self, budget: float, arms: int) -> int:
+        """How many samples a budget buys when it is spread evenly over so many arms."""
+        return int(budget if self.costs is None else budget * (1 + ROUNDING) * arms / math.fsum(self.costs))
 
     def for_arms(self, names: Sequence[Any]) -> Objective:
         """The same; refused where it does not have one weight and one cost for each of these arms."""
@@ -129,10 +145,10 @@ class Stratified:
     shares: tuple[float, ...] | Mapping[Any, float]
 
     def __init__(self, shares: Iterable[float] | Mapping[Any, float]) -> None:
-        given = shares if isinstance(shares, Mapping) else tuple(shares)
+        given = shares if isinstance(shares, Mapping) else tuple(_several("shares", shares))
         values = list(given.values()) if isinstance(given, Mapping) else list(given)
         for value in values:
-            if not 0 <= number(value) <= 1:
+            if not 0 <= number(value, "a share is a number in [0, 1]") <= 1:
                 raise ValueError(f"the share {value!r} will not do; a stratum's share of the whole lies in [0, 1]")
         if not values or abs(math.fsum(map(float, values)) - 1) > 1e-6:
             raise ValueError(f"the shares sum to {math.fsum(map(float, values)):.9g}; strata make up a whole, 1")
@@ -150,14 +166,30 @@ def objective(
         if weights is not None:
             raise ValueError("Stratified sets the weights itself; give it, or weights, not both")
         shares = by_arm("shares", p.shares, names, least=0.0)
-        return Objective(1.0, tuple(share * share for share in shares), _costs(costs, names))
-    power = number(p)
+        return Objective(1.0, tuple(share * share for share in shares), _costs(costs, names), shares)
+    power = number(p, "the objective is p > 0, infinity for the largest loss, or Stratified(shares)")
     if not power > 0:
         raise ValueError(f"objective={p!r} will not do; it must be p > 0, infinity for the largest loss, or Stratified")
     found = None if weights is None else by_arm("weights", weights, names, least=0.0)
     if found is not None and not any(found):
         raise ValueError("every weight is 0; at least one arm must be of concern")
     return Objective(power, found, _costs(costs, names))
+
+
+def _in_own_unit(values: Floats) -> Floats:
+    """Values over the power of two next to the largest of them, which is exact; 1 each where they are all the same."""
+    if (values == values[0]).all():
+        return np.ones(values.size)
+    return values / 2.0 ** math.floor(math.log2(values.max()))
+
+
+def _several(what: str, given: Any) -> list[Any]:
+    try:
+        return list(given)
+    except TypeError:
+        raise TypeError(
+            f"{what}={given!r} will not do; give one for each arm, as a mapping or in their order"
+        ) from None
 
 
 def _costs(costs: Iterable[float] | Mapping[Any, float] | None, names: Sequence[Any]) -> tuple[float, ...] | None:
@@ -177,10 +209,10 @@ def by_arm(
             raise ValueError(f"{what} will not do: {wrong}; one for each arm is needed")
         values = [given[name] for name in names]
     else:
-        values = list(given)
+        values = _several(what, given)
         if len(values) != len(names):
             raise ValueError(f"{len(values)} {what} were given for {len(names)} arms; one for each is needed")
-    found = tuple(number(value) for value in values)
+    found = tuple(number(value, f"{what} are numbers, one for each arm") for value in values)
     for value in found:
         if not (value == least == 0 or max(least, SMALLEST) <= value <= GREATEST):
             wanted = "not negative" if least == 0 else "positive"

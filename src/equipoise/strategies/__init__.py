@@ -10,12 +10,32 @@ import importlib
 import pkgutil
 from typing import Any
 
-from equipoise.strategies.strategy import Strategy, Support, available, check_support, get, register, resolve
+from equipoise.strategies.strategy import (
+    Strategy,
+    Support,
+    available,
+    check_params,
+    check_strategy,
+    check_support,
+    get,
+    register,
+    resolve,
+)
 
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
 
-__all__ = ["Strategy", "Support", "available", "check_support", "get", "register", "resolve"]
+__all__ = [
+    "Strategy",
+    "Support",
+    "available",
+    "check_params",
+    "check_strategy",
+    "check_support",
+    "get",
+    "register",
+    "resolve",
+]
 
 
 def __getattr__(name: str) -> Any:

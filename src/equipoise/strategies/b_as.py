@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from equipoise.strategies.strategy import Strategy, Support, register, require_delta, require_positive, width
 
@@ -50,33 +52,10 @@ class BAS(Strategy):
     scale_invariant = False
 
     def __post_init__(self) -> None:
-        require_positive(self, exploration=self.exploration, c1=self.c1, c2=self.c2)
-        require_delta(self, self.delta)
-        if (self.c1 is None) != (self.c2 is None):
-            raise ValueError(f"b-as: c1={self.c1!r} and c2={self.c2!r}; give both of them or neither")
-        if self.exploration is not None and (self.c1 is not None or self.delta is not None):
-            raise ValueError("b-as: exploration sets the width by itself; give it, or c1, c2 and delta, not both")
+        require_constants(self)
 
     def params(self, budget: int | None, arms: int, support: Support) -> tuple[float, ...]:
-        if self.exploration is not None:
-            return (self.exploration, 0.0)
-        c1, c2, b = self.c1, self.c2, width(support)
-        if (c1 is None or c2 is None) and b is not None:
-            c1, c2 = bounded_constants(b)
-        if c1 is None or c2 is None:
-            raise ValueError(
-                "b-as: its exploration is in the unit of the samples and has no safe default; give "
-                "eq.strategies.BAS(exploration=A), or c1 and c2, or declare a bounded support"
-            )
-        if self.delta is None and budget is None:
-            raise ValueError("b-as: without a budget, delta must be given, as in BAS(c1=1, c2=1, delta=1e-6)")
-        delta = self.delta if self.delta is not None else default_delta(budget or 1)
-        if not delta < c2:
-            raise ValueError(f"b-as: delta={delta:g} must be below c2={c2:g}")
-        root = math.sqrt(math.log(2 / delta))
-        if budget is None:
-            return (a(c1, c2, delta, 0.0) * root, 2 * root * (a(c1, c2, delta, 1.0) - a(c1, c2, delta, 0.0)))
-        return (a(c1, c2, delta, budget) * root, 0.0)
+        return widths(self, budget, support, default_delta)
 
     @staticmethod
     def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
@@ -84,9 +63,55 @@ class BAS(Strategy):
         return bound * bound
 
     def rescaled(self, c: float) -> BAS:
-        if self.exploration is not None:
-            return replace(self, exploration=self.exploration * c)
-        return replace(self, c1=None if self.c1 is None else self.c1 * c * c)
+        return in_other_unit(self, c)
+
+
+def require_constants(strategy: Any) -> None:
+    """Refuse constants that are none, or too few or too many of them."""
+    require_positive(strategy, exploration=strategy.exploration, c1=strategy.c1, c2=strategy.c2)
+    require_delta(strategy, strategy.delta)
+    name = strategy.name
+    if (strategy.c1 is None) != (strategy.c2 is None):
+        raise ValueError(f"{name}: c1={strategy.c1!r} and c2={strategy.c2!r}; give both of them or neither")
+    if strategy.exploration is not None and (strategy.c1 is not None or strategy.delta is not None):
+        raise ValueError(f"{name}: exploration sets the width by itself; give it, or c1, c2 and delta, not both")
+
+
+def widths(
+    strategy: Any, budget: int | None, support: Support, usual_delta: Callable[[float], float]
+) -> tuple[float, ...]:
+    """
+    What `BAS.variance` takes: A, and a constant that is added to the bound on the standard deviation.
+
+    From the strategy's constants or a bounded support; `usual_delta(n)` is its δ where none is given.
+    """
+    name, kind = strategy.name, type(strategy).__name__
+    if strategy.exploration is not None:
+        return (strategy.exploration, 0.0)
+    c1, c2, b = strategy.c1, strategy.c2, width(support)
+    if (c1 is None or c2 is None) and b is not None:
+        c1, c2 = bounded_constants(b)
+    if c1 is None or c2 is None:
+        raise ValueError(
+            f"{name}: its exploration is in the unit of the samples and has no safe default; give "
+            f"eq.strategies.{kind}(exploration=A), or c1 and c2, or declare a bounded support"
+        )
+    if strategy.delta is None and budget is None:
+        raise ValueError(f"{name}: without a budget, delta must be given, as in {kind}(c1=1, c2=1, delta=1e-6)")
+    delta = strategy.delta if strategy.delta is not None else usual_delta(budget or 1)
+    if not delta < c2:
+        raise ValueError(f"{name}: delta={delta:g} must be below c2={c2:g}")
+    root = math.sqrt(math.log(2 / delta))
+    if budget is None:
+        return (a(c1, c2, delta, 0.0) * root, 2 * root * (a(c1, c2, delta, 1.0) - a(c1, c2, delta, 0.0)))
+    return (a(c1, c2, delta, budget) * root, 0.0)
+
+
+def in_other_unit(strategy: Any, c: float) -> Any:
+    """The strategy for samples that are c times as large."""
+    if strategy.exploration is not None:
+        return replace(strategy, exploration=strategy.exploration * c)
+    return replace(strategy, c1=None if strategy.c1 is None else strategy.c1 * c * c)
 
 
 def default_delta(n: float) -> float:

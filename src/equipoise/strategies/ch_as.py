@@ -62,4 +62,4 @@ def default_delta(n: float) -> float:
 
 def radius(t: float, delta: float, width: float = 1.0) -> float:
     """3 b² sqrt(log(1/δ)/(2t)): how far the biased variance of t samples strays, Lemma 1 and Proposition 1."""
-    return 3 * width**2 * math.sqrt(math.log(1 / delta) / (2 * t))
+    return 3 * width**2 * math.sqrt(-math.log(delta) / (2 * t))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from equipoise.strategies.strategy import Strategy, Support, register
+from equipoise.strategies.strategy import Strategy, Support, register, require_pulls
 
 
 @register("greedy")
@@ -23,8 +23,7 @@ class Greedy(Strategy):
     least: int = 5
 
     def __post_init__(self) -> None:
-        if not (type(self.least) is int and self.least >= 2):
-            raise ValueError(f"greedy: least={self.least!r} will not do; a variance needs 2 pulls or more")
+        require_pulls(self, least=self.least)
 
     def params(self, budget: int | None, arms: int, support: Support) -> tuple[float, ...]:
         return (float(self.least),)

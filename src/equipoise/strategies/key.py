@@ -15,12 +15,12 @@ from typing import Any
 
 from equipoise import moments
 from equipoise.compiled import jit
-from equipoise.strategies.strategy import Strategy
+from equipoise.strategies.strategy import POOLS, Strategy
+
+__all__ = ["HUGE", "POOLS", "choose", "key", "next_refresh", "pooled", "warmup_key"]
 
 # Above any key of an arm that is out of its warm-up, and far enough from infinity to be divided by the pulls.
 HUGE = sys.float_info.max
-
-POOLS = ("none", "max", "mean")
 
 _unbiased = jit(moments.unbiased)
 
@@ -85,13 +85,15 @@ def choose(
     pooled_variance: float,
     scales: Sequence[float] | None = None,
     exponent: float = 1.0,
+    affordable: Sequence[int] | None = None,
 ) -> int:
     """
     The arm that is pulled after t pulls, found by looking at every arm.
 
     `counts` are samples in, `pulls` are those and the ones in flight; `scales` and `exponent` are the objective's.
+    Where an arm that would be pulled costs more than is left, the same is asked about those that are `affordable`.
     """
-    arms = range(len(counts))
+    arms = range(len(counts)) if affordable is None else affordable
     least = min(arms, key=lambda k: (pulls[k], k))
     if pulls[least] < strategy.floor(float(t), float(len(counts)), params):
         return least

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import math
+import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeVar
 
-from equipoise.inputs import LARGEST, number
+from equipoise.errors import EquipoiseError
+from equipoise.inputs import LARGEST, number, shown
 
 Support = Literal["binary"] | tuple[float, float] | None
 
@@ -49,7 +52,11 @@ class Strategy:
     scale_invariant: ClassVar[bool] = True
 
     def params(self, budget: int | None, arms: int, support: Support) -> tuple[float, ...]:
-        """The numbers handed to `variance`, `floor` and `freeze` as `params`; set anew when the budget changes."""
+        """
+        The numbers handed to `variance`, `floor` and `freeze` as `params`; set anew when the budget changes.
+
+        `budget` is a number of samples: where samples have costs, what the money buys when it is spread evenly.
+        """
         return ()
 
     @staticmethod
@@ -82,6 +89,60 @@ class Strategy:
         if self.scale_invariant:
             return self
         raise NotImplementedError(f"{self.name} does not say how its parameters follow the unit of the samples")
+
+
+POOLS = ("none", "max", "mean")
+OWNS = ("none", "variance", "frozen")
+_FUNCTIONS = {
+    "variance": "(count, mean, m2, pooled, own, params)",
+    "floor": "(t, arms, params)",
+    "freeze": "(sample, count, mean, m2, pooled, own, params)",
+}
+
+
+def check_strategy(strategy: Strategy) -> None:
+    """Refuse a strategy that is not made as `Strategy` says, in a sentence that names the class and what is wrong."""
+    kind = type(strategy)
+    if kind.variance is Strategy.variance:
+        raise EquipoiseError(f"{kind.__name__} has no variance{_FUNCTIONS['variance']}, which is what a strategy is")
+    for name, arguments in _FUNCTIONS.items():
+        if not isinstance(inspect.getattr_static(kind, name), staticmethod):
+            raise EquipoiseError(f"{kind.__name__}.{name} is not static; @staticmethod def {name}{arguments} would do")
+        wanted = arguments.count(",") + 1
+        try:
+            inspect.signature(getattr(kind, name)).bind(*range(wanted))
+        except TypeError:
+            raise EquipoiseError(f"{kind.__name__}.{name} does not take the {wanted} arguments {arguments}") from None
+        except ValueError:  # a function without a signature, such as one written in C
+            pass
+    try:
+        inspect.signature(kind.params).bind(strategy, None, 1, None)
+    except TypeError:
+        raise EquipoiseError(
+            f"{kind.__name__}.params does not take the arguments (self, budget, arms, support)"
+        ) from None
+    if not isinstance(strategy.warmup, int) or isinstance(strategy.warmup, bool) or strategy.warmup < 0:
+        raise EquipoiseError(f"{kind.__name__}.warmup={strategy.warmup!r} will not do; it must be a whole number >= 0")
+    for name, known in (("pool", POOLS), ("own", OWNS)):
+        if getattr(strategy, name) not in known:
+            raise EquipoiseError(
+                f"{kind.__name__}.{name}={getattr(strategy, name)!r} will not do; it must be one of "
+                f"{', '.join(map(repr, known))}"
+            )
+
+
+def check_params(strategy: Strategy, params: Any) -> tuple[float, ...]:
+    """What a strategy's `params` returned, as floats; refused where it is not a tuple of finite numbers."""
+    try:
+        found = tuple(float(value) for value in params)
+        fine = isinstance(params, tuple | list) and all(map(math.isfinite, found))
+    except (TypeError, ValueError, OverflowError):
+        fine = False
+    if not fine:
+        raise EquipoiseError(
+            f"{type(strategy).__name__}.params gave {shown(params)}; it must be a tuple of finite numbers"
+        )
+    return found
 
 
 StrategyClass = TypeVar("StrategyClass", bound=type[Strategy])
@@ -154,6 +215,16 @@ def require_positive(strategy: Strategy, **parameters: float | None) -> None:
             raise ValueError(f"{strategy.name}: {name}={value!r} will not do; it must be a positive number")
 
 
+def require_pulls(strategy: Strategy, **parameters: int | None) -> None:
+    """Refuse a number of pulls that is given and is not a whole number from 2 on; keep it as a plain int."""
+    for name, value in parameters.items():
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 2:
+            raise ValueError(f"{strategy.name}: {name}={value!r} will not do; a variance needs 2 pulls or more")
+        object.__setattr__(strategy, name, int(value))
+
+
 def require_delta(strategy: Strategy, delta: float | None) -> None:
     """Refuse a confidence parameter outside (0, 1)."""
     if delta is not None and not (_is_number(delta) and 0 < delta < 1):
@@ -181,4 +252,4 @@ def width(support: Support) -> float | None:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)

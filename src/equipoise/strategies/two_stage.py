@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from equipoise.strategies.strategy import Strategy, Support, register
+from equipoise.strategies.strategy import Strategy, Support, register, require_pulls
 
 
 @register("two-stage")
@@ -26,8 +26,7 @@ class TwoStage(Strategy):
     own = "frozen"
 
     def __post_init__(self) -> None:
-        if self.pilot is not None and not (type(self.pilot) is int and self.pilot >= 2):
-            raise ValueError(f"two-stage: pilot={self.pilot!r} will not do; a variance needs 2 pulls or more")
+        require_pulls(self, pilot=self.pilot)
 
     def params(self, budget: int | None, arms: int, support: Support) -> tuple[float, ...]:
         if self.pilot is not None:
@@ -38,7 +37,7 @@ class TwoStage(Strategy):
 
     @staticmethod
     def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
-        return own
+        return own if own >= 0 else m2 / (count - 1)
 
     @staticmethod
     def floor(t: float, arms: float, params: tuple[float, ...]) -> float:
@@ -48,6 +47,6 @@ class TwoStage(Strategy):
     def freeze(
         sample: float, count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
     ) -> float:
-        if count < 2:
-            return own
-        return m2 / (count - 1) if count <= params[0] or own < 0 else own
+        if count < params[0]:
+            return -1.0
+        return m2 / (count - 1) if count == params[0] or own < 0 else own

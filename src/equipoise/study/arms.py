@@ -3,9 +3,13 @@ The arms of a study in memory, and the compiled steps that change them.
 
 State lies in a few flat arrays, so that a step is one call of a compiled function with little to unpack:
 
-- `floats[row, arm]`: mean, M2, own; the keys, in the order of their heap; minus the pulls, in the order of theirs;
+- `floats[row, arm]`: mean, M2, own, the objective's scale; the keys, in the order of their heap; minus the pulls, in
+  the order of theirs;
 - `ints[row, arm]`: count and pulls; the arms and the positions in the heap of keys; the same in the heap of pulls;
-- `settings`: addresses and whole numbers; `numbers`: the support, the pooled variance, then the strategy's parameters;
+- `settings`: addresses and whole numbers; `numbers`: the support, the pooled variance, the objective's exponent, then
+  the strategy's parameters;
+- `costs` of each arm's sample and `money`, what is spent (a sum and what rounding took from it) and may be spent, where
+  samples have costs;
 - `tickets[id]`: the arm and the value of each ticket. No value yet is NaN; a forgotten ticket's is infinite.
 
 The heap of pulls, the least pulled arm on top, serves the floor. Without a floor its rows are not there.
@@ -17,6 +21,7 @@ its own few lines.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -25,11 +30,13 @@ import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba import types
+from numba.core.errors import NumbaError
 from numba.extending import intrinsic
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from equipoise import moments
 from equipoise.compiled import address, jit
+from equipoise.errors import EquipoiseError
 from equipoise.heap import change, heapify
 from equipoise.strategies import Strategy
 from equipoise.strategies import key as keys
@@ -37,15 +44,19 @@ from equipoise.strategies import key as keys
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-MEAN, M2, OWN, KEY, LEAST_SCORE = range(5)
+MEAN, M2, OWN, SCALE, KEY, LEAST_SCORE = range(6)
 COUNT, PULLS, HEAP, WHERE, LEAST, LEAST_WHERE = range(6)
 VARIANCE, FLOOR, FREEZE, WARMUP, POOL, SAMPLES, NEXT_REFRESH = range(7)
-LOW, HIGH, BINARY, POOLED, PARAMS = range(5)
+LOW, HIGH, BINARY, POOLED, EXPONENT, PARAMS = range(6)
 ARM, VALUE = range(2)
+SPENT, CARRY, LIMIT = range(3)
 
-# What a step answers: taken; the same was told before; outside the support; another value was told before; taken, but
-# the strategy gave a variance that is none.
-DONE, KNOWN, OUTSIDE, CONFLICT, BAD_VARIANCE = range(5)
+# Instead of an arm under the floor.
+NONE, NO_FLOOR = -1, -2
+
+# What a step answers: taken; the same was told before; outside the support; another value was told before; the ticket
+# is of another arm; taken, but the strategy gave a variance that is none.
+DONE, KNOWN, OUTSIDE, CONFLICT, OTHER_ARM, BAD_VARIANCE = range(6)
 
 _POINTER = types.CPointer(types.float64)
 _OF_ARM = types.float64(*[types.float64] * 5, _POINTER)
@@ -66,24 +77,41 @@ _merge = jit(moments.merge)
 def addresses(strategy: Strategy, params: int) -> tuple[int, int, int]:
     """Where variance, floor and freeze are, compiled; 0 for a floor or freeze that the strategy does not have."""
     return (
-        _address(strategy.variance, _of_arm, _OF_ARM, params),
-        _address(strategy.floor, _of_time, _OF_TIME, params) if strategy.has_floor() else 0,
-        _address(strategy.freeze, _of_sample, _OF_SAMPLE, params) if strategy.own == "frozen" else 0,
+        _address(strategy, "variance", _of_arm, _OF_ARM, params),
+        _address(strategy, "floor", _of_time, _OF_TIME, params) if strategy.has_floor() else 0,
+        _address(strategy, "freeze", _of_sample, _OF_SAMPLE, params) if strategy.own == "frozen" else 0,
     )
 
 
 _KNOWN: dict[tuple[Callable[..., float], int], int] = {}
 
 
-def _address(function: Callable[..., float], wrap: Callable[..., Any], signature: Any, params: int) -> int:
+def _address(strategy: Strategy, name: str, wrap: Callable[..., Any], signature: Any, params: int) -> int:
+    function = getattr(strategy, name)
     if (function, params) not in _KNOWN:
-        _KNOWN[function, params] = address(wrap(jit(function), params), signature)
+        try:
+            _KNOWN[function, params] = address(wrap(jit(function), params), signature)
+        except NumbaError as error:
+            raise EquipoiseError(
+                f"{type(strategy).__name__}.{name} cannot be compiled; it may use numbers, math and functions compiled "
+                f"with Numba, and params, a tuple of {params} here: {_reason(error)}"
+            ) from error
     return _KNOWN[function, params]
+
+
+def _reason(error: Exception) -> str:
+    """What is wrong, out of the pages that Numba says about it: the first line that is not about its own stages."""
+    lines = (line.strip() for line in re.sub(r"\x1b\[\d*m", "", str(error)).splitlines())
+    return next((line for line in lines if line and not line.startswith("Failed in")), type(error).__name__)
 
 
 def _of_arm(function: Callable[..., float], params: int) -> Callable[..., float]:
     def of_arm(count: float, mean: float, m2: float, pooled: float, own: float, pointer: Any) -> float:
-        return function(count, mean, m2, pooled, own, to_fixed_tuple(numba.carray(pointer, params), params))
+        # An exception cannot leave a C function: it would be printed, and zero returned.
+        try:
+            return function(count, mean, m2, pooled, own, to_fixed_tuple(numba.carray(pointer, params), params))
+        except Exception:
+            return math.nan
 
     return of_arm
 
@@ -92,14 +120,20 @@ def _of_sample(function: Callable[..., float], params: int) -> Callable[..., flo
     def of_sample(
         sample: float, count: float, mean: float, m2: float, pooled: float, own: float, pointer: Any
     ) -> float:
-        return function(sample, count, mean, m2, pooled, own, to_fixed_tuple(numba.carray(pointer, params), params))
+        try:
+            return function(sample, count, mean, m2, pooled, own, to_fixed_tuple(numba.carray(pointer, params), params))
+        except Exception:
+            return math.nan
 
     return of_sample
 
 
 def _of_time(function: Callable[..., float], params: int) -> Callable[..., float]:
     def of_time(t: float, arms: float, pointer: Any) -> float:
-        return function(t, arms, to_fixed_tuple(numba.carray(pointer, params), params))
+        try:
+            return function(t, arms, to_fixed_tuple(numba.carray(pointer, params), params))
+        except Exception:
+            return math.nan
 
     return of_time
 
@@ -135,10 +169,13 @@ def _call_of_time(typing: Any, where: Any, t: Any, arms: Any, numbers: Any) -> A
 
 @jit
 def arm_key(floats: Any, ints: Any, settings: Any, numbers: Any, k: int) -> float:
-    """The key of arm k as it stands; NaN if the strategy's variance is not a number >= 0."""
+    """The key of arm k as it stands; NaN if the strategy's variance is not a finite number >= 0."""
     pulls = float(ints[PULLS, k])
     if ints[COUNT, k] < settings[WARMUP]:
         return _warmup_key(pulls)
+    # Read before the call, after which the compiler would wait for them: measured, twice as fast a step.
+    scale = floats[SCALE, k]
+    exponent = numbers[EXPONENT]
     v = _call_of_arm(
         settings[VARIANCE],
         float(ints[COUNT, k]),
@@ -148,7 +185,7 @@ def arm_key(floats: Any, ints: Any, settings: Any, numbers: Any, k: int) -> floa
         floats[OWN, k],
         numbers,
     )
-    return _key(v, pulls, 1.0, 1.0) if v >= 0 else math.nan
+    return _key(v, pulls, scale, exponent) if 0 <= v < math.inf else math.nan
 
 
 @jit
@@ -162,27 +199,27 @@ def rekey(floats: Any, ints: Any, settings: Any, numbers: Any, k: int) -> int:
 @jit
 def under_floor(floats: Any, ints: Any, settings: Any, numbers: Any, t: int) -> int:
     """
-    The least pulled arm, if it has fewer pulls than the floor, else -1.
+    The least pulled arm, if it has fewer pulls than the floor, else NONE; NO_FLOOR if the floor is not a number.
 
     The heap of pulls is put right here and only as far as needed: pulls grow, so that no arm has fewer than its
     entry says.
     """
     floor = _call_of_time(settings[FLOOR], float(t), float(floats.shape[1]), numbers)
+    if math.isnan(floor):
+        return NO_FLOOR
     while -floats[LEAST_SCORE, 0] < floor:
         k = ints[LEAST, 0]
         if -floats[LEAST_SCORE, 0] == ints[PULLS, k]:
             return k
         change(floats, ints, LEAST_SCORE, LEAST, k, -float(ints[PULLS, k]))
-    return -1
+    return NONE
 
 
 @jit
-def refresh(floats: Any, ints: Any, settings: Any, numbers: Any) -> int:
-    """Compute the pooled variance and every key anew."""
-    arms = floats.shape[1]
-    numbers[POOLED] = _pooled(settings[POOL], ints[COUNT], floats[M2])
+def rekey_all(floats: Any, ints: Any, settings: Any, numbers: Any) -> int:
+    """Compute every key anew."""
     answer = DONE
-    for i in range(arms):
+    for i in range(floats.shape[1]):
         s = arm_key(floats, ints, settings, numbers, ints[HEAP, i])
         if math.isnan(s):
             s = 0.0
@@ -193,18 +230,106 @@ def refresh(floats: Any, ints: Any, settings: Any, numbers: Any) -> int:
 
 
 @jit
+def refresh(floats: Any, ints: Any, settings: Any, numbers: Any) -> int:
+    """Compute the pooled variance and every key anew."""
+    numbers[POOLED] = _pooled(settings[POOL], ints[COUNT], floats[M2])
+    return rekey_all(floats, ints, settings, numbers)
+
+
+@jit
 def ask(floats: Any, ints: Any, settings: Any, numbers: Any, tickets: Any, first: int, t: int, m: int) -> int:
-    """Hand out m tickets from the id `first` on, after t pulls; the arm of the last one."""
+    """
+    Hand out m tickets from the id `first` on, after t pulls; the arm of the last one.
+
+    Where the strategy's floor is not a number it stops, and returns -1 less the number of those handed out.
+    """
     k = 0
     for j in range(m):
-        k = under_floor(floats, ints, settings, numbers, t + j) if settings[FLOOR] != 0 else -1
-        if k < 0:
+        k = under_floor(floats, ints, settings, numbers, t + j) if settings[FLOOR] != 0 else NONE
+        if k == NO_FLOOR:
+            return -1 - j
+        if k == NONE:
             k = ints[HEAP, 0]
         ints[PULLS, k] += 1
         rekey(floats, ints, settings, numbers, k)
         tickets[first + j, ARM] = k
         tickets[first + j, VALUE] = math.nan
     return k
+
+
+@jit
+def spend(money: Any, amount: float) -> None:
+    """Add to what is spent; what rounding takes from the sum is kept beside it (Neumaier), so that it never adds up."""
+    before = money[SPENT]
+    money[SPENT] = before + amount
+    if abs(before) >= abs(amount):
+        money[CARRY] += (before - money[SPENT]) + amount
+    else:
+        money[CARRY] += (amount - money[SPENT]) + before
+
+
+@jit
+def affordable(money: Any, cost: float) -> bool:
+    """Whether so much may still be spent."""
+    return cost <= money[LIMIT] - money[SPENT] - money[CARRY]
+
+
+@jit
+def best_affordable(floats: Any, ints: Any, settings: Any, numbers: Any, costs: Any, money: Any, t: int) -> int:
+    """What `under_floor` and the heap of keys say, among the arms that can be paid for; NONE if there are none."""
+    least = NONE
+    best = NONE
+    best_key = 0.0
+    for i in range(floats.shape[1]):
+        k = ints[HEAP, i]
+        if not affordable(money, costs[k]):
+            continue
+        if least == NONE or ints[PULLS, k] < ints[PULLS, least] or (ints[PULLS, k] == ints[PULLS, least] and k < least):
+            least = k
+        if best == NONE or floats[KEY, i] > best_key or (floats[KEY, i] == best_key and k < best):
+            best = k
+            best_key = floats[KEY, i]
+    if best == NONE or settings[FLOOR] == 0:
+        return best
+    floor = _call_of_time(settings[FLOOR], float(t), float(floats.shape[1]), numbers)
+    return least if ints[PULLS, least] < floor else best
+
+
+@jit
+def ask_paid(
+    floats: Any,
+    ints: Any,
+    settings: Any,
+    numbers: Any,
+    tickets: Any,
+    costs: Any,
+    money: Any,
+    first: int,
+    t: int,
+    m: int,
+) -> int:
+    """
+    Hand out m tickets as `ask` does and pay for them, or fewer when the money is spent; how many.
+
+    Looking for the best arm that can be paid for takes a look at every arm, and is done only where the one that is
+    wanted cannot be, near the end. Where the strategy's floor is not a number it returns as `ask` does.
+    """
+    for j in range(m):
+        k = under_floor(floats, ints, settings, numbers, t + j) if settings[FLOOR] != 0 else NONE
+        if k == NO_FLOOR:
+            return -1 - j
+        if k == NONE:
+            k = ints[HEAP, 0]
+        if not affordable(money, costs[k]):
+            k = best_affordable(floats, ints, settings, numbers, costs, money, t + j)
+            if k == NONE:
+                return j
+        spend(money, costs[k])
+        ints[PULLS, k] += 1
+        rekey(floats, ints, settings, numbers, k)
+        tickets[first + j, ARM] = k
+        tickets[first + j, VALUE] = math.nan
+    return m
 
 
 @jit
@@ -253,8 +378,10 @@ def evidence(
 
 
 @jit
-def check(numbers: Any, tickets: Any, ticket: int, value: float) -> int:
-    """Whether this value may be told for this ticket."""
+def check(numbers: Any, tickets: Any, ticket: int, arm: int, value: float) -> int:
+    """Whether this value may be told for this ticket, which says that it is of this arm."""
+    if tickets[ticket, ARM] != arm:
+        return OTHER_ARM
     if not inside(numbers, value):
         return OUTSIDE
     before = tickets[ticket, VALUE]
@@ -264,14 +391,14 @@ def check(numbers: Any, tickets: Any, ticket: int, value: float) -> int:
 
 
 @jit
-def tell(floats: Any, ints: Any, settings: Any, numbers: Any, tickets: Any, ticket: int, value: float) -> int:
+def tell(floats: Any, ints: Any, settings: Any, numbers: Any, tickets: Any, ticket: int, arm: int, value: float) -> int:
     """The value of one ticket came in; a forgotten ticket's counts too, and was no longer in flight."""
-    answer = check(numbers, tickets, ticket, value)
+    answer = check(numbers, tickets, ticket, arm, value)
     if answer != DONE:
         return answer
     landed = 1 if math.isnan(tickets[ticket, VALUE]) else 0
     tickets[ticket, VALUE] = value
-    return evidence(floats, ints, settings, numbers, int(tickets[ticket, ARM]), 1, value, 0.0, landed)
+    return evidence(floats, ints, settings, numbers, arm, 1, value, 0.0, landed)
 
 
 @jit
@@ -281,7 +408,7 @@ def tell_many(
     """All of them, in order, or none: the answer, and the first that would not do or the last that was taken."""
     earlier = np.empty(len(told))
     for j in range(len(told)):
-        answer = check(numbers, tickets, told[j], values[j])
+        answer = check(numbers, tickets, told[j], int(tickets[told[j], ARM]), values[j])
         if answer in (OUTSIDE, CONFLICT):
             # Undo, last first, so that a ticket that came twice ends as it was.
             for i in range(j - 1, -1, -1):
@@ -303,14 +430,15 @@ def tell_many(
 
 
 @jit
-def forget(floats: Any, ints: Any, settings: Any, numbers: Any, tickets: Any, ticket: int) -> int:
+def forget(floats: Any, ints: Any, settings: Any, numbers: Any, tickets: Any, ticket: int, arm: int) -> int:
     """Give a ticket back; CONFLICT if it was answered, KNOWN if it was given back before."""
+    if tickets[ticket, ARM] != arm:
+        return OTHER_ARM
     before = tickets[ticket, VALUE]
     if not math.isnan(before):
         return KNOWN if math.isinf(before) else CONFLICT
     tickets[ticket, VALUE] = math.inf
-    k = int(tickets[ticket, ARM])
-    ints[PULLS, k] -= 1
+    ints[PULLS, arm] -= 1
     if settings[FLOOR] != 0:
-        change(floats, ints, LEAST_SCORE, LEAST, k, -float(ints[PULLS, k]))
-    return rekey(floats, ints, settings, numbers, k)
+        change(floats, ints, LEAST_SCORE, LEAST, arm, -float(ints[PULLS, arm]))
+    return rekey(floats, ints, settings, numbers, arm)

@@ -5,12 +5,17 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+import numbers
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from equipoise.inputs import MISSING
+from equipoise.problem.objective import Objective, Stratified
+from equipoise.problem.objective import objective as objective_of
 
 if TYPE_CHECKING:
     import pandas
@@ -21,6 +26,20 @@ Ints = npt.NDArray[np.int64]
 
 # A table in a terminal or a notebook shows this many arms, the worst known of them.
 _SHOWN = 20
+
+# What there is one of for each arm, of the result and of the objective.
+_BY_ARM = ("means", "counts", "variances", "standard_errors", "losses")
+_OF_OBJECTIVE = ("weights", "costs", "shares")
+
+
+def position(arms: Sequence[Hashable], index: dict[Hashable, int] | None, arm: Hashable) -> int:
+    """Where the arm stands; KeyError if there is none of that name. Without an index the arms are 0, 1, 2, ..."""
+    if index is not None:
+        return index[arm]
+    # A range would compare what is not an int, as NumPy's are not, with every arm.
+    if isinstance(arm, numbers.Real) and 0 <= arm < len(arms) and arm == int(arm):
+        return int(arm)
+    raise KeyError(arm)
 
 
 class ByArm(Mapping[Hashable, float]):
@@ -35,12 +54,7 @@ class ByArm(Mapping[Hashable, float]):
 
     def position(self, arm: Hashable) -> int:
         """Where the arm stands; KeyError if there is none of that name."""
-        if self._index is not None:
-            return self._index[arm]
-        try:
-            return self._arms.index(arm)
-        except ValueError:
-            raise KeyError(arm) from None
+        return position(self._arms, self._index, arm)
 
     def __iter__(self) -> Iterator[Hashable]:
         return iter(self._arms)
@@ -59,6 +73,13 @@ class Difference(NamedTuple):
     error: float
 
 
+class Combined(NamedTuple):
+    """The mean of all strata together, and its standard error."""
+
+    value: float
+    error: float
+
+
 class Result:
     """
     What a study knows: means by arm, and how well they are known.
@@ -72,15 +93,19 @@ class Result:
         By arm: samples in; their mean; their unbiased variance s²; s/sqrt(count); and s²/count, the estimate of the
         expected squared error of the mean.
     loss
-        The largest of the losses, that of the `worst` arm.
+        The largest of the losses, that of the `worst` arm; with another objective, its norm of the weighted losses.
     oracle_loss
         What the best allocation of as many samples would have had, if the variances are those seen: sum of s² over
-        samples.
+        samples; with another objective, the least norm for what the samples cost.
     regret
         loss - oracle_loss.
     uniform_loss, uniform_samples
-        What as many samples, spread evenly, would have had; and how many of them it would have taken to know the worst
-        arm as well as here.
+        What as many samples (with costs, samples for as much money), spread evenly, would have had; and how many of
+        them it would have taken to have the loss that is had here.
+    spent, uniform_spent
+        What the samples that are in cost, and what `uniform_samples` would have cost; their numbers without costs.
+    objective
+        What was made small, with weights and costs in the arms' order.
     """
 
     def __init__(
@@ -91,11 +116,13 @@ class Result:
         m2s: Floats,
         strategy: str = "",
         index: dict[Hashable, int] | None = None,
+        objective: Objective | None = None,
     ) -> None:
-        if index is None and not isinstance(arms, range):
+        if index is None and arms != range(len(arms)):
             index = {arm: k for k, arm in enumerate(arms)}
         self.arms = arms
         self.strategy = strategy
+        self.objective = objective or Objective()
         self._index = index
         with np.errstate(divide="ignore", invalid="ignore"):
             variances = np.where(counts >= 2, m2s / (counts - 1), math.nan)
@@ -114,16 +141,27 @@ class Result:
     @property
     def loss(self) -> float:
         # NaN if any arm's is: an arm of which nothing is known is not well known.
-        return float(self.losses.array.max())
+        return self.objective.loss(self.losses.array)
 
     @property
     def worst(self) -> Hashable:
-        """The arm whose mean is known worst; the first with fewer than two samples, if there is one."""
-        return self.arms[int(self.losses.array.argmax())]
+        """The arm whose mean is known worst, by its weight; the first with fewer than two samples, if there is one."""
+        return self.arms[int(self._weighted(self.losses.array).argmax())]
+
+    @property
+    def spent(self) -> float:
+        if self.objective.costs is None:
+            return self.samples
+        return math.fsum(self.objective.cost(len(self.arms)) * self.counts.array)
 
     @property
     def oracle_loss(self) -> float:
-        return float(self.variances.array.sum()) / self.samples if self.samples else math.nan
+        if not self.samples:
+            return math.nan
+        if self.objective.plain:
+            return float(self.variances.array.sum()) / self.samples
+        variances = np.where(self.objective.weight(len(self.arms)) > 0, self.variances.array, 0.0)
+        return self.objective.optimal_loss(variances, self.spent)
 
     @property
     def regret(self) -> float:
@@ -131,12 +169,36 @@ class Result:
 
     @property
     def uniform_loss(self) -> float:
-        return float(self.variances.array.max()) * len(self.arms) / self.samples if self.samples else math.nan
+        each = math.fsum(self.objective.cost(len(self.arms)))
+        return self.objective.loss(self.variances.array) * each / self.spent if self.samples else math.nan
 
     @property
     def uniform_samples(self) -> float:
-        largest = float(self.variances.array.max())
-        return len(self.arms) * largest / self.loss if self.loss > 0 else math.nan
+        return len(self.arms) * self.objective.loss(self.variances.array) / self.loss if self.loss > 0 else math.nan
+
+    @property
+    def uniform_spent(self) -> float:
+        return self.uniform_samples * math.fsum(self.objective.cost(len(self.arms))) / len(self.arms)
+
+    def combine(self, shares: Iterable[float] | Mapping[Any, float] | None = None) -> Combined:
+        """
+        The mean of all strata together, Σ_k W_k mean_k, with its standard error sqrt(Σ_k W_k² s²_k/count_k).
+
+        Parameters
+        ----------
+        shares
+            W_k, the share of each arm's stratum in the whole, by arm or in the arms' order; they must sum to 1. A study
+            with `objective=Stratified(shares)` knows them.
+        """
+        known = self.objective if shares is None else objective_of(self.arms, Stratified(shares))
+        if known.shares is None:
+            raise ValueError("combine needs the strata's shares, as in combine({'city': 0.7, 'country': 0.3})")
+        share = np.array(known.shares)
+        counted = share > 0  # of a stratum that makes up nothing, nothing need be known
+        return Combined(
+            float(share[counted] @ self.means.array[counted]),
+            math.sqrt(share[counted] ** 2 @ self.losses.array[counted]),
+        )
 
     def difference(self, a: Hashable, b: Hashable) -> Difference:
         """The mean of `a` less the mean of `b`, with its standard error."""
@@ -146,7 +208,7 @@ class Result:
         losses = self.losses.array
         return Difference(float(self.means.array[i] - self.means.array[j]), math.sqrt(losses[i] + losses[j]))
 
-    def differences(self, control: Hashable = None) -> dict[Any, Difference]:
+    def differences(self, control: Hashable = MISSING) -> dict[Any, Difference]:
         """
         All differences between two arms, with their standard errors.
 
@@ -155,27 +217,47 @@ class Result:
         control
             With an arm's name: every other arm less this one, by that arm. Without: every pair (a, b), a after b.
         """
-        if control is not None:
+        if control is not MISSING:
             self._position(control)
             return {arm: self.difference(arm, control) for arm in self.arms if arm != control}
         return {(a, b): self.difference(a, b) for b, a in combinations(self.arms, 2)}
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain numbers, by arm where there is one for each; what is not known is None."""
-        by_arm = ("means", "counts", "variances", "standard_errors", "losses")
-        alone = ("samples", "loss", "worst", "oracle_loss", "regret", "uniform_loss", "uniform_samples")
+        alone = ("samples", "loss", "oracle_loss", "regret", "uniform_loss", "uniform_samples")
         known: dict[str, Any] = {"strategy": self.strategy}
-        known |= {name: {arm: _plain(value) for arm, value in getattr(self, name).items()} for name in by_arm}
+        known |= {name: {_name(arm): _plain(value) for arm, value in getattr(self, name).items()} for name in _BY_ARM}
         known |= {name: _plain(getattr(self, name)) for name in alone}
+        known["worst"] = _name(self.worst)
+        if self.objective.plain:
+            return known
+        known["p"] = "inf" if self.objective.p == math.inf else self.objective.p  # JSON has no infinity
+        for name in _OF_OBJECTIVE:
+            numbers = getattr(self.objective, name)
+            if numbers is not None:
+                known[name] = dict(zip(map(_name, self.arms), numbers, strict=True))
+        if self.objective.costs is not None:
+            known |= {"spent": self.spent, "uniform_spent": _plain(self.uniform_spent)}
+        if self.objective.shares is not None:
+            known["combined"] = {name: _plain(value) for name, value in self.combine()._asdict().items()}
         return known
 
     def to_json(self) -> str:
-        """`to_dict` as a JSON object, where arms' names are texts."""
+        """
+        `to_dict` as a JSON object, where arms' names are texts.
+
+        Where two names have the same text, as 1 and "1" have, all are written as Python would: 1 and '1'.
+        """
+        known = self.to_dict()
+        names = list(known["means"])
+        text: Callable[[Any], str] = str if len(set(map(str, names))) == len(names) else repr
+        if len(set(map(text, names))) < len(names):
+            raise ValueError("two arms have the same text and would become one in JSON; use to_dict")
         texts = {
-            name: {str(arm): number for arm, number in value.items()} if isinstance(value, dict) else value
-            for name, value in self.to_dict().items()
+            name: {text(arm): number for arm, number in value.items()} if name in (*_BY_ARM, *_OF_OBJECTIVE) else value
+            for name, value in known.items()
         }
-        return json.dumps(texts, default=str, ensure_ascii=False)
+        return json.dumps(texts | {"worst": text(known["worst"])}, ensure_ascii=False)
 
     def to_frame(self, library: Literal["pandas", "polars"] = "pandas") -> pandas.DataFrame | polars.DataFrame:
         """A table with a row for each arm, as a pandas or a polars DataFrame."""
@@ -204,16 +286,34 @@ class Result:
 
     def summary(self) -> str:
         """What the samples bought, in one or two sentences."""
+        paid = "" if self.objective.costs is None else f" for {self.spent:,.4g}"
         if math.isnan(self.loss):
             short = int((self.counts.array < 2).sum())
-            return f"{self.samples:,} samples are in; {short:,} of {len(self.arms):,} arms have fewer than 2."
-        text = (
-            f"{self.samples:,} samples; the worst-known mean is that of {self.worst!r}, "
-            f"with a standard error of {math.sqrt(self.loss):.3g}."
-        )
+            return f"{self.samples:,} samples are in{paid}; {short:,} of {len(self.arms):,} arms have fewer than 2."
+        text = f"{self.samples:,} samples{paid}; {self._said_loss()}."
         if self.loss > 0 and len(self.arms) > 1:
-            text += f" Uniform sampling would have needed about {self.uniform_samples:,.0f} samples for this worst arm."
+            cost = "" if self.objective.costs is None else f", for {self.uniform_spent:,.4g},"
+            aim = "this worst arm" if self.objective.p == math.inf else "that"
+            text += f" Uniform sampling would have needed about {self.uniform_samples:,.0f} samples{cost} for {aim}."
+        if self.objective.shares is not None:
+            value, error = self.combine()
+            text += f" The mean of all strata is {value:.4g}, with a standard error of {error:.3g}."
         return text
+
+    def _said_loss(self) -> str:
+        if self.objective.shares is not None:
+            return f"the variance of the mean of all strata is {self.loss:.3g}"
+        if self.objective.p == math.inf:
+            by_weight = "" if self.objective.weights is None else ", by weight,"
+            error = self.standard_errors[self.worst]
+            return f"the worst-known mean{by_weight} is that of {self.worst!r}, with a standard error of {error:.3g}"
+        what = "losses" if self.objective.weights is None else "weighted losses"
+        return f"the {self.objective.p:g}-norm of the {what} is {self.loss:.3g}"
+
+    def _weighted(self, numbers: Floats) -> Floats:
+        """By weight; 0 for an arm of weight 0, of which nothing need be known."""
+        weight = self.objective.weight(len(self.arms))
+        return np.where(weight > 0, weight * numbers, 0.0)
 
     def __repr__(self) -> str:
         rows = self._rows()
@@ -253,7 +353,7 @@ class Result:
         if len(arms) <= _SHOWN:
             return list(arms)
         # The unknown first, then the largest losses.
-        order = np.argsort(-np.nan_to_num(self.losses.array, nan=math.inf), kind="stable")
+        order = np.argsort(-np.nan_to_num(self._weighted(self.losses.array), nan=math.inf), kind="stable")
         return [int(k) for k in order[:_SHOWN]]
 
     def _more(self) -> list[str]:
@@ -273,3 +373,8 @@ def _pad(text: str, width: int, column: int) -> str:
 
 def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _name(arm: Hashable) -> Any:
+    """An arm's name; NumPy's scalars as Python's, so that anybody can write them down."""
+    return arm.item() if isinstance(arm, np.generic) else arm

@@ -7,7 +7,7 @@ import copy
 import math
 import operator
 import secrets
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, SupportsFloat, overload
 
 import numpy as np
@@ -15,32 +15,50 @@ import numpy.typing as npt
 
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import LARGEST, MISSING, number, shown, whole
-from equipoise.strategies import Strategy, Support, check_support, resolve
+from equipoise.problem.objective import ROUNDING, Objective, Stratified
+from equipoise.problem.objective import objective as objective_of
+from equipoise.strategies import Strategy, Support, check_params, check_strategy, check_support, resolve
 from equipoise.strategies.key import POOLS, next_refresh
 from equipoise.study import arms as steps
-from equipoise.study.result import Result
+from equipoise.study.result import Result, position
 from equipoise.study.ticket import BITS, Ticket
 
 Floats = npt.NDArray[np.float64]
 
 _FIRST_TICKETS: Final = 256
 _FOREIGN: Final = "was not handed out by this study, which takes its own tickets only"
+_PLACE: Final = (1 << BITS) - 1
+
+_PAIRS: Final = "tell_many takes pairs (ticket, value), as in [(ticket, 0.3)]"
+
+# Of what a saved study looks like; another version's is refused.
+FORMAT: Final = 2
+
+# Whole numbers up to here are floats without rounding.
+_MOST: Final = 2**53
 
 
 class Study:
     """
-    Spend a budget of samples on K arms so that the worst-known mean is as well known as it can be.
+    Spend a budget on samples of K arms so that the worst-known mean is as well known as it can be.
 
     Parameters
     ----------
     arms
         The arms' names, all different, or how many there are (then they are called 0, 1, 2, ...).
     budget
-        How many samples may be asked for in all; None for no limit.
+        How many samples may be asked for in all, or with `costs` how much they may cost; None for no limit.
     strategy
         A strategy's name or a strategy with its parameters. The default needs no tuning.
     support
         What values are possible: "binary" (0 or 1), (low, high), or None for any number. Others are refused.
+    objective
+        What is made small: the p-norm of the arms' losses, infinity by default, which is the largest of them; or
+        `Stratified(shares)`, the error of the strata's common mean.
+    weights
+        On the losses (squared errors), by arm or in the arms' order; None for 1 each.
+    costs
+        Of one sample, by arm or in the arms' order; None for 1 each. The budget is then money.
 
     Notes
     -----
@@ -65,22 +83,34 @@ class Study:
     def __init__(
         self,
         arms: int | Iterable[Hashable],
-        budget: int | None = None,
+        budget: float | None = None,
         strategy: str | Strategy = "auto",
         support: Support = None,
+        objective: float | Stratified = math.inf,
+        weights: Iterable[float] | Mapping[Any, float] | None = None,
+        costs: Iterable[float] | Mapping[Any, float] | None = None,
     ) -> None:
         self._names, self._index = _name(arms)
+        # Where an arm stands, by its name: a range of 0, 1, 2, ... is its own index.
+        self._place: Any = self._names if self._index is None else self._index
         self._strategy = resolve(strategy)
+        check_strategy(self._strategy)
         self._support = check_support(support)
+        self._objective = objective_of(self._names, objective, weights, costs)
+        # None where every sample costs 1 and nobody need count money.
+        self._costs = None if self._objective.costs is None else np.array(self._objective.costs)
+        self._cheapest = min(self._objective.costs or (1.0,))
         self._budget = self._check_budget(budget)
-        # Tells this study's tickets from another's; decisions do not look at it.
-        self._first_number = secrets.randbits(63 - BITS) << BITS
+        self._money = np.array([0.0, 0.0, self._limit(self._budget)])
         self._handed_out = 0
         self._next = 0
+        self._series: list[tuple[int, int]] = []
+        self._number_anew()
         k = len(self._names)
         floor = self._strategy.has_floor()
-        self._floats = np.zeros((5 if floor else 4, k))
-        self._floats[steps.OWN] = self._own()
+        self._floats = np.zeros((6 if floor else 5, k))
+        self._floats[steps.OWN] = self._own_numbers()
+        self._floats[steps.SCALE] = self._objective.scales(k)
         self._floats[steps.KEY] = math.inf
         self._ints = np.zeros((6 if floor else 4, k), np.int64)
         self._ints[steps.HEAP :] = np.arange(k)
@@ -89,7 +119,7 @@ class Study:
         self._settings[steps.POOL] = POOLS.index(self._strategy.pool)
         self._settings[steps.NEXT_REFRESH] = next_refresh(0, k)
         self._numbers = np.zeros(steps.PARAMS)
-        self._set_params(self._strategy.params(self._budget, k, self._support))
+        self._set_params(self._params(self._budget))
         self._tickets = np.empty((_FIRST_TICKETS, 2))
         self._room = _FIRST_TICKETS
 
@@ -111,14 +141,24 @@ class Study:
         return self._support
 
     @property
-    def budget(self) -> int | None:
-        """How many samples may be asked for in all; None for no limit."""
+    def objective(self) -> Objective:
+        """What is made small, with its weights and costs in the arms' order."""
+        return self._objective
+
+    @property
+    def budget(self) -> float | None:
+        """How many samples may be asked for in all, or with costs how much they may cost; None for no limit."""
         return self._budget
 
     @property
+    def spent(self) -> float:
+        """What the tickets that were handed out cost, less those that were forgotten; their number without costs."""
+        return self._handed_out if self._costs is None else float(self._money[steps.SPENT] + self._money[steps.CARRY])
+
+    @property
     def remaining(self) -> float:
-        """How many tickets may still be handed out; infinite without a budget."""
-        return math.inf if self._budget is None else self._budget - self._handed_out
+        """How many tickets may still be handed out, or with costs how much is left; infinite without a budget."""
+        return math.inf if self._budget is None else max(0, self._budget - self.spent)
 
     @property
     def in_flight(self) -> int:
@@ -127,7 +167,9 @@ class Study:
 
     @property
     def done(self) -> bool:
-        """Whether the budget is handed out. Tickets may still be in flight: their answers are welcome."""
+        """Whether no further sample can be had. Tickets may still be in flight: their answers are welcome."""
+        if self._costs is not None:
+            return not steps.affordable(self._money, self._cheapest)
         return self._budget is not None and self._handed_out >= self._budget
 
     def result(self) -> Result:
@@ -139,10 +181,17 @@ class Study:
             m2s=self._floats[steps.M2].copy(),
             strategy=self._strategy.name or type(self._strategy).__name__,
             index=self._index,
+            objective=self._objective,
         )
 
     def __repr__(self) -> str:
-        total = "no budget" if self._budget is None else f"{self._handed_out:,} of {self._budget:,} samples asked for"
+        if self._costs is not None:
+            of = "" if self._budget is None else f" of {self._budget:g}"
+            total = f"{self.spent:g}{of} spent on {self._handed_out:,} samples"
+        elif self._budget is not None:
+            total = f"{self._handed_out:,} of {self._budget:,} samples asked for"
+        else:
+            total = "no budget"
         arms = f"{len(self._names):,} arm{'s' * (len(self._names) != 1)}"
         return f"<Study of {arms}, {total}, {self.in_flight:,} in flight, strategy {self._strategy!r}>"
 
@@ -172,6 +221,8 @@ class Study:
         EquipoiseError
             Without `m`, when the budget is spent.
         """
+        if self._costs is not None:
+            return self._ask_paid(m)
         if m is None:
             if self._handed_out == self._budget:
                 raise EquipoiseError(
@@ -190,25 +241,70 @@ class Study:
                 self._handed_out,
                 1,
             )
+            if k < 0:
+                raise EquipoiseError(self._no_floor())
             self._next = ticket + 1
             self._handed_out += 1
             return Ticket((self._first_number + ticket, self._names[k]))
         m = whole("m", m, least=1)
         if self._budget is not None:
-            m = min(m, self._budget - self._handed_out)
+            m = min(m, int(self._budget) - self._handed_out)
         first = self._next
         if first + m > self._room:
             self._make_room(m)
-        steps.ask(self._floats, self._ints, self._settings, self._numbers, self._tickets, first, self._handed_out, m)
+        last = steps.ask(
+            self._floats, self._ints, self._settings, self._numbers, self._tickets, first, self._handed_out, m
+        )
+        if last < 0:
+            m = -1 - last
+            if m == 0:
+                raise EquipoiseError(self._no_floor())
         self._next = first + m
         self._handed_out += m
-        if m == 0:
+        return self._tickets_from(first)
+
+    def _ask_paid(self, m: int | None) -> Ticket | list[Ticket]:
+        """`ask` where samples have costs: as many as the money is there for."""
+        assert self._costs is not None
+        wanted = 1 if m is None else whole("m", m, least=1)
+        if self._budget is not None:
+            wanted = min(wanted, int(self.remaining / self._cheapest * (1 + 2 * ROUNDING)) + 1)
+        first = self._next
+        if first + wanted > self._room:
+            self._make_room(wanted)
+        handed_out = steps.ask_paid(
+            self._floats,
+            self._ints,
+            self._settings,
+            self._numbers,
+            self._tickets,
+            self._costs,
+            self._money,
+            first,
+            self._handed_out,
+            wanted,
+        )
+        if handed_out == -1:
+            raise EquipoiseError(self._no_floor())
+        handed_out = abs(handed_out + 1) if handed_out < 0 else handed_out
+        self._next = first + handed_out
+        self._handed_out += handed_out
+        tickets = self._tickets_from(first)
+        if m is not None:
+            return tickets
+        if not tickets:
+            raise EquipoiseError(
+                f"of the budget of {self._budget:g}, {self.remaining:g} is left, and the cheapest sample costs "
+                f"{self._cheapest:g}; set_budget() can make it larger"
+            )
+        return tickets[0]
+
+    def _tickets_from(self, first: int) -> list[Ticket]:
+        """The tickets that were handed out from the id `first` on."""
+        if first == self._next:
             return []
-        arms = self._tickets[first : first + m, steps.ARM].astype(np.int64).tolist()
-        numbers = range(self._first_number + first, self._first_number + first + m)
-        # With one arm more than there are numbers, as of a single arm itemgetter would not make a tuple.
-        names = operator.itemgetter(*arms, 0)(self._names)
-        return list(map(Ticket, zip(numbers, names, strict=False)))
+        numbers = range(self._first_number + first, self._first_number + self._next)
+        return list(map(Ticket, zip(numbers, self._names_of(slice(first, self._next)), strict=True)))
 
     def tell(self, ticket: Ticket = MISSING, value: SupportsFloat = MISSING, *, arm: Hashable = MISSING) -> None:
         """
@@ -240,9 +336,18 @@ class Study:
                 raise ValueError(self._outside(value))
             self._evidence(k, 1, value, 0.0)
             return
-        ticket_id = self._own_id(ticket)
-        answer = steps.tell(self._floats, self._ints, self._settings, self._numbers, self._tickets, ticket_id, value)
+        try:
+            number_of, name = ticket
+            ticket_id, k = number_of - self._first_number, self._place[name]
+            plain = type(ticket_id) is int and self._start <= ticket_id < self._next
+        except (TypeError, ValueError, LookupError):
+            plain = False
+        if not plain:
+            ticket_id, k = self._own(ticket)
+        answer = steps.tell(self._floats, self._ints, self._settings, self._numbers, self._tickets, ticket_id, k, value)
         if answer > steps.KNOWN:
+            if answer == steps.OTHER_ARM:
+                raise ValueError(self._of_other_arm(ticket, self._ticket(ticket_id)))
             self._refuse(answer, self._ticket(ticket_id), value)
 
     def tell_many(self, answers: Iterable[tuple[Ticket, SupportsFloat]]) -> None:
@@ -255,19 +360,33 @@ class Study:
             As `tell` does.
         """
         numbers: list[int] = []
+        names: list[Hashable] = []
         samples: list[SupportsFloat] = []
         try:
-            for ticket, value in answers:
+            pairs = iter(answers)
+        except TypeError:
+            raise TypeError(_PAIRS) from None
+        # What goes wrong in the iterator itself, such as a generator's own error, is not ours to word.
+        for pair in pairs:
+            try:
+                ticket, value = pair
                 numbers.append(ticket[0])
-                samples.append(value)
-            ids = np.fromiter(numbers, np.int64, len(numbers)) - self._first_number
-        except (TypeError, ValueError, IndexError, OverflowError):
-            raise TypeError("tell_many takes pairs (ticket, value), as in [(ticket, 0.3)]") from None
+                names.append(ticket[1])
+            except (TypeError, ValueError, LookupError):
+                raise TypeError(_PAIRS) from None
+            samples.append(value)
         if not numbers:
             return
-        if not 0 <= ids.min() <= ids.max() < self._next:
-            wrong = int(np.argmax((ids < 0) | (ids >= self._next)))
-            raise ValueError(f"the ticket in pair {wrong} {_FOREIGN}")
+        try:
+            ids = np.fromiter(map(operator.index, numbers), np.int64, len(numbers)) - self._first_number
+        except (TypeError, OverflowError):
+            raise TypeError(_PAIRS) from None
+        if not self._start <= ids.min() <= ids.max() < self._next:
+            ids = self._earlier(ids)
+        own = self._names_of(ids)
+        if own != names:
+            wrong = next(j for j, (a, b) in enumerate(zip(own, names, strict=True)) if a is not b and a != b)
+            raise ValueError(self._of_other_arm(Ticket((numbers[wrong], names[wrong])), self._ticket(int(ids[wrong]))))
         values = _numbers(samples)
         answer, which = steps.tell_many(
             self._floats, self._ints, self._settings, self._numbers, self._tickets, ids, values
@@ -283,23 +402,18 @@ class Study:
         """
         k = self._arm(arm)
         count = whole("count", count, least=1)
+        if count > _MOST - int(self._settings[steps.SAMPLES]):
+            raise ValueError(f"count={count} will not do; a study counts 2**53 samples at most")
         mean, m2 = number(mean), number(m2)
         if not 0 <= m2 < LARGEST**2:
             raise ValueError(f"m2={m2!r} will not do; a sum of squared deviations is finite and not negative")
         if count == 1 and m2 > 0:
             raise ValueError(f"m2={m2!r} will not do for one sample; it does not deviate from its own mean")
-        low, high = (0.0, 1.0) if self._support == "binary" else self._numbers[[steps.LOW, steps.HIGH]]
+        low, high = (0.0, 1.0) if self._support == "binary" else self._numbers[[steps.LOW, steps.HIGH]].tolist()
         if not low <= mean <= high:
             raise ValueError(self._outside(mean))
-        # No sample in [low, high] with this mean varies more; binary samples vary by exactly this much.
-        most = count * (high - mean) * (mean - low)
-        slack = 1e-9 * count * max(1.0, (high - low) ** 2)
-        if m2 > most + slack:
-            raise ValueError(
-                f"m2={m2!r} is more than {count} samples in {self._said_support()} with mean {mean!r} have"
-            )
-        if self._support == "binary" and m2 < most - slack:
-            raise ValueError(f"m2={m2!r} is less than {count} binary samples with mean {mean!r} have, {most:g}")
+        if self._support is not None:
+            self._check_moments(count, mean, m2, low, high)
         self._evidence(k, count, mean, m2)
 
     def forget(self, ticket: Ticket) -> None:
@@ -308,21 +422,30 @@ class Study:
 
         Should its answer come after all, `tell` takes it.
         """
-        ticket_id = self._own_id(ticket)
-        answer = steps.forget(self._floats, self._ints, self._settings, self._numbers, self._tickets, ticket_id)
+        ticket_id, k = self._own(ticket)
+        answer = steps.forget(self._floats, self._ints, self._settings, self._numbers, self._tickets, ticket_id, k)
+        if answer == steps.OTHER_ARM:
+            raise ValueError(self._of_other_arm(ticket, self._ticket(ticket_id)))
         if answer == steps.CONFLICT:
             raise ValueError(f"{ticket!r} has been answered; only a ticket without an answer can be forgotten")
         if answer != steps.KNOWN:
             self._handed_out -= 1
+            if self._costs is not None:
+                steps.spend(self._money, -float(self._costs[k]))
 
-    def set_budget(self, budget: int | None) -> None:
-        """Change how many samples may be asked for in all. The strategy's parameters are set anew."""
+    def set_budget(self, budget: float | None) -> None:
+        """Change how many samples may be asked for in all, or what they may cost. Parameters are set anew."""
         budget = self._check_budget(budget)
-        if budget is not None and budget < self._handed_out:
+        if self._costs is not None and self._limit(budget) < self.spent:
+            raise ValueError(f"budget={budget} is below the {self.spent:g} that is spent already")
+        if self._costs is None and budget is not None and budget < self._handed_out:
             raise ValueError(f"budget={budget} is below the {self._handed_out} samples that are handed out already")
-        self._set_params(self._strategy.params(budget, len(self._names), self._support))
+        self._set_params(self._params(budget))
         self._budget = budget
-        self._judge(steps.refresh(self._floats, self._ints, self._settings, self._numbers))
+        self._money[steps.LIMIT] = self._limit(budget)
+        # Not what is pooled: that has a schedule of its own.
+        answer = steps.rekey_all(self._floats, self._ints, self._settings, self._numbers)
+        self._judge(answer, "the budget is set")
 
     # ---- saved and loaded: all but the addresses of compiled functions, which are of this process
 
@@ -330,25 +453,74 @@ class Study:
         return copy.deepcopy(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__.copy()
+        return {"format": FORMAT, "strategy_was": self._made_for(), **self.__dict__}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        found = state.pop("format", None)
+        if found != FORMAT:
+            said = "before formats had numbers" if found is None else f"in format {found!r}"
+            raise EquipoiseError(f"this study was saved {said}; this version of equipoise reads format {FORMAT} only")
+        was = state.pop("strategy_was")
         self.__dict__.update(state)
+        check_strategy(self._strategy)
+        # The arrays are laid out for the strategy as it was, and compiled code does not look where they end.
+        is_now = self._made_for()
+        changed = [f"{name} was {was[name]!r} and is {is_now[name]!r}" for name in is_now if was[name] != is_now[name]]
+        if changed:
+            raise EquipoiseError(
+                f"this study was saved with another {type(self._strategy).__name__}: its {', its '.join(changed)}; "
+                "load it where the strategy is as it was"
+            )
         self._set_params(tuple(self._numbers[steps.PARAMS :].tolist()))
+        self._number_anew()
 
     # ---- inside
+
+    def _made_for(self) -> dict[str, Any]:
+        """What the strategy declares that the layout of the state depends on."""
+        return {
+            "floor": self._strategy.has_floor(),
+            "warmup": self._strategy.warmup,
+            "pool": self._strategy.pool,
+            "own": self._strategy.own,
+            "number of params": len(self._params(self._budget)),
+        }
+
+    def _number_anew(self) -> None:
+        """
+        From here on tickets have numbers that no other study gives.
+
+        A study that was copied or loaded may live beside the one it was made from. What was in flight at that moment
+        is of both; what either hands out later must be its own.
+        """
+        earlier = [(start, number) for start, number in self._series if start < self._next]
+        # The first ticket of the series, and the number that ticket 0 would have in it.
+        self._start, self._first_number = self._next, secrets.randbits(63 - BITS) << BITS
+        self._series = [*earlier, (self._start, self._first_number)]
+
+    @staticmethod
+    def _limit(budget: float | None) -> float:
+        return math.inf if budget is None else budget * (1 + ROUNDING)
+
+    def _params(self, budget: float | None) -> tuple[float, ...]:
+        """The strategy's parameters; its n is the number of samples that the budget buys when it is spread evenly."""
+        arms = len(self._names)
+        n = None if budget is None else self._objective.samples(budget, arms)
+        return check_params(self._strategy, self._strategy.params(n, arms, self._support))
 
     def _set_params(self, params: tuple[float, ...]) -> None:
         low, high = self._support if isinstance(self._support, tuple) else (-LARGEST, LARGEST)
         binary = float(self._support == "binary")
         pooled = self._numbers[steps.POOLED]
         # One number at least, as a compiled tuple cannot be empty.
-        numbers = np.array([low, high, binary, pooled, *(params or (0.0,))], dtype=float)
+        exponent = self._objective.exponent
+        numbers = np.array([low, high, binary, pooled, exponent, *(params or (0.0,))], dtype=float)
         # What can fail first: the strategy is compiled for so many parameters.
         self._settings[: steps.WARMUP] = steps.addresses(self._strategy, len(numbers) - steps.PARAMS)
         self._numbers = numbers
 
-    def _own(self) -> Any:
+    def _own_numbers(self) -> Any:
         if self._strategy.own == "none":
             return 0.0
         if self._strategy.own == "frozen":
@@ -362,17 +534,33 @@ class Study:
             raise ValueError(f"{len(variances)} variances were given for {len(self._names)} arms")
         return variances
 
-    def _check_budget(self, budget: int | None) -> int | None:
+    def _check_budget(self, budget: float | None) -> float | None:
         if budget is None:
             return None
-        budget = whole("budget", budget, least=1)
-        least = len(self._names) * self._strategy.warmup
-        if budget < least:
-            raise ValueError(
-                f"budget={budget} is too small: {self._strategy.name} starts with {self._strategy.warmup} of each of "
-                f"{len(self._names)} arms, so that {least} is the least"
-            )
-        return budget
+        warmup, arms = self._strategy.warmup, len(self._names)
+        starts = f"{self._strategy.name or type(self._strategy).__name__} starts with {warmup} of each of {arms} arms"
+        if self._objective.costs is not None:
+            return self._check_money(budget, warmup * math.fsum(self._objective.costs), starts)
+        found = whole("budget", budget, least=1)
+        if found > _MOST:
+            raise ValueError(f"budget={budget} will not do; 2**53 samples are the most, and None is no limit")
+        if found < arms * warmup:
+            raise ValueError(f"budget={budget} is too small: {starts}, so that {arms * warmup} is the least")
+        return found
+
+    def _check_money(self, budget: float, least: float, starts: str) -> float:
+        wanted = "with costs it is an amount of money, a positive number"
+        try:
+            found = number(budget)
+        except TypeError:
+            raise TypeError(f"budget={shown(budget)} will not do; {wanted}") from None
+        if isinstance(budget, bool) or not 0 < found < math.inf:
+            raise ValueError(f"budget={budget!r} will not do; {wanted}")
+        if self._limit(found) < least:
+            raise ValueError(f"budget={budget} is too small: {starts}, which costs {least:g}")
+        if found > _MOST * self._cheapest:
+            raise ValueError(f"budget={budget} will not do; it buys more than 2**53 samples, and None is no limit")
+        return found
 
     def _make_room(self, m: int) -> None:
         tickets = np.empty((max(2 * self._room, self._next + m), 2))
@@ -381,27 +569,46 @@ class Study:
 
     def _arm(self, arm: Hashable) -> int:
         try:
-            k = self._names.index(arm) if self._index is None else self._index[arm]
-        except (KeyError, ValueError, TypeError):
+            return position(self._names, self._index, arm)
+        except (KeyError, TypeError):
             names = ", ".join(map(repr, self._names[:5])) + ", ..." * (len(self._names) > 5)
             raise ValueError(f"there is no arm {shown(arm)}; the arms are {names}") from None
-        return k
+
+    def _check_moments(self, count: int, mean: float, m2: float, low: float, high: float) -> None:
+        """Refuse moments that no samples in the support have; what rounding may have done to them is let pass."""
+        width = high - low
+        # No sample in [low, high] with this mean varies more; binary samples vary by exactly this much.
+        most = count * (high - mean) * (mean - low)
+        slack = count * width * (1e-9 * width + 1e-15 * max(abs(low), abs(high)))
+        if m2 > most + slack:
+            raise ValueError(
+                f"m2={m2!r} is more than {count} samples in {self._said_support()} with mean {mean!r} have"
+            )
+        if self._support != "binary":
+            return
+        if abs(count * mean - round(count * mean)) > 1e-6 + 1e-9 * count:
+            raise ValueError(f"mean={mean!r} will not do; {count} binary samples do not have {count * mean:.9g} ones")
+        if m2 < most - slack:
+            raise ValueError(f"m2={m2!r} is less than {count} binary samples with mean {mean!r} have, {most:g}")
 
     def _evidence(self, k: int, count: int, mean: float, m2: float) -> None:
         self._judge(steps.evidence(self._floats, self._ints, self._settings, self._numbers, k, count, mean, m2, 0))
 
-    def _judge(self, answer: int) -> None:
+    def _judge(self, answer: int, all_the_same: str = "the sample is kept") -> None:
         if answer == steps.BAD_VARIANCE:
             raise EquipoiseError(
-                f"strategy {self._strategy!r} gave a variance that is not a number >= 0; the sample is kept"
+                f"strategy {self._strategy!r} gave a variance that is not a number >= 0; {all_the_same}"
             )
+
+    def _no_floor(self) -> str:
+        return f"strategy {self._strategy!r} gave a floor that is not a number after {self._handed_out} pulls"
 
     def _refuse(self, answer: int, ticket: Ticket, value: float) -> None:
         self._judge(answer)
         if answer == steps.OUTSIDE:
             raise ValueError(f"{ticket!r}: {self._outside(value)}")
         told = float(self._tickets[ticket.id, steps.VALUE])
-        if math.isnan(told):
+        if not math.isfinite(told):
             raise ValueError(f"{ticket!r} comes twice with different values, one of them {value!r}")
         raise ValueError(f"{ticket!r} was answered with {told!r} before; {value!r} is another value")
 
@@ -417,16 +624,51 @@ class Study:
 
     def _ticket(self, ticket_id: int) -> Ticket:
         arm = self._names[int(self._tickets[ticket_id, steps.ARM])]
-        return Ticket((self._first_number + ticket_id, arm))
+        first = next(first for start, first in reversed(self._series) if start <= ticket_id)
+        return Ticket((first + ticket_id, arm))
 
-    def _own_id(self, ticket: Ticket) -> int:
+    def _names_of(self, ids: Any) -> list[Hashable]:
+        """The arms of these tickets."""
+        arms: list[int] = self._tickets[ids, steps.ARM].astype(np.int64).tolist()
+        if self._index is None:
+            return arms  # type: ignore[return-value]
+        # With one arm more, as of a single arm itemgetter would not make a tuple.
+        return list(operator.itemgetter(*arms, 0)(self._names)[:-1])
+
+    def _own(self, ticket: Ticket) -> tuple[int, int]:
+        """The id of a ticket of ours, and the place of the arm that it says it is of; -1 if there is no such arm."""
         try:
-            ticket_id = ticket[0] - self._first_number
-        except (TypeError, IndexError):
+            number, arm = ticket
+            if type(number) is not int:
+                number = operator.index(number)
+            ticket_id = number - self._first_number
+        except (TypeError, ValueError):
             raise TypeError(f"{shown(ticket)} is not a ticket; ask() gives one") from None
-        if not 0 <= ticket_id < self._next:
-            raise ValueError(f"{shown(ticket)} {_FOREIGN}")
-        return ticket_id
+        if not self._start <= ticket_id < self._next:
+            try:
+                ticket_id = int(self._earlier(np.array([ticket_id]))[0])
+            except (ValueError, OverflowError):
+                raise ValueError(f"{shown(ticket)} {_FOREIGN}") from None
+        try:
+            k = position(self._names, self._index, arm)
+        except (KeyError, TypeError):
+            k = -1
+        return ticket_id, k
+
+    def _earlier(self, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Ids as of the latest series of numbers, turned into those of the series each of them is of."""
+        numbers = ids + self._first_number
+        found = numbers & _PLACE
+        starts, firsts = (np.array(each, dtype=np.int64) for each in zip(*self._series, strict=True))
+        series = np.searchsorted(starts, found, side="right") - 1
+        foreign = (numbers - found != firsts[series]) | (found >= self._next) | (numbers < 0)
+        if foreign.any():
+            raise ValueError(f"the ticket in pair {int(np.argmax(foreign))} {_FOREIGN}")
+        return found
+
+    @staticmethod
+    def _of_other_arm(ticket: Ticket, own: Ticket) -> str:
+        return f"{shown(ticket)} says {ticket[1]!r}, but this study handed it out for {own.arm!r}"
 
 
 def _name(arms: int | Iterable[Hashable]) -> tuple[Sequence[Hashable], dict[Hashable, int] | None]:
@@ -443,12 +685,12 @@ def _name(arms: int | Iterable[Hashable]) -> tuple[Sequence[Hashable], dict[Hash
         raise TypeError(f"arms={arms!r} will not do; a list of names is needed, or their number") from None
     if len(names) < 1:
         raise ValueError("arms is empty; a study needs at least one arm")
-    if isinstance(names, range):
+    if names == range(len(names)):
         return names, None
     try:
         index = dict(zip(names, range(len(names)), strict=True))
     except TypeError:
-        wrong = next(name for name in names if not isinstance(name, Hashable))
+        wrong = next(name for name in names if not _hashes(name))
         raise TypeError(f"an arm cannot be called {wrong!r}; a name must be hashable, such as a text") from None
     if len(index) < len(names):
         twice = next(name for k, name in enumerate(names) if index[name] != k)
@@ -456,8 +698,19 @@ def _name(arms: int | Iterable[Hashable]) -> tuple[Sequence[Hashable], dict[Hash
     return names, index
 
 
+def _hashes(name: Any) -> bool:
+    """Whether a name has a hash; a tuple's type has one even where its items have none."""
+    try:
+        hash(name)
+    except TypeError:
+        return False
+    return True
+
+
 def _numbers(values: list[Any]) -> Floats:
     """Many samples at once; NumPy tells whether they are plain numbers faster than a look at each would."""
+    if list(map(type, values)).count(float) == len(values):
+        return np.fromiter(values, np.float64, len(values))
     with contextlib.suppress(ValueError, OverflowError):
         array = np.array(values)
         if array.dtype.kind in "fiub" and array.ndim == 1:

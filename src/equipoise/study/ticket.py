@@ -29,6 +29,8 @@ class Ticket(tuple[int, Hashable]):
         return self[0] & ((1 << BITS) - 1)
 
     def __repr__(self) -> str:
+        if len(self) != 2 or not hasattr(self[0], "__index__"):
+            return f"Ticket({tuple(self)!r})"  # made by hand, and none
         return f"Ticket(id={self.id}, arm={self.arm!r})"
 
     def __getnewargs__(self) -> tuple[tuple[int, Hashable]]:

@@ -76,6 +76,8 @@ class Patient(Strategy):
 
 STRATEGIES: dict[str, Strategy] = {name: eq.strategies.get(name)() for name in available()} | {
     "b-as": eq.strategies.BAS(exploration=0.5),
+    "mc-ucb": eq.strategies.MCUCB(exploration=0.5),
+    "variance-ucb": eq.strategies.VarianceUCB(exploration=0.5),
     "nosy": Nosy(),
     "icy": Icy(),
     "patient": Patient(),

@@ -88,6 +88,15 @@ def test_heavy_tails_have_infinite_moments() -> None:
     assert eq.StudentT(1.5).mean == 0
 
 
+def test_moments_too_large_for_a_float_are_infinite() -> None:
+    law = eq.LogNormal(0, 40)
+    assert (law.mean, law.variance, law.third, law.fourth) == (math.inf,) * 4
+    large = eq.LogNormal(400, 1)
+    assert large.mean == pytest.approx(math.exp(400.5))
+    assert large.variance == math.inf
+    assert eq.LogNormal(800, 0).variance == math.inf  # 0 times infinity is not known to be 0
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [

@@ -44,6 +44,31 @@ def test_neyman() -> None:
     assert strata.loss([2, 4]) == pytest.approx(0.5625 * 2 + 0.0625 * 4)
 
 
+def test_scales_are_exact_where_they_can_be() -> None:
+    """Neither equal weights nor another currency changes a bit of a key, and no weight makes it infinite."""
+    for p in (0.5, 1.0, math.inf):
+        plain = Objective(p).scales(3)
+        assert plain.tolist() == [1.0] * 3
+        assert Objective(p, (0.3,) * 3, (7.0,) * 3).scales(3).tolist() == [1.0] * 3
+        costs, weights = (1.0, 3.0, 0.7), (5.0, 0.1, 1.3)
+        scales = Objective(p, weights, costs).scales(3)
+        dear = tuple(1024 * cost for cost in costs)
+        assert Objective(p, weights, dear).scales(3).tolist() == scales.tolist()
+        assert Objective(p, (0.3,) * 3, costs).scales(3).tolist() == Objective(p, None, costs).scales(3).tolist()
+    assert (Objective(1.0, (1e100, 1e-100), (1e-100, 1e100)).scales(2) * 1e150 < math.inf).all()
+
+
+def test_how_many_samples_money_buys() -> None:
+    assert Objective().samples(100, 2) == 100
+    assert Objective(costs=(1.0, 3.0)).samples(100, 2) == 50
+    assert Objective(costs=(0.1, 0.1)).samples(0.3, 2) == 3
+
+
+def test_of_what_is_of_no_concern_nothing_need_be_known() -> None:
+    assert Objective(weights=(1.0, 0.0)).loss([2.0, math.nan]) == 2.0
+    assert math.isnan(Objective(weights=(1.0, 1.0)).loss([2.0, math.nan]))
+
+
 def test_a_norm_does_not_overflow() -> None:
     assert Objective(4.0).loss([1e200, 1e200]) == pytest.approx(1e200 * 2**0.25)
 
@@ -73,3 +98,24 @@ def test_what_is_refused(arguments: dict[str, Any], sentence: str) -> None:
 def test_shares_make_up_a_whole(shares: list[float]) -> None:
     with pytest.raises(ValueError, match="share"):
         eq.Stratified(shares)
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments", "sentence"),
+    [
+        (objective, {"names": "ab", "weights": 3}, "weights=3 will not do; give one for each arm"),
+        (objective, {"names": "ab", "costs": ["x", 1]}, "'x' is not a number; costs are numbers, one for each arm"),
+        (objective, {"names": "ab", "p": "neyman"}, "'neyman' is not a number; the objective is p > 0"),
+        (objective, {"names": "ab", "p": eq.Stratified}, "is not a number; the objective is p > 0"),
+        (eq.Stratified, {"shares": 3}, "shares=3 will not do"),
+        (eq.Stratified, {"shares": {"a": "x"}}, "'x' is not a number; a share is a number"),
+    ],
+)
+def test_what_is_no_number(make: Any, arguments: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(TypeError, match=sentence):
+        make(**arguments)
+
+
+def test_very_many_arms_by_name_are_quick() -> None:
+    names = tuple(range(100_000))
+    assert objective(names, weights=dict.fromkeys(names, 2.0)).weights == (2.0,) * len(names)

@@ -38,10 +38,13 @@ def test_equal_keys_minimise_the_p_norm(p: float) -> None:
 
 def test_the_papers_key_is_the_index_over_the_pulls() -> None:
     assert key(6.0, 4.0, 1.0, 1.0) == 1.5
-    assert key(6.0, 4.0, Objective(weights=(2.0,), costs=(7.0,)).scales(1)[0], 1.0) == 3.0
+    # Keys are in a unit of their own: it is their ratios that decide.
+    scales = Objective(weights=(2.0, 1.0), costs=(7.0, 5.0)).scales(2)
+    assert key(6.0, 4.0, scales[0], 1.0) / key(6.0, 4.0, scales[1], 1.0) == 2.0
     # Neyman's allocation: standard deviations, weights and costs under the root.
-    neyman = Objective(1.0, (4.0,), (25.0,))
-    assert key(9.0, 4.0, neyman.scales(1)[0], neyman.exponent) == pytest.approx(6 / 5 / 4)
+    neyman = Objective(1.0, (4.0, 1.0), (25.0, 1.0))
+    first, second = (key(9.0, 4.0, scale, neyman.exponent) for scale in neyman.scales(2))
+    assert first / second == pytest.approx((2 / 5) / 1)
 
 
 def test_warm_up_goes_before_everything() -> None:

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 import equipoise as eq
 from equipoise import moments
+from equipoise.problem.objective import objective
 from equipoise.strategies import Strategy, Support
+from equipoise.strategies.key import key
 
 CHAS, BAS, GAFSMAX, Auto = eq.strategies.CHAS, eq.strategies.BAS, eq.strategies.GAFSMAX, eq.strategies.Auto
 TwoStage, Greedy, Oracle, Uniform = (
@@ -65,6 +67,32 @@ def test_b_as() -> None:
     )
 
 
+def test_mc_ucb_is_its_index_with_strata() -> None:
+    """W/T (s + 2β/sqrt(T)), exactly the key of the stratified objective; it decides as written."""
+    shares, beta = [0.5, 0.3, 0.2], 0.7
+    counts, sds = [5, 9, 20], [1.0, 2.0, 6.0]
+    strata = objective(range(3), eq.Stratified(shares))
+    MCUCB = eq.strategies.MCUCB
+    keys = [
+        key(variance(MCUCB(exploration=beta), T, s * s * (T - 1)), T, scale, strata.exponent)
+        for T, s, scale in zip(counts, sds, strata.scales(3), strict=True)
+    ]
+    index = [W / T * (s + 2 * beta / math.sqrt(T)) for W, T, s in zip(shares, counts, sds, strict=True)]
+    assert [k / keys[0] for k in keys] == pytest.approx([i / index[0] for i in index])
+    study = eq.Study(3, strategy=MCUCB(exploration=beta), objective=eq.Stratified(shares))
+    for k, (T, s) in enumerate(zip(counts, sds, strict=True)):
+        study.tell_moments(k, T, 0.0, s * s * (T - 1))
+    assert study.ask().arm == index.index(max(index))
+    # δ = n^{-9/2}; c1 and c2 of a bounded support.
+    assert MCUCB().params(100, 2, (0, 3)) == BAS(c1=9.0, c2=math.e, delta=100**-4.5).params(100, 2, None)
+
+
+def test_variance_ucb_is_b_as_for_the_largest_loss() -> None:
+    VarianceUCB = eq.strategies.VarianceUCB
+    assert VarianceUCB(c1=2.0, c2=1.0).params(100, 2, None) == BAS(c1=2.0, c2=1.0).params(100, 2, None)
+    assert variance(VarianceUCB(exploration=0.5), 4, 12.0) == pytest.approx((2 + 0.5) ** 2)
+
+
 def test_gafs_max() -> None:
     assert variance(GAFSMAX(), 4, 1.0) == 0.25
     assert GAFSMAX(alpha=2.0).floor(9.0, 3.0, (2.0,)) == 7.0
@@ -85,10 +113,23 @@ def test_two_stage_freezes_the_pilots_variance() -> None:
     params = (3.0,)
     freeze = TwoStage.freeze
     assert freeze(7.0, 1.0, 0.0, 0.0, 0.0, -1.0, params) == -1.0
-    assert freeze(7.0, 3.0, 0.0, 8.0, 0.0, 1.0, params) == 4.0
+    assert freeze(7.0, 2.0, 0.0, 0.0, 0.0, -1.0, params) == -1.0
+    assert freeze(7.0, 3.0, 0.0, 8.0, 0.0, -1.0, params) == 4.0
     assert freeze(7.0, 4.0, 0.0, 99.0, 0.0, 4.0, params) == 4.0
     # Many samples at once, past the pilot: the first variance there is.
     assert freeze(7.0, 11.0, 0.0, 20.0, 0.0, -1.0, params) == 2.0
+    # While the pilot goes on, the variance so far.
+    assert TwoStage.variance(2.0, 0.0, 5.0, 0.0, -1.0, params) == 5.0
+    assert TwoStage.variance(9.0, 0.0, 5.0, 0.0, 0.0, params) == 0.0
+
+
+def test_two_equal_samples_do_not_end_a_pilot() -> None:
+    study = eq.Study(2, strategy=TwoStage(pilot=10))
+    for value in (1.0, 1.0):
+        study.tell(arm=0, value=value)
+    study.tell_moments(0, 50, 0.0, 400.0)
+    study.tell_moments(1, 52, 0.0, 51.0)
+    assert study.ask().arm == 0
 
 
 def test_two_stage_allocates_by_the_pilots_variances() -> None:
@@ -187,7 +228,12 @@ def test_auto_on_binary_arms_is_the_posterior_mean(ones: int, zeros: int) -> Non
         (lambda: BAS().params(100, 2, None), "no safe default"),
         (lambda: BAS(c1=1, c2=1).params(None, 2, None), "delta must be given"),
         (lambda: BAS(c1=1, c2=0.1, delta=0.5).params(100, 2, None), "below c2"),
+        (lambda: eq.strategies.MCUCB().params(100, 2, None), r"mc-ucb: .* give eq.strategies.MCUCB\(exploration=A\)"),
+        (lambda: eq.strategies.VarianceUCB(c1=1), "variance-ucb: .*c2=None"),
         (lambda: GAFSMAX(alpha=0), "alpha=0"),
+        (lambda: GAFSMAX(alpha=True), "alpha=True"),
+        (lambda: TwoStage(pilot=2.0), "pilot=2.0"),
+        (lambda: Greedy(least=True), "least=True"),
         (lambda: TwoStage(pilot=1), "pilot=1"),
         (lambda: TwoStage().params(None, 2, None), "pilot must be given"),
         (lambda: Greedy(least=1), "least=1"),
@@ -198,3 +244,15 @@ def test_auto_on_binary_arms_is_the_posterior_mean(ones: int, zeros: int) -> Non
 def test_parameters_that_will_not_do(make: Callable[[], object], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         make()
+
+
+def test_numpys_numbers_are_parameters() -> None:
+    assert Greedy(least=np.int64(5)) == Greedy(least=5)
+    assert type(Greedy(least=np.int64(5)).least) is int
+    assert TwoStage(pilot=np.int32(7)).params(None, 2, None) == (7.0,)
+    assert GAFSMAX(alpha=np.int64(2)).params(None, 2, None) == (2,)
+    assert BAS(exploration=np.float32(0.5)).params(None, 2, None) == (0.5, 0.0)
+
+
+def test_ch_as_with_a_delta_whose_inverse_overflows() -> None:
+    assert variance(CHAS(delta=1e-310), 1.0, 0.0) == pytest.approx(3 * math.sqrt(310 * math.log(10) / 2))

@@ -102,6 +102,35 @@ def test_to_dict_is_ready_for_json(result: eq.Result) -> None:
     assert json.loads(odd.to_json())["counts"] == {"('x', 1)": 2, "3": 1}
 
 
+def test_names_stay_apart_in_json() -> None:
+    known = json.loads(result_of({1: [1.0, 2.0], "1": [1.0, 5.0]}).to_json())
+    assert known["counts"] == {"1": 2, "'1'": 2}
+    assert known["worst"] == "'1'"
+
+    class Twin:
+        def __repr__(self) -> str:
+            return "twin"
+
+    with pytest.raises(ValueError, match="two arms have the same text"):
+        result_of({Twin(): [1.0], Twin(): [2.0]}).to_json()
+
+
+def test_numpys_names_are_written_as_pythons() -> None:
+    result = result_of({np.int64(1): [1.0, 2.0], np.str_("x"): [1.0, 5.0], np.float64(0.5): []})
+    assert json.loads(json.dumps(result.to_dict()))["counts"] == {"1": 2, "x": 2, "0.5": 0}
+    assert type(result.to_dict()["worst"]) is float
+    assert json.loads(result.to_json())["worst"] == "0.5"
+
+
+def test_none_can_be_the_control() -> None:
+    result = result_of({None: [1.0, 2.0], "b": [3.0, 5.0], "c": [0.0, 1.0]})
+    assert set(result.differences(control=None)) == {"b", "c"}
+    assert result.differences(None)["b"] == result.difference("b", None)
+    assert len(result.differences()) == 3
+    with pytest.raises(ValueError, match="no arm None"):
+        result_of(SAMPLES).differences(None)
+
+
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_to_frame(result: eq.Result, library: Any) -> None:
     frame = result.to_frame(library)

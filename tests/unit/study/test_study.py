@@ -5,9 +5,12 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -130,8 +133,23 @@ def test_a_ticket_twice_in_one_batch() -> None:
     with pytest.raises(ValueError, match="nan is not a sample"):
         study.tell_many([(ticket, 1.0), (ticket, 1.0), (other, math.nan)])
     assert state(study) == before
+    with pytest.raises(ValueError, match="comes twice with different values"):
+        study.tell_many([(ticket, 1.0), (ticket, 2.0)])
+    assert state(study) == before
     study.tell_many([(ticket, 1.0), (ticket, 1.0)])
     assert study.result().samples == 13
+
+
+def test_late_answers_in_a_batch_are_pulls_anew() -> None:
+    """A forgotten ticket was no pull any more: its late answer is one, whether told alone or among many."""
+    alone, many = half_done(), half_done()
+    for study, tickets in (alone, many):
+        study.forget(tickets[0])
+    alone[0].tell(alone[1][0], 1.0)
+    alone[0].tell(alone[1][1], 1.0)
+    many[0].tell_many([(many[1][0], 1.0), (many[1][1], 1.0)])
+    assert alone[0]._ints.tobytes() == many[0]._ints.tobytes()
+    assert alone[0].in_flight == many[0].in_flight == 1
 
 
 def test_tell_many_is_telling_one_by_one() -> None:
@@ -228,6 +246,140 @@ def test_a_study_is_saved_and_goes_on(how: str) -> None:
     assert type(pickle.loads(pickle.dumps(ticket))) is eq.Ticket
 
 
+def test_a_copy_and_its_original_never_hand_out_the_same_number() -> None:
+    """What was in flight at the moment of copying is of both; what comes later is of the one that handed it out."""
+    study, flying = half_done("greedy")
+    other = copy.deepcopy(study)
+    third = pickle.loads(pickle.dumps(other))
+    other.tell_many([(ticket, 100.0 * k) for k, ticket in enumerate(flying)])
+    later = {id(one): one.ask(5) for one in (study, other, third)}
+    numbers = [ticket.number for tickets in later.values() for ticket in tickets]
+    assert len(set(numbers)) == 15
+    for one in (study, other, third):
+        for two in (study, other, third):
+            for ticket in later[id(two)]:
+                if one is two:
+                    one.tell(ticket, 1.0)
+                else:
+                    with pytest.raises(ValueError, match="was not handed out by this study"):
+                        one.tell(ticket, 1.0)
+                    with pytest.raises(ValueError, match="pair 0 was not handed out by this study"):
+                        one.tell_many([(ticket, 1.0)])
+    # Old and new in one go, and those of the copy's copy, ids counting on.
+    third.tell_many([(flying[0], 3.0), (third.ask(), 1.0)])
+    third.tell(flying[1], 4.0)
+    third.forget(flying[2])
+    assert [ticket.id for ticket in later[id(third)]] == list(range(15, 20))
+    fresh = eq.Study(2)
+    assert copy.copy(fresh).ask().number != fresh.ask().number
+
+
+def test_an_answer_is_never_credited_to_another_arm() -> None:
+    study, (ticket, other, _) = half_done()
+    wrong = "abc"[("abc".index(str(ticket.arm)) + 1) % 3]
+    before = state(study)
+    forged = eq.Ticket((ticket.number, wrong))
+    nobody = eq.Ticket((ticket.number, "z"))
+    for bad in (forged, nobody):
+        calls: list[Callable[[], None]] = [
+            partial(study.tell, bad, 1.0),
+            partial(study.tell_many, [(other, 1.0), (bad, 1.0)]),
+            partial(study.forget, bad),
+        ]
+        for call in calls:
+            with pytest.raises(ValueError, match=f"says {bad.arm!r}, but this study handed it out for {ticket.arm!r}"):
+                call()
+    assert state(study) == before
+    counting = eq.Study(5)
+    number = counting.ask().number
+    for arm in (1, 7, "x", 0.5, None):
+        with pytest.raises(ValueError, match="handed it out for 0"):
+            counting.tell(eq.Ticket((number, arm)), 1.0)
+    counting.tell(eq.Ticket((np.int64(number), np.int64(0))), 1.0)  # type: ignore[arg-type]
+
+
+class Plain(eq.strategies.Strategy):
+    """What the tests of saving change under a saved study."""
+
+    @staticmethod
+    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+        return m2 / count
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"floor": staticmethod(lambda t, arms, params: 5.0)}, "its floor was False and is True"),
+        ({"warmup": 3}, "its warmup was 2 and is 3"),
+        ({"pool": "max"}, "its pool was 'none' and is 'max'"),
+        ({"own": "frozen"}, "its own was 'none' and is 'frozen'"),
+        ({"params": lambda self, budget, arms, support: (1.0, 2.0)}, "its number of params was 0 and is 2"),
+    ],
+)
+def test_a_study_is_not_loaded_into_another_strategy(
+    change: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, _ = half_done(Plain())
+    saved = pickle.dumps(study)
+    assert pickle.loads(saved).ask().arm == study.ask().arm
+    for name, value in change.items():
+        monkeypatch.setattr(Plain, name, value)
+    with pytest.raises(eq.EquipoiseError, match=f"was saved with another Plain: {words}; load it where"):
+        pickle.loads(saved)
+
+
+def test_a_study_of_another_format_is_not_loaded() -> None:
+    study, _ = half_done()
+    for change, words in (({"format": 99}, "in format 99"), ({}, "before formats had numbers")):
+        saved = study.__getstate__()
+        del saved["format"]
+        other = eq.Study.__new__(eq.Study)
+        with pytest.raises(eq.EquipoiseError, match=f"was saved {words}; this version of equipoise reads format"):
+            other.__setstate__(saved | change)
+
+
+def test_a_loaded_study_goes_on_in_another_process() -> None:
+    """Compiled functions are elsewhere there."""
+    study, _ = half_done("two-stage")
+    code = (
+        "import pickle, sys; from equipoise.study import arms\n"
+        "study = pickle.load(sys.stdin.buffer)\n"
+        "print(*study._settings[:arms.WARMUP] == arms.addresses(study.strategy, 1))\n"
+        "print(*(ticket.arm for ticket in study.ask(20)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], input=pickle.dumps(study), capture_output=True, check=True)
+    same, arms = done.stdout.decode().splitlines()
+    assert same == "True True True"
+    assert arms.split() == [ticket.arm for ticket in study.ask(20)]
+
+
+def test_room_for_more_tickets_keeps_the_old_ones() -> None:
+    study = eq.Study(3)
+    tickets = [study.ask() for _ in range(700)] + study.ask(3000)
+    for ticket in tickets[::7]:
+        study.tell(ticket, float(ticket.id))
+    for ticket in tickets[::7]:
+        study.tell(ticket, float(ticket.id))
+        with pytest.raises(ValueError, match=f"was answered with {float(ticket.id)!r} before"):
+            study.tell(ticket, -1.0)
+    assert study.result().samples == len(tickets[::7])
+
+
+def test_names_that_are_numbers_are_found_at_once() -> None:
+    study = eq.Study(10**7)
+    found: list[Any] = [np.int64(9_999_999), 9_999_999.0, np.float32(9_999_999), 9_999_999]
+    for name in found:
+        study.tell(arm=name, value=1.0)
+    assert study.result().counts[np.int64(9_999_999)] == 4
+    nowhere: list[Any] = [10**7, -1, 0.5, math.nan, math.inf, np.int64(-1), "0"]
+    for name in nowhere:
+        with pytest.raises(ValueError, match="there is no arm"):
+            study.tell(arm=name, value=1.0)
+        with pytest.raises(KeyError):
+            study.result().counts[name]
+    assert eq.Study(range(5, 8))._arm(np.int64(6)) == 1
+
+
 def test_names_of_every_kind() -> None:
     names = ["ünï", "日本", "", " ", 3, 2.5, ("a", 1), None, frozenset({1}), "🎲"]
     study = eq.Study(names, budget=40)
@@ -273,6 +425,8 @@ def test_what_it_says_of_itself() -> None:
         ({"arms": "abc"}, TypeError, "'abc' is one text"),
         ({"arms": 2.5}, TypeError, "arms=2.5"),
         ({"arms": [["a"], ["b"]]}, TypeError, r"called \['a'\]"),
+        ({"arms": [([1],), "b"]}, TypeError, r"called \(\[1\],\)"),
+        ({"arms": 3, "budget": 2**60}, ValueError, r"2\*\*53 samples are the most"),
         (
             {"arms": 3, "budget": 5},
             ValueError,
@@ -374,6 +528,9 @@ def test_a_value_outside_the_support(support: Any, value: float) -> None:
         ((0, 1), 10, 0.5, 2.6, ValueError, "m2=2.6 is more than 10 samples"),
         ("binary", 10, 0.5, 2.6, ValueError, "m2=2.6 is more than 10 samples"),
         ("binary", 10, 0.5, 2.4, ValueError, "m2=2.4 is less than 10 binary samples"),
+        ("binary", 10, 0.55, 2.475, ValueError, "10 binary samples do not have 5.5 ones"),
+        (None, 2**62, 0.5, 0.0, ValueError, r"a study counts 2\*\*53 samples at most"),
+        (None, 2**53, 0.5, 0.0, ValueError, r"a study counts 2\*\*53 samples at most"),
     ],
 )
 def test_moments_that_cannot_be(
@@ -385,6 +542,27 @@ def test_moments_that_cannot_be(
         study.tell_moments("a", count, mean, m2)
     assert state(study) == before
     study.tell_moments("a", 10, 0.5, 2.5)
+
+
+def test_moments_in_a_narrow_support() -> None:
+    """How far moments may be out goes by the width of the support, not by a unit that it knows nothing of."""
+    study = eq.Study(["a"], support=(0.0, 1e-6))
+    with pytest.raises(ValueError, match="is more than 10 samples"):
+        study.tell_moments("a", 10, 0.5e-6, 2.6e-12)
+    study.tell_moments("a", 10, 0.5e-6, 2.5e-12)
+    far = eq.Study(["a"], support=(1e6, 1e6 + 1e-3))
+    samples = np.array([1e6, 1e6 + 1e-3] * 5)
+    far.tell_moments("a", *eq.moments.of(samples))
+
+
+def test_very_many_samples_at_once() -> None:
+    study = eq.Study(["a", "b"], support=(-1e149, 1e149))
+    study.tell_moments("a", 2**52, 0.0, 1e299)
+    study.tell_moments("b", 2**52, 0.0, 2e299)
+    assert study.ask().arm == "b"
+    assert study.result().samples == 2**53
+    with pytest.raises(ValueError, match="count=1 will not do"):
+        study.tell_moments("a", 1, 0.0, 0.0)
 
 
 def test_tickets_of_elsewhere() -> None:
@@ -400,6 +578,12 @@ def test_tickets_of_elsewhere() -> None:
         (lambda: study.tell(7, 1.0), TypeError, "7 is not a ticket"),  # type: ignore[arg-type]
         (lambda: study.tell("abc", 1.0), TypeError, "'abc' is not a ticket"),  # type: ignore[arg-type]
         (lambda: study.tell(None, 1.0), TypeError, "None is not a ticket"),  # type: ignore[arg-type]
+        (lambda: study.tell({}, 1.0), TypeError, "{} is not a ticket"),  # type: ignore[arg-type]
+        (lambda: study.tell(eq.Ticket((float(mine.number), "a")), 1.0), TypeError, "is not a ticket"),  # type: ignore[arg-type]
+        (lambda: study.tell(eq.Ticket((10**30, "a")), 1.0), ValueError, "was not handed out"),
+        (lambda: study.tell_many([({}, 1.0)]), TypeError, "pairs"),  # type: ignore[list-item]
+        (lambda: study.tell_many([(mine, 1.0, 2.0)]), TypeError, "pairs"),  # type: ignore[list-item]
+        (lambda: study.tell_many([(eq.Ticket((0.5, "a")), 1.0)]), TypeError, "pairs"),  # type: ignore[arg-type]
         (lambda: study.forget("abc"), TypeError, "'abc' is not a ticket"),  # type: ignore[arg-type]
         (lambda: study.tell_many([7]), TypeError, "pairs"),  # type: ignore[list-item]
         (lambda: study.tell_many(7), TypeError, "pairs"),  # type: ignore[arg-type]
@@ -427,6 +611,20 @@ def test_tickets_of_elsewhere() -> None:
     study.tell(mine, 1.0)
     with pytest.raises(ValueError, match="has been answered"):
         study.forget(mine)
+
+
+def test_a_generators_own_error_is_not_hidden() -> None:
+    study, tickets = half_done()
+    before = state(study)
+
+    def answers(error: Exception) -> Any:
+        yield tickets[0], 1.0
+        raise error
+
+    for error in (ValueError("the sensor is off"), TypeError("no such sensor")):
+        with pytest.raises(type(error), match="sensor"):
+            study.tell_many(answers(error))
+    assert state(study) == before
 
 
 def test_a_spent_budget() -> None:
@@ -461,6 +659,143 @@ def test_a_strategy_that_gives_no_variance() -> None:
     with pytest.raises(eq.EquipoiseError, match="Broken"):
         study.tell_many([(study.ask(), 1.0), (study.ask(), 1.0)])
     assert study.result().samples == 7
+
+
+def faulty(body: str, **names: Any) -> eq.strategies.Strategy:
+    """A strategy of which `body` is the class."""
+    scope: dict[str, Any] = {"Strategy": eq.strategies.Strategy, "math": math}
+    exec("class Faulty(Strategy):\n" + "\n".join("    " + line for line in body.splitlines()), scope)
+    return scope["Faulty"]()  # type: ignore[no-any-return]
+
+
+VARIANCE = "@staticmethod\ndef variance(count, mean, m2, pooled, own, params):\n    "
+FINE = VARIANCE + "return m2 / count\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        VARIANCE + "if count > 2:\n        raise ValueError('no')\n    return 1.0",
+        VARIANCE + "return math.inf if count > 2 else 1.0",
+        VARIANCE + "return math.nan if count > 2 else 1.0",
+        VARIANCE + "return own\n"
+        "own = 'frozen'\n@staticmethod\ndef freeze(count, mean, m2, pooled, own, params):\n"
+        "    if count > 2:\n        raise ValueError('no')\n    return 1.0",
+        # Noticed where every key is computed anew, too.
+        "pool = 'max'\n" + VARIANCE + "return pooled - 1.0 if count > 2 else 1.0",
+    ],
+)
+def test_a_formula_that_fails_is_named(body: str) -> None:
+    study = eq.Study(2, strategy=faulty(body))
+    for _ in range(4):
+        study.tell(study.ask(), 1.0)
+    with pytest.raises(eq.EquipoiseError, match="gave a variance that is not a number >= 0; the sample is kept"):
+        study.tell(study.ask(), 1.0)
+    assert study.result().samples == 5
+
+
+@pytest.mark.parametrize(
+    "floor", ["return math.nan if t > 2 else 1.0", "if t > 2:\n        raise ValueError\n    return 1.0"]
+)
+def test_a_floor_that_fails_is_named(floor: str) -> None:
+    study = eq.Study(2, strategy=faulty(FINE + "@staticmethod\ndef floor(t, arms, params):\n    " + floor))
+    assert len(study.ask(9)) == 3  # as many as there is a floor for
+    before = state(study)
+    for call in (study.ask, lambda: study.ask(3)):
+        with pytest.raises(eq.EquipoiseError, match="gave a floor that is not a number after 3 pulls"):
+            call()
+        assert state(study) == before
+
+
+def test_a_budget_that_spoils_the_variances_is_named() -> None:
+    body = "def params(self, budget, arms, support):\n    return (float(budget),)\n" + VARIANCE
+    study = eq.Study(2, 10, strategy=faulty(body + "return 50.0 - params[0]"))
+    for _ in range(4):
+        study.tell(study.ask(), 1.0)
+    with pytest.raises(eq.EquipoiseError, match="not a number >= 0; the budget is set"):
+        study.set_budget(100)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("pass", "Faulty has no variance"),
+        (FINE.replace("@staticmethod\n", ""), "Faulty.variance is not static"),
+        ("@staticmethod\ndef variance(count, mean):\n    return 1.0", "Faulty.variance does not take the 6 arguments"),
+        (
+            FINE + "@staticmethod\ndef floor(t):\n    return 1.0",
+            r"Faulty.floor does not take the 3 arguments \(t, arms",
+        ),
+        (FINE + "pool = 'median'", "Faulty.pool='median' will not do; it must be one of 'none', 'max', 'mean'"),
+        (FINE + "own = 'mine'", "Faulty.own='mine' will not do; it must be one of"),
+        (FINE + "warmup = 1.5", "Faulty.warmup=1.5 will not do"),
+        (FINE + "warmup = -1", "Faulty.warmup=-1 will not do"),
+        (FINE + "def params(self, budget, arms, support):\n    return 3.0", "Faulty.params gave 3.0"),
+        (FINE + "def params(self, budget, arms, support):\n    return ('a',)", r"Faulty.params gave \('a',\)"),
+        (FINE + "def params(self, budget, arms, support):\n    return (math.inf,)", r"Faulty.params gave \(inf,\)"),
+        (FINE + "def params(self, budget):\n    return ()", "Faulty.params does not take the arguments"),
+        (
+            VARIANCE + "return params[2]",
+            "Faulty.variance cannot be compiled.*a tuple of 1 here: tuple index out of range",
+        ),
+        (VARIANCE + "return bonus(count)", "Faulty.variance cannot be compiled.*name 'bonus' is not defined"),
+        (VARIANCE + "return 'much'", "Faulty.variance cannot be compiled.*No conversion from"),
+    ],
+)
+def test_a_strategy_that_is_none(body: str, words: str) -> None:
+    with pytest.raises(eq.EquipoiseError, match=words) as caught:
+        eq.Study(2, strategy=faulty(body))
+    assert "\n" not in str(caught.value)
+
+
+def seen(budgets: list[int]) -> list[Any]:
+    """The arms that `auto` asks for, with these budgets set in turn on the way."""
+    study = eq.Study(9, 400)
+    rng = np.random.default_rng(8)
+    arms = []
+    for step in range(300):
+        ticket = study.ask()
+        arms.append(ticket.arm)
+        study.tell(ticket, rng.normal(0, 1 + ticket.arm))  # type: ignore[operator]
+        if step % 7 == 3 and budgets:
+            study.set_budget(budgets[step % len(budgets)])
+    return arms
+
+
+def test_setting_a_budget_changes_no_choice_of_a_strategy_that_does_not_look_at_it() -> None:
+    """What is pooled is refreshed on its own schedule, whatever is set when."""
+    assert seen([]) == seen([400]) == seen([400, 500, 390])
+
+
+def test_a_new_budget_shows_in_the_next_choice() -> None:
+    """CH-AS with a larger budget plans with larger variances: its keys are computed anew at once."""
+    small, large = eq.Study(2, 20, "ch-as"), eq.Study(2, 10**12, "ch-as")
+    for study in (small, large):
+        study.tell_moments(0, 10, 0.0, 20.0)
+        study.tell_moments(1, 30, 0.0, 150.0)
+    small.set_budget(10**12)
+    assert small._floats.tobytes() == large._floats.tobytes()
+    # The budget may be set to what is handed out, not below.
+    tickets = small.ask(7)
+    small.set_budget(7)
+    assert small.done
+    with pytest.raises(ValueError, match="budget=6 is below the 7 samples"):
+        small.set_budget(6)
+    small.forget(tickets[0])
+    small.set_budget(6)
+
+
+def test_the_pooled_variance_is_refreshed_on_schedule() -> None:
+    """Every K/8 samples at first, then whenever they have grown by an eighth."""
+    study = eq.Study(40)
+    refreshes, last = [], study._numbers[steps.POOLED]
+    for i in range(1, 65):
+        # Ever wilder, so that the largest variance grows with every refresh.
+        study.tell(arm=0, value=(-3.0) ** i)
+        if study._numbers[steps.POOLED] != last:
+            refreshes.append(i)
+            last = study._numbers[steps.POOLED]
+    assert refreshes == [5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 56, 63]
 
 
 def test_a_million_arms() -> None:

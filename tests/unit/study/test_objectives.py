@@ -1,0 +1,266 @@
+"""Studies with weights, costs, other norms and strata."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import pickle
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+import equipoise as eq
+
+
+def spend(study: eq.Study, sd: dict[Any, float], seed: int = 1) -> Counter[Any]:
+    """Ask and tell to the end, Gaussian samples; how many of each arm."""
+    rng = np.random.default_rng(seed)
+    arms: Counter[Any] = Counter()
+    while not study.done:
+        ticket = study.ask()
+        arms[ticket.arm] += 1
+        study.tell(ticket, rng.normal(0, sd[ticket.arm]))
+    return arms
+
+
+@pytest.mark.parametrize(
+    ("options", "shares"),
+    [
+        # T in proportion to ((w s²)^p / c)^{1/(p+1)}, worked out by hand for standard deviations 1 and 3.
+        ({}, (1, 9)),
+        ({"weights": {"b": 1.0, "a": 4.0}}, (4, 9)),
+        ({"weights": [9, 1]}, (1, 1)),
+        ({"objective": 1}, (1, 3)),
+        ({"objective": 1, "weights": [4, 1]}, (2, 3)),
+        ({"objective": 2}, (1, 9 ** (2 / 3))),
+        ({"objective": eq.Stratified([0.75, 0.25])}, (3, 3)),
+        ({"costs": [1, 4]}, (1, 9)),
+        ({"objective": 1, "costs": {"a": 1, "b": 4}}, (2, 3)),
+        ({"objective": 1, "costs": [9, 1]}, (1, 9)),
+    ],
+)
+def test_pulls_follow_the_objective(options: dict[str, Any], shares: tuple[float, float]) -> None:
+    strategy = eq.strategies.Oracle([1.0, 9.0])
+    arms = spend(eq.Study(["a", "b"], 20_000, strategy, **options), {"a": 1.0, "b": 3.0})
+    assert arms["a"] / arms["b"] == pytest.approx(shares[0] / shares[1], rel=0.02)
+
+
+def test_money_is_never_overspent_and_none_is_left_that_buys() -> None:
+    study = eq.Study(["a", "b", "c"], 100, costs={"a": 1.0, "b": 7.3, "c": 30.0})
+    assert study.remaining == 100
+    cost = {"a": 1.0, "b": 7.3, "c": 30.0}
+    arms = spend(eq.Study(list(cost), 100.0, costs=cost, strategy="uniform"), dict.fromkeys(cost, 1.0))
+    bill = sum(cost[arm] * n for arm, n in arms.items())
+    assert 99 < bill <= 100
+    # After 1 and 7.3 and 30, twice, 23.4 is left: c is wanted and cannot be had, and the least pulled goes on.
+    assert (arms["c"], arms["b"]) == (2, 4)
+
+
+def test_ten_times_a_tenth_is_one() -> None:
+    for costs, budget, n in (([0.1], 1.0, 10), ([0.1, 0.1, 0.1], 100.0, 1000), ([1 / 3, 1 / 3], 2.0, 6)):
+        study = eq.Study(len(costs), budget, costs=costs, strategy="uniform")
+        assert len(study.ask(10**9)) == n
+        assert study.done
+        assert study.remaining == pytest.approx(0, abs=1e-9 * budget)
+        assert study.spent <= budget * (1 + 1e-9)
+        assert study.ask(5) == []
+        with pytest.raises(eq.EquipoiseError, match="the cheapest sample costs"):
+            study.ask()
+
+
+def test_rounding_does_not_add_up() -> None:
+    """A hundred thousand forgotten and asked for again leave not a bit behind."""
+    study = eq.Study(2, 1000.0, costs=[0.1, 0.7], strategy="uniform")
+    for _ in range(50_000):
+        for ticket in study.ask(2):
+            study.forget(ticket)
+    assert study.spent == 0
+    assert study.remaining == 1000
+
+
+def test_one_at_a_time_and_many_at_once_cost_the_same() -> None:
+    options: dict[str, Any] = {"costs": [1, 2.5, 11], "objective": 1, "strategy": "greedy"}
+    one, many = eq.Study(3, 90, **options), eq.Study(3, 90, **options)
+    tickets = many.ask(500)
+    assert [one.ask().arm for _ in tickets] == [ticket.arm for ticket in tickets]
+    assert one.done
+    assert many.done
+    assert one.remaining == many.remaining < 1
+
+
+def test_forgotten_money_comes_back_and_late_answers_are_free() -> None:
+    study = eq.Study(["a", "b"], 12, "uniform", costs=[1, 5])
+    tickets = study.ask(99)
+    assert [ticket.arm for ticket in tickets] == ["a", "b", "a", "b"]
+    assert (study.spent, study.remaining, study.done) == (12, 0, True)
+    study.forget(tickets[1])
+    study.forget(tickets[1])
+    assert (study.spent, study.remaining, study.done) == (7, 5, False)
+    study.tell(tickets[1], 1.0)
+    assert study.remaining == 5
+    # b has a late pull more than a now; a is next, and then b cannot be paid.
+    assert [ticket.arm for ticket in study.ask(99)] == ["a"] * 5
+    assert study.result().samples == 1
+
+
+def test_the_floor_is_kept_among_what_can_be_paid() -> None:
+    """Arms a and c cost 1, b 50: with 20 left b is out of reach, and the floor sees to the two others in turn."""
+    study = eq.Study(["a", "b", "c"], 20 + 104, eq.strategies.Greedy(least=9), costs=[1, 50, 1])
+    for ticket in study.ask(6):
+        study.tell(ticket, float(ticket.id))
+    assert study.remaining == 20
+    assert [ticket.arm for ticket in study.ask(6)] == ["a", "c"] * 3
+
+
+def test_money_can_be_added() -> None:
+    study = eq.Study(["a", "b"], 12.5, costs=[1, 5], strategy="uniform")
+    study.ask(99)
+    with pytest.raises(ValueError, match="is below the 12 that is spent already"):
+        study.set_budget(11.9)
+    study.set_budget(12)
+    assert study.done
+    study.set_budget(20.5)
+    assert (study.remaining, study.budget) == (8.5, 20.5)
+    assert [ticket.arm for ticket in study.ask(99)] == ["a", "b", "a", "a"]
+    study.set_budget(None)
+    assert study.remaining == math.inf
+    assert len(study.ask(50)) == 50
+
+
+def test_samples_of_money_set_the_parameters() -> None:
+    """The n of a strategy is what the money buys when it is spread evenly: a fifth of it goes into the pilot."""
+    study = eq.Study(2, 1000.0, "two-stage", costs=[1, 99])
+    pilot = [ticket.arm for ticket in study.ask(4)]
+    assert pilot == [0, 1, 0, 1]
+    assert study._numbers[-1] == 2.0  # 1000 / 50 = 20 samples, a fifth of them over two arms
+    same = eq.Study(2, 20, "ch-as")
+    assert eq.Study(2, 1000.0, "ch-as", costs=[1, 99])._numbers[-1] == same._numbers[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"budget": 0, "costs": [1, 1]}, ValueError, "budget=0 will not do; with costs it is an amount of money"),
+        ({"budget": math.inf, "costs": [1, 1]}, ValueError, "budget=inf"),
+        ({"budget": True, "costs": [1, 1]}, ValueError, "budget=True"),
+        ({"budget": "much", "costs": [1, 1]}, TypeError, "budget='much' will not do"),
+        ({"budget": 10.0, "costs": [1, 5]}, ValueError, "auto starts with 2 of each of 2 arms, which costs 12"),
+        ({"budget": 1e20, "costs": [1, 5]}, ValueError, "more than"),
+        ({"budget": 10.5}, TypeError, "budget=10.5 will not do; it must be a whole number"),
+        ({"costs": [1]}, ValueError, "1 costs were given for 2 arms"),
+        ({"costs": {"a": 1, "z": 1}}, ValueError, "there is no arm 'z'"),
+        ({"weights": [0, 0]}, ValueError, "every weight is 0"),
+        ({"objective": -1}, ValueError, "objective=-1"),
+        ({"objective": eq.Stratified([0.5, 0.5]), "weights": [1, 2]}, ValueError, "not both"),
+    ],
+)
+def test_an_objective_that_cannot_be(arguments: dict[str, Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        eq.Study(["a", "b"], **arguments)
+
+
+def test_the_plain_objective_is_the_plain_study() -> None:
+    study = eq.Study(3, 60, objective=math.inf)
+    assert study.objective.plain
+    assert study.spent == 0
+    assert repr(study) == "<Study of 3 arms, 0 of 60 samples asked for, 0 in flight, strategy Auto()>"
+    assert repr(eq.Study(3, 60.5, costs=[1, 2, 3])).startswith("<Study of 3 arms, 0 of 60.5 spent on 0 samples")
+    assert "0 spent on 0 samples" in repr(eq.Study(3, costs=[1, 2, 3]))
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda study: pickle.loads(pickle.dumps(study))])
+def test_a_copy_spends_as_the_original_does(copied: Any) -> None:
+    study = eq.Study(3, 300, objective=1, weights=[1, 2, 3], costs=[1, 2, 4.5])
+    rng = np.random.default_rng(2)
+    for _ in range(30):
+        study.tell(study.ask(), rng.normal())
+    other = copied(study)
+    assert other.spent == study.spent
+    assert [ticket.arm for ticket in study.ask(999)] == [ticket.arm for ticket in other.ask(999)]
+
+
+# ---- what the result says
+
+
+def told(samples: dict[Any, list[float]], **options: Any) -> eq.Result:
+    study = eq.Study(samples, **options)
+    for arm, values in samples.items():
+        for value in values:
+            study.tell(arm=arm, value=value)
+    return study.result()
+
+
+# Means 3, 5, 5; variances 14/3, 50, 0.
+SAMPLES: dict[Any, list[float]] = {"a": [1.0, 2.0, 3.0, 6.0], "b": [0.0, 10.0], "c": [5.0, 5.0, 5.0]}
+
+
+def test_the_numbers_of_another_objective() -> None:
+    result = told(SAMPLES, objective=1, weights=[9, 1, 1], costs=[1, 2, 3])
+    losses = [14 / 12, 25.0, 0.0]
+    assert result.loss == pytest.approx(9 * losses[0] + losses[1])
+    assert result.spent == 4 + 4 + 9
+    # ( Σ sqrt(c w s²) )² over the money.
+    assert result.oracle_loss == pytest.approx((math.sqrt(9 * 14 / 3) + math.sqrt(2 * 50)) ** 2 / 17)
+    assert result.regret == pytest.approx(result.loss - result.oracle_loss)
+    assert result.worst == "b"
+    assert told(SAMPLES, weights=[90, 1, 1]).worst == "a"
+    # Evenly: 17 / 6 of each.
+    assert result.uniform_loss == pytest.approx((9 * 14 / 3 + 50) / (17 / 6))
+    assert result.uniform_samples == pytest.approx(3 * (9 * 14 / 3 + 50) / result.loss)
+    assert result.uniform_spent == pytest.approx(2 * result.uniform_samples)
+
+
+def test_strata_are_combined() -> None:
+    shares = {"b": 0.2, "a": 0.5, "c": 0.3}
+    result = told(SAMPLES, objective=eq.Stratified(shares))
+    value, error = result.combine()
+    assert value == pytest.approx(0.5 * 3 + 0.2 * 5 + 0.3 * 5)
+    assert error == pytest.approx(math.sqrt(0.25 * 14 / 12 + 0.04 * 25))
+    assert error == pytest.approx(math.sqrt(result.loss))
+    plain = told(SAMPLES)
+    assert plain.combine(shares) == plain.combine([0.5, 0.2, 0.3]) == result.combine()
+    assert plain.combine([1, 0, 0]).error == pytest.approx(math.sqrt(14 / 12))
+    with pytest.raises(ValueError, match="combine needs the strata's shares"):
+        plain.combine()
+    with pytest.raises(ValueError, match=r"the shares sum to 0\.9"):
+        plain.combine([0.5, 0.2, 0.2])
+    with pytest.raises(ValueError, match="2 shares were given for 3 arms"):
+        plain.combine([0.5, 0.5])
+    # Of a stratum that makes up nothing, nothing need be known.
+    assert told({"a": [1.0, 3.0], "b": []}).combine([1, 0]) == (2.0, 1.0)
+    assert math.isnan(told({"a": [1.0, 3.0], "b": []}).combine([0.5, 0.5]).value)
+
+
+def test_a_person_can_read_it() -> None:
+    strata = told(SAMPLES, objective=eq.Stratified([0.5, 0.2, 0.3]))
+    assert repr(strata).splitlines()[-1] == (
+        "9 samples; the variance of the mean of all strata is 1.29. Uniform sampling would have needed about 7 samples "
+        "for that. The mean of all strata is 4, with a standard error of 1.14."
+    )
+    paid = told(SAMPLES, costs=[1, 2, 3], weights=[2, 1, 1])
+    assert repr(paid).splitlines()[-1] == (
+        "9 samples for 17; the worst-known mean, by weight, is that of 'b', with a standard error of 5. "
+        "Uniform sampling would have needed about 6 samples, for 12, for this worst arm."
+    )
+    assert "the 2-norm of the losses is 25" in repr(told(SAMPLES, objective=2))
+    assert "the 2-norm of the weighted losses is" in repr(told(SAMPLES, objective=2, weights=[1, 2, 3]))
+    assert "5 samples are in for 6; 1 of 2" in repr(told({"a": [1.0] * 4, "b": [1.0]}, costs=[1, 2]))
+
+
+def test_it_is_written_down() -> None:
+    result = told(SAMPLES, objective=eq.Stratified([0.5, 0.2, 0.3]), costs=[1, 2, 3])
+    known = json.loads(result.to_json())
+    assert known["p"] == 1
+    assert known["costs"] == {"a": 1, "b": 2, "c": 3}
+    assert known["shares"] == {"a": 0.5, "b": 0.2, "c": 0.3}
+    assert known["weights"] == pytest.approx({"a": 0.25, "b": 0.04, "c": 0.09})
+    assert known["spent"] == 17
+    assert known["combined"] == pytest.approx({"value": 4.0, "error": result.combine().error})
+    assert json.loads(told(SAMPLES, weights=[1, 2, 3]).to_json())["p"] == "inf"
+    assert not {"p", "weights", "costs", "spent", "combined"} & told(SAMPLES).to_dict().keys()
+    both = json.loads(told({1: [1.0, 2.0], "1": [1.0, 5.0]}, objective=eq.Stratified([0.5, 0.5])).to_json())
+    assert both["shares"] == {"1": 0.5, "'1'": 0.5}
+    assert both["combined"].keys() == {"value", "error"}
