@@ -553,9 +553,8 @@ def simulate(
     support = check_support(support)
     if precision not in ("double", "single") or (precision == "single" and engine != "cuda"):
         raise ValueError(f"precision={precision!r} will not do; it must be 'double', or 'single' with engine='cuda'")
-    if engine == "cuda" and (in_flight > 1 or aim.costs is not None):
-        what = f"in_flight={in_flight}" if in_flight > 1 else "costs"
-        raise ValueError(f"engine='cuda' cannot simulate {what}; engine='cpu' or a Dask client can")
+    if engine == "cuda":
+        cuda.refuse(in_flight, aim)
     work = _engine(engine, threads, precision)
     tasks: list[tuple[Strategy, Plan]] = []
     for each in strategies:
