@@ -16,8 +16,10 @@ import pytest
 
 import equipoise as eq
 from equipoise.lab import cpu, simulation, streams
+from equipoise.problem import Objective
 from equipoise.strategies import Strategy, Support, available
 from equipoise.strategies.key import POOLS
+from tests.unit.lab.replay import replay
 from tests.unit.test_compiled import rewrite
 
 Floats = npt.NDArray[np.float64]
@@ -186,6 +188,27 @@ def test_many_arms_without_a_floor(arms: int) -> None:
     for strategy in (Patient(), Icy()):
         given = plan(strategy, eq.Problem([eq.Exponential(1 + k % 3) for k in range(arms)]), 4 * arms)
         assert_as_studies(given, cpu.simulate(given, 0, 8), 0, range(8))
+
+
+OBJECTIVES = [Objective(1.0), Objective(2.5, WEIGHTS := (0.0, 1.0, 3.0, 0.25, 2.0)), Objective(weights=WEIGHTS)]
+
+
+@pytest.mark.parametrize("name", ["auto", "icy"])
+def test_every_kernel_knows_the_objective(name: str) -> None:
+    """Norms and weights, against the definition in plain Python; an arm of weight 0 too."""
+    for arms in (5, 33):
+        for objective in OBJECTIVES:
+            repeated = objective.weights and tuple(objective.weights[k % 5] for k in range(arms))
+            given = replace(
+                plan(STRATEGIES[name], mixed(arms), 12 * arms), objective=replace(objective, weights=repeated)
+            )
+            many = forced(given, 0, 70, 66)
+            assert_equal(many, forced(given, -1, 70, 66))
+            if arms <= cpu.FEW:
+                assert_equal(many, forced(given, arms, 70, 66))
+            for run in (70, 135):
+                for part, wanted in zip((many.counts, many.means, many.m2s), replay(given, run), strict=True):
+                    np.testing.assert_array_equal(part[-1, :, run - 70], wanted, f"{objective} {arms} {run}")
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: type(law).__name__)
