@@ -7,8 +7,8 @@ all lanes of an arm at once, into a ring of the last H samples; a lane that has 
 
 Three kernels make the same decisions in the same arithmetic as a study does: `lanes_few` for a handful of arms,
 where choosing among arms is done by selects, `lanes_many`, where the chosen arm's state is gathered and scattered,
-and `heap` for very many arms, one run at a time. Each has a form for the paper's objective, with key v/T, and one for
-others, whose keys have scales and an exponent: `scaled` is known when it is compiled, so that the first pays nothing.
+and `heap` for very many arms, one run at a time. Each is compiled for the form of the objective: the paper's, with key
+v/T, pays nothing for the scales and the exponent that the keys of others have.
 A fourth kernel, in `delayed.py`, is for answers that come late and for samples that have prices.
 """
 
@@ -53,8 +53,25 @@ _next_refresh = jit(keys.next_refresh)
 _key = jit(keys.key)
 _pooled = jit(keys.pooled)
 
+# Forms of objectives: the paper's; the largest loss with weights; other norms.
+PLAIN, WEIGHTED, NORM = range(3)
 
-def lanes_few(variance: Any, floor: Any, freeze: Any, arms: int, pool: int, scaled: bool) -> Callable[..., None]:
+
+def _weigh(form: int) -> Callable[[float, float, float, float], float]:
+    """The key from a variance, pulls, the arm's scale and the exponent, of which the form may need neither."""
+
+    @jit
+    def plain(v: float, pulls: float, scale: float, exponent: float) -> float:
+        return _key(v, pulls, 1.0, 1.0)
+
+    @jit
+    def weighted(v: float, pulls: float, scale: float, exponent: float) -> float:
+        return _key(v, pulls, scale, 1.0)
+
+    return (plain, weighted, _key)[form]
+
+
+def lanes_few(variance: Any, floor: Any, freeze: Any, arms: int, pool: int, form: int) -> Callable[..., None]:
     """The kernel for a handful of arms, compiled for their number."""
     W, H, K = LANES, ring_size(arms), arms
     COUNT, MEAN, M2, KEY, OWN = 0, K * W, 2 * K * W, 3 * K * W, 4 * K * W
@@ -64,6 +81,7 @@ def lanes_few(variance: Any, floor: Any, freeze: Any, arms: int, pool: int, scal
     variance = jit(variance)
     floor = jit(floor) if has_floor else None
     freeze = jit(freeze) if has_freeze else None
+    weigh = _weigh(form)
 
     @jit
     def choose(S: Any) -> None:
@@ -110,14 +128,11 @@ def lanes_few(variance: Any, floor: Any, freeze: Any, arms: int, pool: int, scal
             count, mean, m2 = _add(count, mean, m2, x)
             if has_freeze:
                 own = freeze(count, mean, m2, pooled, own, params)
-            v = variance(count, mean, m2, pooled, own, params)
-            if scaled:
-                scale = scales[0]
+            scale = scales[0]
+            if form != PLAIN:
                 for k in range(1, K):
                     scale = select(chosen == float(k), scales[k], scale)
-                key = _key(v, count, scale, exponent)
-            else:
-                key = _key(v, count, 1.0, 1.0)
+            key = weigh(variance(count, mean, m2, pooled, own, params), count, scale, exponent)
             for k in range(K):
                 this = chosen == float(k)
                 at = k * W + i
@@ -144,7 +159,7 @@ def lanes_few(variance: Any, floor: Any, freeze: Any, arms: int, pool: int, scal
             for i in range(W):
                 at = k * W + i
                 v = variance(S[COUNT + at], S[MEAN + at], S[M2 + at], S[POOLED + i], S[OWN + at], params)
-                S[KEY + at] = _key(v, S[COUNT + at], scales[k] if scaled else 1.0, exponent if scaled else 1.0)
+                S[KEY + at] = weigh(v, S[COUNT + at], scales[k], exponent)
 
     @jit
     def gather(S: Any, offsets: Any) -> None:
@@ -242,7 +257,7 @@ def lanes_few(variance: Any, floor: Any, freeze: Any, arms: int, pool: int, scal
     return jit(run, nogil=True, announce=ANNOUNCE)
 
 
-def lanes_many(variance: Any, floor: Any, freeze: Any, pool: int, scaled: bool) -> Callable[..., None]:
+def lanes_many(variance: Any, floor: Any, freeze: Any, pool: int, form: int) -> Callable[..., None]:
     """The kernel for any number of arms that are still scanned at every step."""
     W = LANES
     # Rows for the lanes, then a block of rows for each arm, then the rings.
@@ -254,6 +269,7 @@ def lanes_many(variance: Any, floor: Any, freeze: Any, pool: int, scaled: bool) 
     variance = jit(variance)
     floor = jit(floor) if has_floor else None
     freeze = jit(freeze) if has_freeze else None
+    weigh = _weigh(form)
 
     @jit
     def choose(S: Any, K: int) -> None:
@@ -296,10 +312,7 @@ def lanes_many(variance: Any, floor: Any, freeze: Any, pool: int, scaled: bool) 
             if has_freeze:
                 own = freeze(count, mean, m2, S[POOLED + i], own, params)
             v = variance(count, mean, m2, S[POOLED + i], own, params)
-            if scaled:
-                S[KEY_ + i] = _key(v, count, scales[int(S[CHOSEN + i])], exponent)
-            else:
-                S[KEY_ + i] = _key(v, count, 1.0, 1.0)
+            S[KEY_ + i] = weigh(v, count, scales[int(S[CHOSEN + i])], exponent)
             S[COUNT_ + i], S[MEAN_ + i], S[M2_ + i], S[OWN_ + i] = count, mean, m2, own
         for i in range(W):
             at = offsets[i]
@@ -329,7 +342,7 @@ def lanes_many(variance: Any, floor: Any, freeze: Any, pool: int, scaled: bool) 
             for i in range(W):
                 count = S[block + COUNT + i]
                 v = variance(count, S[block + MEAN + i], S[block + M2 + i], S[POOLED + i], S[block + OWN + i], params)
-                S[block + KEY + i] = _key(v, count, scales[k] if scaled else 1.0, exponent if scaled else 1.0)
+                S[block + KEY + i] = weigh(v, count, scales[k], exponent)
 
     def run(
         kinds: Any,
@@ -406,7 +419,7 @@ def lanes_many(variance: Any, floor: Any, freeze: Any, pool: int, scaled: bool) 
     return jit(run, nogil=True, announce=ANNOUNCE)
 
 
-def heap(variance: Any, floor: Any, freeze: Any, pool: int, uses_own: bool, scaled: bool) -> Callable[..., None]:
+def heap(variance: Any, floor: Any, freeze: Any, pool: int, uses_own: bool, form: int) -> Callable[..., None]:
     """The kernel for very many arms: one run at a time, decisions in O(log K)."""
     # An arm's numbers lie together, so that they come in one line of memory. SPARE is the second sample of a pair.
     COUNT, MEAN, M2, SPARE, OWN = range(5)
@@ -417,13 +430,14 @@ def heap(variance: Any, floor: Any, freeze: Any, pool: int, uses_own: bool, scal
     variance = jit(variance)
     floor = jit(floor) if has_floor else None
     freeze = jit(freeze) if has_freeze else None
+    weigh = _weigh(form)
 
     @jit
     def arm_key(A: Any, k: int, pooled: float, params: Any, scales: Any, exponent: float) -> float:
         count = A[k, COUNT]
         own = A[k, OWN] if uses_own else 0.0
         v = variance(count, A[k, MEAN], A[k, M2], pooled, own, params)
-        return _key(v, count, scales[k] if scaled else 1.0, exponent if scaled else 1.0)
+        return weigh(v, count, scales[k], exponent)
 
     @jit
     def all_keys(A: Any, floats: Any, ints: Any, pooled: float, params: Any, scales: Any, exponent: float) -> None:
@@ -525,9 +539,11 @@ class Plan:
         return self.in_flight > 1 or self.objective.costs is not None
 
     @property
-    def scaled(self) -> bool:
-        """Whether keys have the scales and the exponent of an objective other than the paper's."""
-        return self.objective.p != math.inf or self.objective.weights is not None
+    def form(self) -> int:
+        """What the objective asks of keys: nothing, scales, or scales and an exponent."""
+        if self.objective.p != math.inf:
+            return NORM
+        return PLAIN if self.objective.weights is None else WEIGHTED
 
 
 @dataclass(frozen=True)
@@ -554,14 +570,14 @@ SCANNED = 64
 
 @lru_cache(maxsize=256)
 def _kernel(
-    variance: Any, floor: Any, freeze: Any, pool: int, own: bool, scaled: bool, arms: int
+    variance: Any, floor: Any, freeze: Any, pool: int, own: bool, form: int, arms: int
 ) -> tuple[Callable[..., None], int]:
     """The kernel for a strategy and a number of arms, 0 for many, -1 for very many; how many runs it does at once."""
     if arms == 0:
-        return lanes_many(variance, floor, freeze, pool, scaled), LANES
+        return lanes_many(variance, floor, freeze, pool, form), LANES
     if arms > 0:
-        return lanes_few(variance, floor, freeze, arms, pool, scaled), LANES
-    return heap(variance, floor, freeze, pool, own, scaled), 1
+        return lanes_few(variance, floor, freeze, arms, pool, form), LANES
+    return heap(variance, floor, freeze, pool, own, form), 1
 
 
 @lru_cache(maxsize=256)
@@ -581,8 +597,8 @@ def kernel(plan: Plan) -> tuple[Callable[..., None], int]:
         keys.POOLS.index(strategy.pool),
     )
     if plan.one_by_one:
-        return _delayed(*functions, plan.scaled, plan.objective.costs is not None, arms <= SCANNED)
-    return _kernel(*functions, strategy.own != "none", plan.scaled, arms if arms <= FEW else 0 if arms <= MANY else -1)
+        return _delayed(*functions, plan.form != PLAIN, plan.objective.costs is not None, arms <= SCANNED)
+    return _kernel(*functions, strategy.own != "none", plan.form, arms if arms <= FEW else 0 if arms <= MANY else -1)
 
 
 def own_numbers(plan: Plan) -> Floats:

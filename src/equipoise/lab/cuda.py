@@ -27,7 +27,7 @@ import numpy as np
 
 from equipoise import moments
 from equipoise.lab import streams
-from equipoise.lab.cpu import Ends, Plan, own_numbers
+from equipoise.lab.cpu import PLAIN, Ends, Plan, own_numbers
 from equipoise.lab.streams import U, encode
 from equipoise.problem import Objective
 from equipoise.strategies import key as keys
@@ -526,7 +526,7 @@ def prepare(plan: Plan, first: int, runs: int, single: bool = False) -> tuple[Ca
         strategy.floor if strategy.has_floor() else None,
         strategy.freeze if strategy.own == "frozen" else None,
         keys.POOLS.index(strategy.pool),
-        plan.scaled,
+        plan.form != PLAIN,
     )
     kinds, parameters, table = encode(plan.problem.arms)
     out = cuda.device_array((3, len(plan.checkpoints), arms, runs), number)

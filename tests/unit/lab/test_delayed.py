@@ -71,7 +71,7 @@ def test_the_kernel_is_the_study(name: str) -> None:
             assert_ends(ends, run - 70, study(given, run))
 
 
-@pytest.mark.parametrize("name", ["auto", "b-as", "nosy", "icy"])
+@pytest.mark.parametrize("name", ["auto", "icy"])
 def test_heaps_are_scans(name: str) -> None:
     for arms in (1, 2, 3, 33):
         given = replace(plan(STRATEGIES[name], mixed(arms), 12 * arms), in_flight=9)
@@ -90,7 +90,7 @@ def test_binary_arms() -> None:
     assert_ends(cpu.simulate(given, 3, 1), 0, study(given, 3, support="binary"))
 
 
-@pytest.mark.parametrize("name", ["auto", "gafs-max", "icy"])
+@pytest.mark.parametrize("name", ["auto", "icy"])
 def test_one_in_flight_is_the_usual(name: str) -> None:
     """At equal prices of 1 the kernel gives what the lanes do."""
     for arms in (2, 20):
