@@ -38,6 +38,8 @@ BLOCK = 1024
 BATCHES = 64
 # Runs on which the multiples of the controls are fitted; far from the runs that are counted.
 PILOT, PILOT_FIRST = 2048, 1 << 62
+# What is left of a larger budget of money would not change when the cheapest sample is paid for.
+MOST_PULLS = 1e12
 # The paper's objective.
 PLAIN = Objective()
 
@@ -597,6 +599,8 @@ def _budget(budget: Any, objective: Objective) -> float:
         money = math.nan
     if not 0 < money < math.inf:
         raise ValueError(f"budget={budget!r} will not do; with costs it must be a positive amount of money")
+    if money / min(objective.costs) > MOST_PULLS:
+        raise ValueError(f"budget={budget!r} is too large: it buys {money / min(objective.costs):.3g} samples a run")
     return money
 
 

@@ -401,6 +401,7 @@ def test_progress() -> None:
         ({"costs": [1, 0]}, ValueError, "0.0 is among the costs; each must be positive"),
         ({"costs": [1, 2], "budget": "much"}, ValueError, "budget='much' will not do|budget='m' will not do"),
         ({"costs": [1, 2], "budget": math.inf}, ValueError, "budget=inf will not do; with costs it must be"),
+        ({"costs": [1, 2], "budget": 1e300}, ValueError, r"budget=1e\+300 is too large: it buys 1e\+300 samples a run"),
         ({"costs": [1, 2], "budget": 5.9}, ValueError, "auto starts with 4 samples of 2 arms, for 6"),
     ],
 )
