@@ -38,7 +38,7 @@ BLOCK = 1024
 BATCHES = 64
 # Runs on which the multiples of the controls are fitted; far from the runs that are counted.
 PILOT, PILOT_FIRST = 2048, 1 << 62
-# What is left of a larger budget of money would not change when the cheapest sample is paid for.
+# Samples that a budget of money may buy: more take days, and far more could not be paid for one by one in doubles.
 MOST_PULLS = 1e12
 # The paper's objective.
 PLAIN = Objective()
