@@ -522,7 +522,7 @@ def simulate(
     costs
         Of one sample of each arm. The budget is then money: where the arm that is wanted costs more than is left, the
         best by the same rule of those that do not is taken, and a run ends when there is none. A strategy whose
-        parameters depend on the budget is told how many samples of the cheapest arm it buys.
+        parameters depend on the budget is told how many samples it buys when spread evenly.
 
     Returns
     -------
@@ -567,8 +567,7 @@ def simulate(
             raise ValueError(f"budget={budgets[0]} is too small: {each.name} starts with {start}")
         by_params: dict[tuple[float, ...], list[float]] = {}
         for n in budgets:
-            most = int(n * (1 + TOLERANCE) / min(aim.costs)) if aim.costs is not None else int(n)
-            by_params.setdefault(each.params(most, len(problem), support), []).append(n)
+            by_params.setdefault(each.params(_samples(n, aim, len(problem)), len(problem), support), []).append(n)
         tasks += [
             (each, Plan(problem, each, tuple(ns), params, seed, in_flight, aim)) for params, ns in by_params.items()
         ]
@@ -602,6 +601,11 @@ def _budget(budget: Any, objective: Objective) -> float:
     if money / min(objective.costs) > MOST_PULLS:
         raise ValueError(f"budget={budget!r} is too large: it buys {money / min(objective.costs):.3g} samples a run")
     return money
+
+
+def _samples(budget: float, objective: Objective, arms: int) -> int:
+    """How many samples a budget buys when it is spread evenly over the arms, as a study takes it."""
+    return int(budget if objective.costs is None else budget * (1 + TOLERANCE) * arms / math.fsum(objective.costs))
 
 
 def _tell(progress: Callable[[int, int], Any], before: int, total: int, runs: int) -> None:

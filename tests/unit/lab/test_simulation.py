@@ -203,9 +203,9 @@ def test_money() -> None:
     assert sim.mean_pulls.tolist() == [100, 100]
     assert sim.best == pytest.approx((4 + 1) ** 2 / 500)
     assert sim.regret == pytest.approx(0, abs=1e-12)
-    # Parameters that depend on the budget go by the samples of the cheapest arm: a fifth of 200, for two arms.
+    # Parameters that depend on the budget go by the samples that it buys evenly: here a fifth of 300, for two arms.
     pilot, given = eq.simulate(
-        PAIR, ["two-stage", eq.strategies.TwoStage(pilot=20)], [100], runs=30, objective=1, costs=[0.5, 1]
+        PAIR, ["two-stage", eq.strategies.TwoStage(pilot=30)], [90], runs=30, objective=1, costs=[0.1, 0.5]
     )
     assert pilot.losses.tolist() == given.losses.tolist()
     half, whole = eq.simulate(PAIR, "auto", [250.5, 500.25], runs=30, costs=[0.5, 0.25], in_flight=4)
