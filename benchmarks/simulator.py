@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 import equipoise as eq
 from equipoise.lab import cpu, simulation
+from equipoise.problem import Objective
 from equipoise.strategies import Strategy
 
 ROUNDS = 21
@@ -71,9 +72,18 @@ def best(*works: Work, rounds: int = ROUNDS) -> list[float]:
     return times
 
 
-def pulls(strategy: Strategy, problem: eq.Problem, budget: int, runs: int, threads: int = 1) -> Work:
+def pulls(
+    strategy: Strategy,
+    problem: eq.Problem,
+    budget: int,
+    runs: int,
+    threads: int = 1,
+    in_flight: int = 1,
+    objective: Objective = Objective(),  # noqa: B008
+) -> Work:
     """Runs of a plan, split among threads."""
-    plan = cpu.Plan(problem, strategy, (budget,), strategy.params(budget, len(problem), None), 1)
+    params = strategy.params(budget, len(problem), None)
+    plan = cpu.Plan(problem, strategy, (budget,), params, 1, in_flight, objective)
     share = runs // threads
     pool = ThreadPoolExecutor(threads)
 
@@ -85,6 +95,25 @@ def pulls(strategy: Strategy, problem: eq.Problem, budget: int, runs: int, threa
         return share * threads * budget
 
     return work
+
+
+def other_forms() -> dict[str, dict[str, float]]:
+    """A pull of B-AS with answers that come late, and under other objectives, by the number of arms."""
+    report: dict[str, dict[str, float]] = {}
+    for arms, (budget, runs) in {2: (1000, 256), 10: (1000, 256), 100: (3000, 64), 1000: (10_000, 20)}.items():
+        problem = eq.Problem([eq.Gaussian(0, 1 + k % 4) for k in range(arms)])
+        ones = (1.0,) * arms
+        forms = {
+            "the paper's": pulls(BAS, problem, budget, runs),
+            "weights": pulls(BAS, problem, budget, runs, objective=Objective(weights=ones)),
+            "p = 1": pulls(BAS, problem, budget, runs, objective=Objective(1.0)),
+            "64 in flight": pulls(BAS, problem, budget, runs, in_flight=64),
+            "64 in flight, p = 1": pulls(BAS, problem, budget, runs, in_flight=64, objective=Objective(1.0)),
+            "costs": pulls(BAS, problem, budget, runs, objective=Objective(costs=ones)),
+        }
+        for name, cost in zip(forms, ratios(list(forms.values())), strict=True):
+            report.setdefault(name, {})[str(arms)] = round(cost, 2)
+    return report
 
 
 def numpy_losses(runs: int, budget: int, seed: int = 0) -> npt.NDArray[np.float64]:
@@ -180,6 +209,7 @@ def main() -> None:
         report["pull_over_bulk_normal"][str(arms)] = round(cost, 3)
     [alone] = ratios([pulls(BAS, problem, budget, 1)], rounds=5)
     report["pull_over_bulk_normal_100000_arms_one_run_a_call"] = round(alone, 3)
+    report["pull_over_bulk_normal_by_form"] = other_forms()
     longer = {10_000: 256, 100_000: 64}
     report["pull_over_bulk_normal_2_arms_by_n"] = {
         str(n): round(ratios([pulls(BAS, PAIR, n, runs)], rounds=5)[0], 3) for n, runs in longer.items()

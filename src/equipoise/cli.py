@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import sys
 from functools import partial
 from pathlib import Path
@@ -93,12 +94,21 @@ def simulate(
         list[str] | None, typer.Option(help="auto, or another; again for more. Parameters as in b-as:exploration=0.5.")
     ] = None,
     budget: Annotated[
-        list[int] | None, typer.Option(help="Samples of a study, 1000 if not given; again for more.")
+        list[float] | None,
+        typer.Option(help="Samples of a study, or money with --costs, 1000 if not given; again for more."),
     ] = None,
     runs: Annotated[int, typer.Option(help="How many studies of each.")] = 10_000,
     seed: Annotated[int, typer.Option(help="Which samples; the same seed, the same samples.")] = 1,
     support: Annotated[str | None, typer.Option(help="What the studies declare: binary, or low,high.")] = None,
     estimator: Annotated[str, typer.Option(help="auto, naive, wald, controls or gaussian.")] = "auto",
+    in_flight: Annotated[int, typer.Option(help="Pulls kept in flight: answers come so much later.")] = 1,
+    objective: Annotated[
+        str, typer.Option(help="p of the norm of the losses, inf for the largest, or as in stratified:0.3,0.7.")
+    ] = "inf",
+    weights: Annotated[str | None, typer.Option(help="On the arms' losses, as in 1,2,3.")] = None,
+    costs: Annotated[
+        str | None, typer.Option(help="Of one sample of each arm, as in 1,2,3; the budget is then money.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all of it as a JSON array.")] = False,
     to_csv: Annotated[Path | None, typer.Option("--csv", help="Write the table to this file.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw regret against n to this .png, .svg or .html file.")] = None,
@@ -112,11 +122,15 @@ def simulate(
         curve: Curve = equipoise.simulate(
             problem,
             strategies,
-            budget or [1000],
+            [int(n) if n.is_integer() else n for n in budget or [1000.0]],
             runs=runs,
             seed=seed,
             support=texts.support(support),
             estimator=estimator,
+            in_flight=in_flight,
+            objective=texts.objective(objective),
+            weights=texts.numbers(weights),
+            costs=texts.numbers(costs),
             progress=lambda done, total: progress.update(task, completed=done, total=total),
         )
     if to_csv:
@@ -134,21 +148,26 @@ FEW_ARMS = 4
 
 
 def _simulated(curve: Curve) -> Table:
-    problem = curve[0].problem
+    problem, objective = curve[0].problem, curve[0].objective
+    late = f", {curve[0].in_flight:,} in flight" if curve[0].in_flight > 1 else ""
+    norm = "largest loss" if objective.p == math.inf else f"{objective.p:g}-norm of the losses"
+    weighted = f"{norm} times weights" if objective.weights is not None else norm
+    best = "Σ/n" if objective.plain else "the smallest possible"
     table = Table(
         title=f"{', '.join(map(repr, problem.arms[:FEW_ARMS]))}{', ...' if len(problem) > FEW_ARMS else ''}: "
-        f"{curve[0].runs:,} runs, estimated by {' and '.join(dict.fromkeys(curve[0].estimator))}",
-        caption="± one standard error. Regret: the largest loss less Σ/n; excess: that in percent of Σ/n.",
+        f"{curve[0].runs:,} runs{late}, estimated by {' and '.join(dict.fromkeys(curve[0].estimator))}",
+        caption=f"± one standard error. Regret: the {weighted} less {best}; excess: that in percent of {best}.",
         show_lines=True,
     )
     table.add_column("strategy", overflow="fold")
     shown = range(len(problem)) if len(problem) <= FEW_ARMS else ()
-    for title in ("n", *(f"loss {k + 1}" for k in shown), "regret", "n^1.5 regret", "excess %"):
+    n = "n" if objective.costs is None else "budget"
+    for title in (n, *(f"loss {k + 1}" for k in shown), "regret", f"{n}^1.5 regret", "excess %"):
         table.add_column(title, justify="right")
     for sim, row in zip(curve, curve.rows(), strict=True):
         table.add_row(
             row["strategy"],
-            f"{sim.budget:,}",
+            f"{sim.budget:,}" if objective.costs is None else f"{sim.budget:,g}",
             *(_with_error(sim.losses[k], sim.loss_errors[k]) for k in shown),
             *(
                 _with_error(row[name], row[error])

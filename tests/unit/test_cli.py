@@ -77,6 +77,15 @@ def test_wrong_input_is_one_sentence_and_exit_code_2(words: list[str], sentence:
         (["simulate", "rademacher", "--support", "1,0"], "will not do"),
         (["simulate", "rademacher", "--estimator", "best"], "estimator='best' will not do"),
         (["simulate", "rademacher", "--plot", "a.jpg"], "'a.jpg' will not do"),
+        (["simulate", "rademacher", "--budget", "10.5"], "budget=10.5 will not do; it must be a whole number"),
+        (["simulate", "rademacher", "--in-flight", "0"], "in_flight=0 will not do"),
+        (["simulate", "rademacher", "--objective", "most"], "objective='most' will not do"),
+        (["simulate", "rademacher", "--objective", "0"], "objective=0 will not do"),
+        (["simulate", "rademacher", "--objective", "stratified:0.4"], "the shares sum to 0.4"),
+        (["simulate", "rademacher", "--weights", "1,2"], "2 weights were given for 1 arms"),
+        (["simulate", "rademacher", "--weights", "1;2"], "'1;2' is not a number"),
+        (["simulate", "rademacher", "--costs", "0"], "0.0 is among the costs"),
+        (["simulate", "rademacher", "--costs", "3", "--budget", "5.5"], "starts with 2 samples of 1 arms, for 6"),
         (["simulate", "rademacher", "--csv", "no/such/folder/a.csv"], "there is no folder"),
         (["paper", "--runs", "5"], "runs=5 will not do"),
         (["paper", "--out", __file__], "it is a file"),
@@ -137,6 +146,34 @@ def test_simulate(tmp_path: Path) -> None:
     assert [sim["regret"] for sim in printed] == [float(row["regret"]) for row in rows]
     arms = eq.Problem([eq.Gaussian(0, 4), eq.Rademacher()])
     assert printed[0]["regret"] == eq.simulate(arms, "auto", [50, 100], runs=200, support=(-50, 50))[0].regret
+
+
+def test_simulate_with_an_objective(capsys: pytest.CaptureFixture[str]) -> None:
+    """Late answers, a norm, weights and money, to the same numbers as in Python; the table says what is measured."""
+    words = ["simulate", "gaussian:0,4", "rademacher", "--runs", "50", "--in-flight", "3", "--objective", "2"]
+    words += ["--weights", "1,2.5", "--costs", "0.5,2", "--budget", "70.5"]
+    app([*words, "--json"], standalone_mode=False)
+    [printed] = json.loads(capsys.readouterr().out)
+    sim = eq.simulate(
+        eq.Problem([eq.Gaussian(0, 4), eq.Rademacher()]),
+        budget=70.5,
+        runs=50,
+        in_flight=3,
+        objective=2,
+        weights=[1, 2.5],
+        costs=[0.5, 2],
+    )
+    assert printed == json.loads(json.dumps(sim.to_dict()))
+    done = run(*words)
+    text = " ".join(done.stdout.split())
+    assert "50 runs, 3 in flight, estimated by" in text
+    assert "the 2-norm of the losses times weights less the smallest possible" in text
+    assert "70.5" in text
+    app(
+        ["simulate", "rademacher", "rademacher", "--runs", "9", "--objective", "stratified:0.3,0.7", "--json"],
+        standalone_mode=False,
+    )
+    assert json.loads(capsys.readouterr().out)[0]["objective"]["weights"] == pytest.approx([0.09, 0.49])
 
 
 def test_simulate_many_arms_shows_the_regret_alone() -> None:

@@ -7,14 +7,16 @@ all lanes of an arm at once, into a ring of the last H samples; a lane that has 
 
 Three kernels make the same decisions in the same arithmetic as a study does: `lanes_few` for a handful of arms,
 where choosing among arms is done by selects, `lanes_many`, where the chosen arm's state is gathered and scattered,
-and `heap` for very many arms, one run at a time.
+and `heap` for very many arms, one run at a time. Each is compiled for the form of the objective: the paper's, with key
+v/T, pays nothing for the scales and the exponent that the keys of others have.
+A fourth kernel, in `delayed.py`, is for answers that come late and for samples that have prices.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -24,8 +26,9 @@ import numpy.typing as npt
 from equipoise import moments
 from equipoise.compiled import jit
 from equipoise.heap import change, heapify, replace_top
+from equipoise.lab.delayed import one_by_one
 from equipoise.lab.streams import U, encode, fill, pair, select
-from equipoise.problem import Problem
+from equipoise.problem import Objective, Problem
 from equipoise.strategies import Strategy
 from equipoise.strategies import key as keys
 
@@ -50,8 +53,25 @@ _next_refresh = jit(keys.next_refresh)
 _key = jit(keys.key)
 _pooled = jit(keys.pooled)
 
+# Forms of objectives: the paper's; the largest loss with weights; other norms.
+PLAIN, WEIGHTED, NORM = range(3)
 
-def lanes_few(variance: Any, floor: Any, freeze: Any, arms: int, pool: int) -> Callable[..., None]:
+
+def _weigh(form: int) -> Callable[[float, float, float, float], float]:
+    """The key from a variance, pulls, the arm's scale and the exponent, of which the form may need neither."""
+
+    @jit
+    def plain(v: float, pulls: float, scale: float, exponent: float) -> float:
+        return _key(v, pulls, 1.0, 1.0)
+
+    @jit
+    def weighted(v: float, pulls: float, scale: float, exponent: float) -> float:
+        return _key(v, pulls, scale, 1.0)
+
+    return (plain, weighted, _key)[form]
+
+
+def lanes_few(variance: Any, floor: Any, freeze: Any, arms: int, pool: int, form: int) -> Callable[..., None]:
     """The kernel for a handful of arms, compiled for their number."""
     W, H, K = LANES, ring_size(arms), arms
     COUNT, MEAN, M2, KEY, OWN = 0, K * W, 2 * K * W, 3 * K * W, 4 * K * W
@@ -61,6 +81,7 @@ def lanes_few(variance: Any, floor: Any, freeze: Any, arms: int, pool: int) -> C
     variance = jit(variance)
     floor = jit(floor) if has_floor else None
     freeze = jit(freeze) if has_freeze else None
+    weigh = _weigh(form)
 
     @jit
     def choose(S: Any) -> None:
@@ -94,7 +115,7 @@ def lanes_few(variance: Any, floor: Any, freeze: Any, arms: int, pool: int) -> C
         return lowest
 
     @jit
-    def update(S: Any, params: Any) -> None:
+    def update(S: Any, params: Any, scales: Any, exponent: float) -> None:
         """The sample of each lane's chosen arm comes in."""
         for i in range(W):
             chosen, count, x, pooled = S[CHOSEN + i], S[PULLS + i], S[SAMPLE + i], S[POOLED + i]
@@ -107,7 +128,11 @@ def lanes_few(variance: Any, floor: Any, freeze: Any, arms: int, pool: int) -> C
             count, mean, m2 = _add(count, mean, m2, x)
             if has_freeze:
                 own = freeze(x, count, mean, m2, pooled, own, params)
-            key = _key(variance(count, mean, m2, pooled, own, params), count, 1.0, 1.0)
+            scale = scales[0]
+            if form != PLAIN:
+                for k in range(1, K):
+                    scale = select(chosen == float(k), scales[k], scale)
+            key = weigh(variance(count, mean, m2, pooled, own, params), count, scale, exponent)
             for k in range(K):
                 this = chosen == float(k)
                 at = k * W + i
@@ -119,7 +144,7 @@ def lanes_few(variance: Any, floor: Any, freeze: Any, arms: int, pool: int) -> C
                     S[OWN + at] = select(this, own, S[OWN + at])
 
     @jit
-    def rekey(S: Any, params: Any) -> None:
+    def rekey(S: Any, params: Any, scales: Any, exponent: float) -> None:
         """The pooled variance and every key anew."""
         for i in range(W):
             largest, total, known = 0.0, 0.0, 0.0
@@ -134,7 +159,7 @@ def lanes_few(variance: Any, floor: Any, freeze: Any, arms: int, pool: int) -> C
             for i in range(W):
                 at = k * W + i
                 v = variance(S[COUNT + at], S[MEAN + at], S[M2 + at], S[POOLED + i], S[OWN + at], params)
-                S[KEY + at] = _key(v, S[COUNT + at], 1.0, 1.0)
+                S[KEY + at] = weigh(v, S[COUNT + at], scales[k], exponent)
 
     @jit
     def gather(S: Any, offsets: Any) -> None:
@@ -159,6 +184,8 @@ def lanes_few(variance: Any, floor: Any, freeze: Any, arms: int, pool: int) -> C
         means: Any,
         m2s: Any,
         column: int,
+        scales: Any,
+        exponent: float,
     ) -> None:
         S = np.zeros(size)
         offsets = np.zeros(W, np.uint64)
@@ -216,11 +243,11 @@ def lanes_few(variance: Any, floor: Any, freeze: Any, arms: int, pool: int) -> C
                                 kinds[k], parameters[k, 0], parameters[k, 1], table, seed, first + U(i), U(k), U(j >> 1)
                             )
                             S[SAMPLE + i] = x1 if j & 1 else x0
-                update(S, params)
+                update(S, params, scales, exponent)
                 t += 1
                 if has_pool and t >= refresh:
                     refresh = _next_refresh(t, K)
-                    rekey(S, params)
+                    rekey(S, params, scales, exponent)
             for k in range(K):
                 for i in range(W):
                     counts[c, k, column + i] = S[COUNT + k * W + i]
@@ -230,7 +257,7 @@ def lanes_few(variance: Any, floor: Any, freeze: Any, arms: int, pool: int) -> C
     return jit(run, nogil=True, announce=ANNOUNCE)
 
 
-def lanes_many(variance: Any, floor: Any, freeze: Any, pool: int) -> Callable[..., None]:
+def lanes_many(variance: Any, floor: Any, freeze: Any, pool: int, form: int) -> Callable[..., None]:
     """The kernel for any number of arms that are still scanned at every step."""
     W = LANES
     # Rows for the lanes, then a block of rows for each arm, then the rings.
@@ -242,6 +269,7 @@ def lanes_many(variance: Any, floor: Any, freeze: Any, pool: int) -> Callable[..
     variance = jit(variance)
     floor = jit(floor) if has_floor else None
     freeze = jit(freeze) if has_freeze else None
+    weigh = _weigh(form)
 
     @jit
     def choose(S: Any, K: int) -> None:
@@ -273,7 +301,7 @@ def lanes_many(variance: Any, floor: Any, freeze: Any, pool: int) -> Callable[..
         return lowest
 
     @jit
-    def update(S: Any, offsets: Any, params: Any) -> None:
+    def update(S: Any, offsets: Any, params: Any, scales: Any, exponent: float) -> None:
         for i in range(W):
             at = offsets[i]
             S[COUNT_ + i], S[MEAN_ + i], S[M2_ + i] = S[at + U(COUNT)], S[at + U(MEAN)], S[at + U(M2)]
@@ -283,7 +311,8 @@ def lanes_many(variance: Any, floor: Any, freeze: Any, pool: int) -> Callable[..
             own = S[OWN_ + i]
             if has_freeze:
                 own = freeze(S[SAMPLE + i], count, mean, m2, S[POOLED + i], own, params)
-            S[KEY_ + i] = _key(variance(count, mean, m2, S[POOLED + i], own, params), count, 1.0, 1.0)
+            v = variance(count, mean, m2, S[POOLED + i], own, params)
+            S[KEY_ + i] = weigh(v, count, scales[int(S[CHOSEN + i])], exponent)
             S[COUNT_ + i], S[MEAN_ + i], S[M2_ + i], S[OWN_ + i] = count, mean, m2, own
         for i in range(W):
             at = offsets[i]
@@ -293,7 +322,7 @@ def lanes_many(variance: Any, floor: Any, freeze: Any, pool: int) -> Callable[..
                 S[at + U(OWN)] = S[OWN_ + i]
 
     @jit
-    def rekey(S: Any, K: int, params: Any) -> None:
+    def rekey(S: Any, K: int, params: Any, scales: Any, exponent: float) -> None:
         # BEST counts the arms with two samples here.
         for i in range(W):
             S[POOLED + i] = 0.0
@@ -313,7 +342,7 @@ def lanes_many(variance: Any, floor: Any, freeze: Any, pool: int) -> Callable[..
             for i in range(W):
                 count = S[block + COUNT + i]
                 v = variance(count, S[block + MEAN + i], S[block + M2 + i], S[POOLED + i], S[block + OWN + i], params)
-                S[block + KEY + i] = _key(v, count, 1.0, 1.0)
+                S[block + KEY + i] = weigh(v, count, scales[k], exponent)
 
     def run(
         kinds: Any,
@@ -329,6 +358,8 @@ def lanes_many(variance: Any, floor: Any, freeze: Any, pool: int) -> Callable[..
         means: Any,
         m2s: Any,
         column: int,
+        scales: Any,
+        exponent: float,
     ) -> None:
         K = len(kinds)
         H = 8
@@ -373,11 +404,11 @@ def lanes_many(variance: Any, floor: Any, freeze: Any, pool: int) -> Callable[..
                             kinds[k], parameters[k, 0], parameters[k, 1], table, seed, first + U(i), U(k), U(j >> 1)
                         )
                         S[SAMPLE + i] = x1 if j & 1 else x0
-                update(S, offsets, params)
+                update(S, offsets, params, scales, exponent)
                 t += 1
                 if has_pool and t >= refresh:
                     refresh = _next_refresh(t, K)
-                    rekey(S, K, params)
+                    rekey(S, K, params, scales, exponent)
             for k in range(K):
                 block = ARMS + k * BLOCK
                 for i in range(W):
@@ -388,7 +419,7 @@ def lanes_many(variance: Any, floor: Any, freeze: Any, pool: int) -> Callable[..
     return jit(run, nogil=True, announce=ANNOUNCE)
 
 
-def heap(variance: Any, floor: Any, freeze: Any, pool: int, uses_own: bool) -> Callable[..., None]:
+def heap(variance: Any, floor: Any, freeze: Any, pool: int, uses_own: bool, form: int) -> Callable[..., None]:
     """The kernel for very many arms: one run at a time, decisions in O(log K)."""
     # An arm's numbers lie together, so that they come in one line of memory. SPARE is the second sample of a pair.
     COUNT, MEAN, M2, SPARE, OWN = range(5)
@@ -399,17 +430,19 @@ def heap(variance: Any, floor: Any, freeze: Any, pool: int, uses_own: bool) -> C
     variance = jit(variance)
     floor = jit(floor) if has_floor else None
     freeze = jit(freeze) if has_freeze else None
+    weigh = _weigh(form)
 
     @jit
-    def arm_key(A: Any, k: int, pooled: float, params: Any) -> float:
+    def arm_key(A: Any, k: int, pooled: float, params: Any, scales: Any, exponent: float) -> float:
         count = A[k, COUNT]
         own = A[k, OWN] if uses_own else 0.0
-        return _key(variance(count, A[k, MEAN], A[k, M2], pooled, own, params), count, 1.0, 1.0)
+        v = variance(count, A[k, MEAN], A[k, M2], pooled, own, params)
+        return weigh(v, count, scales[k], exponent)
 
     @jit
-    def all_keys(A: Any, floats: Any, ints: Any, pooled: float, params: Any) -> None:
+    def all_keys(A: Any, floats: Any, ints: Any, pooled: float, params: Any, scales: Any, exponent: float) -> None:
         for i in range(len(A)):
-            floats[KEY, i] = arm_key(A, ints[2 * KEY, i], pooled, params)
+            floats[KEY, i] = arm_key(A, ints[2 * KEY, i], pooled, params, scales, exponent)
         heapify(floats, ints, KEY, 2 * KEY)
 
     def run(
@@ -426,6 +459,8 @@ def heap(variance: Any, floor: Any, freeze: Any, pool: int, uses_own: bool) -> C
         means: Any,
         m2s: Any,
         column: int,
+        scales: Any,
+        exponent: float,
     ) -> None:
         K = len(kinds)
         A = np.zeros((K, row))
@@ -469,12 +504,13 @@ def heap(variance: Any, floor: Any, freeze: Any, pool: int, uses_own: bool) -> C
                     pooled = _pooled(pool, A[:, COUNT], A[:, M2])
                     refreshed = True
                 if t == warmup * K or (refreshed and t > warmup * K):
-                    all_keys(A, floats, ints, pooled, params)
+                    all_keys(A, floats, ints, pooled, params, scales, exponent)
                 elif t > warmup * K:
+                    key = arm_key(A, k, pooled, params, scales, exponent)
                     if has_floor:
-                        change(floats, ints, KEY, 2 * KEY, k, arm_key(A, k, pooled, params))
+                        change(floats, ints, KEY, 2 * KEY, k, key)
                     else:
-                        replace_top(floats, ints, KEY, 2 * KEY, arm_key(A, k, pooled, params))
+                        replace_top(floats, ints, KEY, 2 * KEY, key)
             for k in range(K):
                 counts[c, k, column], means[c, k, column], m2s[c, k, column] = A[k, COUNT], A[k, MEAN], A[k, M2]
 
@@ -483,13 +519,31 @@ def heap(variance: Any, floor: Any, freeze: Any, pool: int, uses_own: bool) -> C
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be simulated, as the kernels take it."""
+    """
+    What is to be simulated, as the kernels take it.
+
+    The checkpoints are budgets: pulls, or money where the objective has costs.
+    """
 
     problem: Problem
     strategy: Strategy
-    checkpoints: tuple[int, ...]
+    checkpoints: tuple[float, ...]
     params: tuple[float, ...]
     seed: int
+    in_flight: int = 1
+    objective: Objective = field(default_factory=Objective)
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether runs go one at a time, as answers come late or samples have prices, and each budget on its own."""
+        return self.in_flight > 1 or self.objective.costs is not None
+
+    @property
+    def form(self) -> int:
+        """What the objective asks of keys: nothing, scales, or scales and an exponent."""
+        if self.objective.p != math.inf:
+            return NORM
+        return PLAIN if self.objective.weights is None else WEIGHTED
 
 
 @dataclass(frozen=True)
@@ -510,28 +564,41 @@ class Ends:
 
 # Up to here the arms' states are chosen by selects, and up to here they are scanned; from there on a heap is faster.
 FEW, MANY = 16, 320
+# The same for runs that go one at a time.
+SCANNED = 64
 
 
 @lru_cache(maxsize=256)
-def _kernel(variance: Any, floor: Any, freeze: Any, pool: int, own: bool, arms: int) -> tuple[Callable[..., None], int]:
-    """The kernel for a strategy and a number of arms, and how many runs it does at once."""
+def _kernel(
+    variance: Any, floor: Any, freeze: Any, pool: int, own: bool, form: int, arms: int
+) -> tuple[Callable[..., None], int]:
+    """The kernel for a strategy and a number of arms, 0 for many, -1 for very many; how many runs it does at once."""
     if arms == 0:
-        return lanes_many(variance, floor, freeze, pool), LANES
+        return lanes_many(variance, floor, freeze, pool, form), LANES
     if arms > 0:
-        return lanes_few(variance, floor, freeze, arms, pool), LANES
-    return heap(variance, floor, freeze, pool, own), 1
+        return lanes_few(variance, floor, freeze, arms, pool, form), LANES
+    return heap(variance, floor, freeze, pool, own, form), 1
 
 
-def kernel(strategy: Strategy, arms: int) -> tuple[Callable[..., None], int]:
-    """The kernel for a strategy and a number of arms, and how many runs it does at once."""
-    return _kernel(
+@lru_cache(maxsize=256)
+def _delayed(
+    variance: Any, floor: Any, freeze: Any, pool: int, scaled: bool, priced: bool, scanned: bool
+) -> tuple[Callable[..., None], int]:
+    return jit(one_by_one(variance, floor, freeze, pool, scanned, scaled, priced), nogil=True, announce=ANNOUNCE), 1
+
+
+def kernel(plan: Plan) -> tuple[Callable[..., None], int]:
+    """The kernel for a plan, and how many runs it does at once."""
+    strategy, arms = plan.strategy, len(plan.problem)
+    functions = (
         strategy.variance,
         strategy.floor if strategy.has_floor() else None,
         strategy.freeze if strategy.own == "frozen" else None,
         keys.POOLS.index(strategy.pool),
-        strategy.own != "none",
-        arms if arms <= FEW else 0 if arms <= MANY else -1,
     )
+    if plan.one_by_one:
+        return _delayed(*functions, plan.form != PLAIN, plan.objective.costs is not None, arms <= SCANNED)
+    return _kernel(*functions, strategy.own != "none", plan.form, arms if arms <= FEW else 0 if arms <= MANY else -1)
 
 
 def own_numbers(plan: Plan) -> Floats:
@@ -549,13 +616,17 @@ def own_numbers(plan: Plan) -> Floats:
 
 def simulate(plan: Plan, first: int, runs: int) -> Ends:
     """Runs `first` to `first + runs` of the plan, in this thread."""
-    arms = len(plan.problem)
-    run, lanes = kernel(plan.strategy, arms)
+    arms, objective = len(plan.problem), plan.objective
+    run, lanes = kernel(plan)
     kinds, parameters, table = encode(plan.problem.arms)
     own = own_numbers(plan)
     whole = -(-runs // lanes) * lanes
     ends = np.empty((3, len(plan.checkpoints), arms, whole))
-    checkpoints = np.array(plan.checkpoints)
+    priced = objective.costs is not None
+    checkpoints = np.array(plan.checkpoints, dtype=float if priced else np.int64)
+    scales, costs = objective.scales(arms), objective.cost(arms)
+    # No more can be in flight than the budget has pulls.
+    late = (costs, min(plan.in_flight, 1 + int(checkpoints.max() / costs.min()))) if plan.one_by_one else ()
     for column in range(0, whole, lanes):
         run(
             kinds,
@@ -569,5 +640,8 @@ def simulate(plan: Plan, first: int, runs: int) -> Ends:
             plan.strategy.warmup,
             *ends,
             column,
+            scales,
+            objective.exponent,
+            *late,
         )
     return Ends(*ends[..., :runs])

@@ -27,8 +27,9 @@ import numpy as np
 
 from equipoise import moments
 from equipoise.lab import streams
-from equipoise.lab.cpu import Ends, Plan, own_numbers
+from equipoise.lab.cpu import PLAIN, Ends, Plan, own_numbers
 from equipoise.lab.streams import U, encode
+from equipoise.problem import Objective
 from equipoise.strategies import key as keys
 
 try:
@@ -55,6 +56,13 @@ def check() -> Any:
     if not cuda.is_available():
         raise ValueError('engine="cuda" found no NVIDIA GPU with a driver on this machine; engine="cpu" needs none')
     return cuda
+
+
+def refuse(in_flight: int, objective: Objective) -> None:
+    """Say what only the CPU does: runs that go one at a time, as answers come late or samples have prices."""
+    if in_flight > 1 or objective.costs is not None:
+        what = f"in_flight={in_flight}" if in_flight > 1 else "costs"
+        raise ValueError(f"engine='cuda' cannot simulate {what}; engine='cpu' or a Dask client can")
 
 
 def _in_simulator() -> bool:
@@ -198,7 +206,15 @@ def _four(single: bool) -> Callable[..., Any]:
 
 @lru_cache(maxsize=64)
 def _kernel(
-    variance: Any, floor: Any, freeze: Any, pool: int, uses_own: bool, arms: int, params: int, single: bool
+    variance: Any,
+    floor: Any,
+    freeze: Any,
+    pool: int,
+    scaled: bool,
+    uses_own: bool,
+    arms: int,
+    params: int,
+    single: bool,
 ) -> Any:
     from numba import float32, float64
 
@@ -217,6 +233,7 @@ def _kernel(
     add = on_device(moments.add, single)
     unbiased = on_device(moments.unbiased, single)
     next_refresh = on_device(keys.next_refresh)
+    weigh = on_device(keys.key, single)
     four = _four(single)
 
     @cuda.jit(fastmath=single)
@@ -230,6 +247,8 @@ def _kernel(
         given: Any,
         own: Any,
         warmup: Any,
+        scales: Any,
+        exponent: Any,
         out: Any,
     ) -> None:
         r = cuda.grid(1)
@@ -331,7 +350,8 @@ def _kernel(
                 t = np.int32(t + 1)
                 value = zero
                 if count >= ready:
-                    value = variance(count, average, spread, pooled, held, params) / count
+                    value = variance(count, average, spread, pooled, held, params)
+                    value = weigh(value, count, scales[b], exponent) if scaled else value / count
                 for k in range(K):
                     key[k] = cuda.selp(b == np.int32(k), value, key[k])
                 if few:
@@ -363,7 +383,8 @@ def _kernel(
                         if T[k, me] >= ready:
                             if uses_own:
                                 held = mine[k, me]
-                            key[k] = variance(T[k, me], mean[k, me], m2[k, me], pooled, held, params) / T[k, me]
+                            v = variance(T[k, me], mean[k, me], m2[k, me], pooled, held, params)
+                            key[k] = weigh(v, T[k, me], scales[k], exponent) if scaled else v / T[k, me]
             for k in range(K):
                 out[0, c, k, r] = T[k, me]
                 out[1, c, k, r] = mean[k, me]
@@ -373,7 +394,7 @@ def _kernel(
 
 
 @lru_cache(maxsize=64)
-def _kernel_many(variance: Any, floor: Any, freeze: Any, pool: int, params: int, single: bool) -> Any:
+def _kernel_many(variance: Any, floor: Any, freeze: Any, pool: int, scaled: bool, params: int, single: bool) -> Any:
     """The kernel for many arms: their numbers in global memory, each sample drawn when it is needed."""
     from numba import float32, float64
 
@@ -388,6 +409,7 @@ def _kernel_many(variance: Any, floor: Any, freeze: Any, pool: int, params: int,
     add = on_device(moments.add, single)
     unbiased = on_device(moments.unbiased, single)
     next_refresh = on_device(keys.next_refresh)
+    weigh = on_device(keys.key, single)
     four = _four(single)
     COUNT, MEAN, M2, KEY, OWN = range(5)
 
@@ -402,6 +424,8 @@ def _kernel_many(variance: Any, floor: Any, freeze: Any, pool: int, params: int,
         given: Any,
         own: Any,
         warmup: Any,
+        scales: Any,
+        exponent: Any,
         out: Any,
         A: Any,
     ) -> None:
@@ -452,7 +476,8 @@ def _kernel_many(variance: Any, floor: Any, freeze: Any, pool: int, params: int,
                 if has_freeze:
                     A[OWN, b, r] = freeze(number(x), count, average, spread, pooled, A[OWN, b, r], params)
                 if count >= ready:
-                    A[KEY, b, r] = variance(count, average, spread, pooled, A[OWN, b, r], params) / count
+                    v = variance(count, average, spread, pooled, A[OWN, b, r], params)
+                    A[KEY, b, r] = weigh(v, count, scales[b], exponent) if scaled else v / count
                 t += 1
                 if has_pool and t >= refresh:
                     refresh = next_refresh(t, K)
@@ -468,9 +493,8 @@ def _kernel_many(variance: Any, floor: Any, freeze: Any, pool: int, params: int,
                     for k in range(K):
                         count = A[COUNT, k, r]
                         if count >= ready:
-                            A[KEY, k, r] = (
-                                variance(count, A[MEAN, k, r], A[M2, k, r], pooled, A[OWN, k, r], params) / count
-                            )
+                            v = variance(count, A[MEAN, k, r], A[M2, k, r], pooled, A[OWN, k, r], params)
+                            A[KEY, k, r] = weigh(v, count, scales[k], exponent) if scaled else v / count
             for k in range(K):
                 out[0, c, k, r] = A[COUNT, k, r]
                 out[1, c, k, r] = A[MEAN, k, r]
@@ -493,6 +517,7 @@ def simulate(plan: Plan, first: int, runs: int, single: bool = False) -> Ends:
 def prepare(plan: Plan, first: int, runs: int, single: bool = False) -> tuple[Callable[[], Any], Callable[[], None]]:
     """Everything sent to the card: a function that starts the runs, and one that waits for them."""
     check()
+    refuse(plan.in_flight, plan.objective)
     arms, strategy = len(plan.problem), plan.strategy
     number = np.float32 if single else np.float64
     params = plan.params or (0.0,)
@@ -501,6 +526,7 @@ def prepare(plan: Plan, first: int, runs: int, single: bool = False) -> tuple[Ca
         strategy.floor if strategy.has_floor() else None,
         strategy.freeze if strategy.own == "frozen" else None,
         keys.POOLS.index(strategy.pool),
+        plan.form != PLAIN,
     )
     kinds, parameters, table = encode(plan.problem.arms)
     out = cuda.device_array((3, len(plan.checkpoints), arms, runs), number)
@@ -514,6 +540,8 @@ def prepare(plan: Plan, first: int, runs: int, single: bool = False) -> tuple[Ca
         cuda.to_device(np.array(params, dtype=number)),
         cuda.to_device(own_numbers(plan).astype(number)),
         strategy.warmup,
+        cuda.to_device(plan.objective.scales(arms).astype(number)),
+        number(plan.objective.exponent),
         out,
     ]
     if arms <= SHARED:

@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from functools import partial
@@ -19,10 +19,12 @@ import numpy.typing as npt
 
 from equipoise import chart, moments
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import whole
+from equipoise.inputs import number, whole
 from equipoise.lab import cpu, cuda, estimators
 from equipoise.lab.cpu import Plan
-from equipoise.problem import Problem, laws
+from equipoise.problem import Objective, Problem, Stratified, laws
+from equipoise.problem.objective import ROUNDING
+from equipoise.problem.objective import objective as _objective
 from equipoise.strategies import Strategy, Support, check_support, get, resolve
 
 if TYPE_CHECKING:
@@ -36,11 +38,15 @@ BLOCK = 1024
 BATCHES = 64
 # Runs on which the multiples of the controls are fitted; far from the runs that are counted.
 PILOT, PILOT_FIRST = 2048, 1 << 62
+# Samples that a budget of money may buy: more take days, and far more could not be paid for one by one in doubles.
+MOST_PULLS = 1e12
+# The paper's objective.
+PLAIN = Objective()
 
 
 @dataclass(frozen=True)
 class Sums:
-    """Count, mean and M2 of what runs gave: losses and pulls by arm, and the largest variance over pulls."""
+    """Count, mean and M2 of what runs gave: losses and pulls by arm, and the objective of variances over pulls."""
 
     count: int
     mean: Floats
@@ -82,10 +88,21 @@ class Task:
         losses = np.array(
             [estimators.estimates(evidence, k, self.estimator[k], self.multiples[c][k]) for k in range(len(problem))]
         )
-        worst = (problem.variances[:, None] / evidence.T).max(axis=0)
-        rows = np.vstack([losses, evidence.T, worst[None]])
+        norm = _norms(self.plan.objective, problem.variances[:, None] / evidence.T)
+        rows = np.vstack([losses, evidence.T, norm[None]])
         pieces = min(rows.shape[1], -(-BATCHES // self.blocks()))
         return [_sums_of(piece) for piece in np.array_split(rows, pieces, axis=1)]
+
+
+def _norms(objective: Objective, losses: Floats) -> Floats:
+    """|| w L ||_p of each column of losses by arm."""
+    values = objective.weight(len(losses))[:, None] * losses
+    top = values.max(axis=0)
+    if objective.p == math.inf:
+        return top
+    # Over the largest, so that no power overflows.
+    scale = np.where(top > 0, top, 1.0)
+    return np.asarray(top * ((values / scale) ** objective.p).sum(axis=0) ** (1 / objective.p))
 
 
 def _sums_of(rows: Floats) -> Sums:
@@ -103,16 +120,20 @@ class Simulation:
         L_k = E[(muhat_k - mu_k)²] for each arm, and its standard error.
     mean_pulls
         E[T_k] for each arm.
+    objective, in_flight
+        What is made small, and how many pulls were kept in flight.
     regret, regret_error
         max_k L_k - Sigma/n, the paper's regret. Its error is that of the largest loss. The largest of several
-        estimates is too large on average: by at most `regret_bias`.
+        estimates is too large on average: by at most `regret_bias`. With another objective || w L ||_p less the
+        smallest possible; the error is then by the delta method, from the means of batches of runs.
     rescaled_regret, rescaled_error
         The same times n^{3/2}.
     excess, excess_error
-        The same over Sigma/n, in percent.
+        The same over Sigma/n, or over the smallest possible, in percent.
     expected_max_regret, expected_max_error
         E[max_k s²_k/T_k] - Sigma/n, the regret of later papers, which is another quantity: it cannot fall faster
-        than n^{-3/2}, the paper's can reach n^{-2}.
+        than n^{-3/2}, the paper's can reach n^{-2}. With another objective, its norm of s²_k/T_k in place of the
+        largest.
     estimator
         How each arm's loss was estimated.
     """
@@ -121,14 +142,17 @@ class Simulation:
         self,
         problem: Problem,
         strategy: Strategy,
-        budget: int,
+        budget: float,
         runs: int,
         seed: int,
         estimator: tuple[str, ...],
         sums: Sums,
         batches: Floats,
+        objective: Objective = PLAIN,
+        in_flight: int = 1,
     ) -> None:
         self.problem, self.strategy, self.budget = problem, strategy, budget
+        self.objective, self.in_flight = objective, in_flight
         self.runs, self.seed, self.estimator = runs, seed, estimator
         self._sums, self._batches = sums, batches
         K = len(problem)
@@ -139,32 +163,47 @@ class Simulation:
 
     @property
     def worst(self) -> int:
-        """The arm with the largest loss."""
-        return int(self.losses.argmax())
+        """The arm with the largest loss, times its weight."""
+        return int((self.objective.weight(len(self.problem)) * self.losses).argmax())
+
+    @property
+    def best(self) -> float:
+        """The smallest possible value of the objective, up to rounding: Sigma/n for the paper's."""
+        return self.objective.optimal_loss(self.problem.variances, self.budget)
 
     @property
     def regret(self) -> float:
-        return self.problem.regret(self.losses, self.budget)
+        return self._norm(self.losses) - self.best
 
     @property
     def regret_error(self) -> float:
-        return float(self.loss_errors[self.worst])
+        if self.objective.p == math.inf:
+            return float(self._slopes()[self.worst] * self.loss_errors[self.worst])
+        return float(_batch_error(self._along_slopes(), self._batches[:, -1]))
 
     @property
     def regret_bias(self) -> float:
         """
-        How much too large the regret is on average, at most, for taking the largest of K noisy losses.
+        How much too large the regret is on average for being that of noisy losses.
 
-        The mean of the largest of independent normals with these means and errors, less the largest mean.
+        For the largest loss, at most: the mean of the largest of independent normals with these means and errors, less
+        the largest mean. For other norms, to second order: how much larger they are for the means of batches of runs
+        than for all runs, over the number of batches less one.
         """
-        top, error = float(self.losses.max()), float(self.loss_errors.max())
-        near = self.losses + 8 * self.loss_errors >= top - 8 * error
+        if self.objective.p != math.inf:
+            means, runs = self._batches[:, : len(self.problem)], self._batches[:, -1]
+            norms = np.array([self._norm(each) for each in means])
+            return float((norms @ runs / runs.sum() - self._norm(self.losses)) / (len(runs) - 1))
+        weight = self.objective.weight(len(self.problem))
+        losses, errors = weight * self.losses, weight * self.loss_errors
+        top, error = float(losses.max()), float(errors.max())
+        near = losses + 8 * errors >= top - 8 * error
         if error == 0 or near.sum() < 2:
             return 0.0
         normal = NormalDist()
         # Midpoints, so that none is on the step at the top.
         x = (np.arange(720) - 359.5) / 40 * error + top
-        z = (x[:, None] - self.losses[near]) / np.maximum(self.loss_errors[near], 1e-300)
+        z = (x[:, None] - losses[near]) / np.maximum(errors[near], 1e-300)
         below = np.vectorize(normal.cdf)(np.clip(z, -40, 40)).prod(axis=1)
         # E[max] = top + integral of (1 - F) above top - integral of F below it.
         above = np.where(x >= top, 1 - below, -below)
@@ -180,22 +219,43 @@ class Simulation:
 
     @property
     def excess(self) -> float:
-        best = self.problem.optimal_loss(self.budget)
-        return 100 * self.regret / best if best > 0 else math.nan
+        return 100 * self.regret / self.best if self.best > 0 else math.nan
 
     @property
     def excess_error(self) -> float:
-        best = self.problem.optimal_loss(self.budget)
-        return 100 * self.regret_error / best if best > 0 else math.nan
+        return 100 * self.regret_error / self.best if self.best > 0 else math.nan
 
     @property
     def expected_max_regret(self) -> float:
-        return self._expected_max - self.problem.optimal_loss(self.budget)
+        return self._expected_max - self.best
+
+    def _norm(self, losses: Floats) -> float:
+        """The objective of these losses. An estimate of a loss may be below zero, which no power would bear."""
+        return self.objective.loss(losses if self.objective.p == math.inf else np.maximum(losses, 0.0))
+
+    def _slopes(self) -> Floats:
+        """The derivatives of the norm of the losses: w_k (w_k L_k / norm)^{p-1}; for the largest, its weight."""
+        weight, p = self.objective.weight(len(self.problem)), self.objective.p
+        if p == math.inf:
+            return np.where(np.arange(weight.size) == self.worst, weight, 0.0)
+        norm = self._norm(self.losses)
+        shares = weight * np.maximum(self.losses, 0.0) / norm if norm > 0 else np.zeros(weight.size)
+        # Where p < 1 the slope of a loss of zero is infinite; such an arm adds nothing and has no error.
+        return np.where(shares > 0, weight * np.where(shares > 0, shares, 1.0) ** (p - 1), 0.0)
+
+    def _along_slopes(self) -> Floats:
+        """The losses of each batch of runs along the slopes of the norm: what the delta method takes the error of."""
+        return np.asarray(self._batches[:, : len(self.problem)] @ self._slopes())
 
     def __sub__(self, other: Simulation) -> Comparison:
         """The difference to another simulation of the same problem, on the very same samples, with its error."""
         if not isinstance(other, Simulation):
             return NotImplemented
+        if self.objective != other.objective:
+            raise ValueError(
+                f"simulations are compared under one objective; it is {self.objective!r} here and "
+                f"{other.objective!r} there"
+            )
         for name in ("problem", "runs", "seed"):
             if getattr(self, name) != getattr(other, name):
                 raise ValueError(
@@ -210,6 +270,8 @@ class Simulation:
             "problem": [_described(law) for law in self.problem.arms],
             "strategy": _described(self.strategy) | {"name": self.strategy.name},
             "budget": self.budget,
+            "objective": _written(self.objective),
+            "in_flight": self.in_flight,
             "runs": self.runs,
             "seed": self.seed,
             "estimator": list(self.estimator),
@@ -221,8 +283,10 @@ class Simulation:
 
     def __repr__(self) -> str:
         used = " and ".join(sorted(set(self.estimator)))
+        size = f"n = {self.budget:,}" if self.objective.costs is None else f"a budget of {self.budget:,g}"
+        late = f", {self.in_flight:,} in flight" if self.in_flight > 1 else ""
         return (
-            f"<{label(self.strategy)}, n = {self.budget:,}: rescaled regret {self.rescaled_regret:.4g} ± "
+            f"<{label(self.strategy)}, {size}{late}: rescaled regret {self.rescaled_regret:.4g} ± "
             f"{self.rescaled_error:.2g}, excess {self.excess:.3g}% ({self.runs:,} runs, {used})>"
         )
 
@@ -262,9 +326,8 @@ class Comparison:
 
     @property
     def regret_error(self) -> float:
-        """The error of the difference of the largest losses, taken where they are largest."""
-        one, other = self.one._batches[:, self.one.worst], self.other._batches[:, self.other.worst]
-        return float(_batch_error(one - other, self.one._batches[:, -1]))
+        """The error of the difference of the largest losses, taken where they are largest; of norms along slopes."""
+        return float(_batch_error(self.one._along_slopes() - self.other._along_slopes(), self.one._batches[:, -1]))
 
     def __repr__(self) -> str:
         return (
@@ -364,6 +427,8 @@ class Curve(Sequence[Simulation]):
                 tuple(each["estimator"]),
                 Sums(each["sums"][0], np.array(each["sums"][1]), np.array(each["sums"][2])),
                 np.array(each["batches"]),
+                _read(each.get("objective", {})),
+                each.get("in_flight", 1),
             )
             for each in saved["simulations"]
         )
@@ -387,10 +452,25 @@ def _described(thing: Any) -> dict[str, Any]:
     return {"class": type(thing).__name__, "parameters": parameters}
 
 
+def _written(objective: Objective) -> dict[str, Any]:
+    """An objective as plain numbers; JSON has none for infinity."""
+    return {
+        "p": "inf" if objective.p == math.inf else objective.p,
+        "weights": None if objective.weights is None else list(objective.weights),
+        "costs": None if objective.costs is None else list(objective.costs),
+    }
+
+
+def _read(written: dict[str, Any]) -> Objective:
+    """What `_written` wrote; the paper's objective from a file that says nothing of one."""
+    weights, costs = written.get("weights"), written.get("costs")
+    return Objective(float(written.get("p", "inf")), weights and tuple(weights), costs and tuple(costs))
+
+
 def simulate(
     problem: Problem,
     strategy: str | Strategy | Sequence[str | Strategy] = "auto",
-    budget: int | Sequence[int] = 1000,
+    budget: float | Sequence[float] = 1000,
     runs: int = 10_000,
     seed: int = 1,
     engine: Any = "cpu",
@@ -399,6 +479,10 @@ def simulate(
     threads: int | None = None,
     precision: str = "double",
     progress: Callable[[int, int], Any] | None = None,
+    in_flight: int = 1,
+    objective: float | Stratified = math.inf,
+    weights: Iterable[float] | Mapping[int, float] | None = None,
+    costs: Iterable[float] | Mapping[int, float] | None = None,
 ) -> Any:
     """
     Simulate whole studies of a problem and measure what they lose against the best allocation.
@@ -428,6 +512,17 @@ def simulate(
         "double", or "single" for speed on a GPU.
     progress
         Called with the runs done so far and the runs in all.
+    in_flight
+        How many pulls are kept in flight: so many are asked for first, then the answers come one at a time, the oldest
+        first, and after each the next pull is asked for. At the end all answers come in.
+    objective
+        What is made small: p of the norm of the losses, infinity for the largest, or Stratified(shares).
+    weights
+        One for each arm, on its loss.
+    costs
+        Of one sample of each arm. The budget is then money: where the arm that is wanted costs more than is left, the
+        best by the same rule of those that do not is taken, and a run ends when there is none. A strategy whose
+        parameters depend on the budget is told how many samples it buys when spread evenly.
 
     Returns
     -------
@@ -448,7 +543,9 @@ def simulate(
     given: Any = strategy if several else [strategy]
     strategies = [resolve(each) for each in given]
     grid = isinstance(budget, Iterable)
-    budgets = sorted({whole("budget", n, 1) for n in (budget if isinstance(budget, Iterable) else [budget])})
+    aim = _objective(range(len(problem)), objective, weights, costs)
+    budgets = sorted({_budget(n, aim) for n in (budget if isinstance(budget, Iterable) else [budget])})
+    in_flight = whole("in_flight", in_flight, 1)
     if not strategies or not budgets:
         raise ValueError("no strategy or no budget was given; one of each at least is needed")
     runs = whole("runs", runs, 2)
@@ -458,18 +555,22 @@ def simulate(
     support = check_support(support)
     if precision not in ("double", "single") or (precision == "single" and engine != "cuda"):
         raise ValueError(f"precision={precision!r} will not do; it must be 'double', or 'single' with engine='cuda'")
+    if engine == "cuda":
+        cuda.refuse(in_flight, aim)
     work = _engine(engine, threads, precision)
     tasks: list[tuple[Strategy, Plan]] = []
     for each in strategies:
         least = len(problem) * each.warmup
-        if budgets[0] < least:
-            raise ValueError(
-                f"budget={budgets[0]} is too small: {each.name} starts with {least} samples of {len(problem)} arms"
-            )
-        by_params: dict[tuple[float, ...], list[int]] = {}
+        price = each.warmup * math.fsum(aim.cost(len(problem)))
+        if budgets[0] * (1 + ROUNDING) < price:
+            start = f"{least} samples of {len(problem)} arms" + (f", for {price:g}" if aim.costs is not None else "")
+            raise ValueError(f"budget={budgets[0]} is too small: {each.name} starts with {start}")
+        by_params: dict[tuple[float, ...], list[float]] = {}
         for n in budgets:
-            by_params.setdefault(each.params(n, len(problem), support), []).append(n)
-        tasks += [(each, Plan(problem, each, tuple(ns), params, seed)) for params, ns in by_params.items()]
+            by_params.setdefault(each.params(aim.samples(n, len(problem)), len(problem), support), []).append(n)
+        tasks += [
+            (each, Plan(problem, each, tuple(ns), params, seed, in_flight, aim)) for params, ns in by_params.items()
+        ]
         cpu.own_numbers(tasks[-1][1])
     chosen = {id(each): estimators.choose(estimator, problem, each) for each in strategies}
     simulations: list[Simulation] = []
@@ -478,13 +579,28 @@ def simulate(
         told = partial(_tell, progress, done * runs, len(tasks) * runs) if progress else None
         results = work(task, told)
         simulations += [
-            Simulation(problem, each, n, runs, seed, chosen[id(each)], sums, batches)
+            Simulation(problem, each, n, runs, seed, chosen[id(each)], sums, batches, aim, in_flight)
             for n, (sums, batches) in zip(plan.checkpoints, results, strict=True)
         ]
     if not several and not grid:
         return simulations[0]
     order = {id(each): i for i, each in enumerate(strategies)}
     return Curve(sorted(simulations, key=lambda sim: (order[id(sim.strategy)], sim.budget)))
+
+
+def _budget(budget: Any, objective: Objective) -> float:
+    """A number of samples or, where these have costs, an amount of money."""
+    if objective.costs is None:
+        return whole("budget", budget, 1)
+    try:
+        money = number(budget)
+    except TypeError:
+        money = math.nan
+    if not 0 < money < math.inf:
+        raise ValueError(f"budget={budget!r} will not do; with costs it must be a positive amount of money")
+    if money / min(objective.costs) > MOST_PULLS:
+        raise ValueError(f"budget={budget!r} is too large: it buys {money / min(objective.costs):.3g} samples a run")
+    return money
 
 
 def _tell(progress: Callable[[int, int], Any], before: int, total: int, runs: int) -> None:
@@ -495,7 +611,7 @@ def _multiples(plan: Plan, chosen: tuple[estimators.Estimator, ...]) -> tuple[tu
     """The multiples of the controls, for each checkpoint and arm, from a pilot of other runs."""
     arms = len(plan.problem)
     fitted = arms <= estimators.MOST_CONTROLLED and any(each in ("controls", "gaussian") for each in chosen)
-    ends = cpu.simulate(plan, PILOT_FIRST, PILOT if fitted else cpu.kernel(plan.strategy, arms)[1])
+    ends = cpu.simulate(plan, PILOT_FIRST, PILOT if fitted else cpu.kernel(plan)[1])
     _check_formula(plan, ends)
     multiples = []
     for c in range(len(plan.checkpoints)):

@@ -1,4 +1,4 @@
-"""Laws, strategies and supports as they are typed at a command line: gaussian:0,4 or b-as:exploration=0.5."""
+"""Laws, strategies, supports and objectives as typed at a command line: gaussian:0,4 or b-as:exploration=0.5."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from equipoise.problem import (
     Law,
     LogNormal,
     Rademacher,
+    Stratified,
     StudentT,
     Uniform,
 )
@@ -109,6 +110,31 @@ def support(text: str | None) -> Support:
     if len(ends) != 2:
         raise ValueError(f"support={text!r} will not do; it must be binary, or its two ends, as in 0,1")
     return check_support((_number(ends[0], text), _number(ends[1], text)))
+
+
+def objective(text: str) -> float | Stratified:
+    """
+    An objective from p, inf for the largest loss, or from strata with their shares.
+
+    Examples
+    --------
+    >>> objective("1"), objective("inf"), objective("stratified:0.3,0.7")
+    (1, inf, Stratified(shares=(0.3, 0.7)))
+    """
+    name, colon, rest = text.strip().partition(":")
+    if name.lower() == "stratified" and colon:
+        return Stratified([_number(part, text) for part in _parts(rest)])
+    try:
+        return _number(text, text)
+    except ValueError:
+        raise ValueError(
+            f"objective={text!r} will not do; it must be p > 0, inf for the largest loss, or as in stratified:0.3,0.7"
+        ) from None
+
+
+def numbers(text: str | None) -> list[float] | None:
+    """Numbers from a list with commas; none from nothing."""
+    return None if text is None else [_number(part, text) for part in _parts(text)]
 
 
 def _parts(text: str) -> list[str]:

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,10 @@ import pytest
 
 import equipoise as eq
 from equipoise.lab import cpu, simulation, streams
+from equipoise.problem import Objective
 from equipoise.strategies import Strategy, Support, available
 from equipoise.strategies.key import POOLS
+from tests.unit.lab.replay import replay
 from tests.unit.test_compiled import rewrite
 
 Floats = npt.NDArray[np.float64]
@@ -109,12 +111,13 @@ def plan(
 
 def study(given: cpu.Plan, run: int, budget: int | None = None, support: Support = None) -> Ends:
     """Where a study ends that is told the samples of this run."""
-    n = budget or given.checkpoints[-1]
+    last = int(given.checkpoints[-1])
+    n = budget or last
     problem, strategy = given.problem, given.strategy
     if strategy.own == "variance":
         strategy = eq.strategies.Oracle(problem.variances)
     arms = len(problem)
-    told = eq.Study(arms, budget=given.checkpoints[-1], strategy=strategy, support=support)
+    told = eq.Study(arms, budget=last, strategy=strategy, support=support)
     values = [streams.samples(problem, given.seed, run, k, n).tolist() for k in range(arms)]
     seen = [0] * arms
     for _ in range(n):
@@ -146,10 +149,11 @@ def forced(given: cpu.Plan, arms: int, first: int, runs: int) -> cpu.Ends:
         strategy.freeze if strategy.own == "frozen" else None,
         POOLS.index(strategy.pool),
         strategy.own != "none",
+        given.form,
         arms,
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cpu, "kernel", lambda strategy, arms: kernel)
+        patch.setattr(cpu, "kernel", lambda plan: kernel)
         return cpu.simulate(given, first, runs)
 
 
@@ -188,6 +192,26 @@ def test_many_arms_without_a_floor(arms: int) -> None:
     for strategy in (Patient(), Icy()):
         given = plan(strategy, eq.Problem([eq.Exponential(1 + k % 3) for k in range(arms)]), 4 * arms)
         assert_as_studies(given, cpu.simulate(given, 0, 8), 0, range(8))
+
+
+OBJECTIVES = [Objective(1.0), Objective(2.5, WEIGHTS := (0.0, 1.0, 3.0, 0.25, 2.0)), Objective(weights=WEIGHTS)]
+
+
+def test_every_kernel_knows_the_objective() -> None:
+    """Norms and weights, against the definition in plain Python; an arm of weight 0 too."""
+    for arms in (5, 33):
+        for objective in OBJECTIVES:
+            repeated = objective.weights and tuple(objective.weights[k % 5] for k in range(arms))
+            given = replace(
+                plan(STRATEGIES["auto"], mixed(arms), 12 * arms), objective=replace(objective, weights=repeated)
+            )
+            many = forced(given, 0, 70, 66)
+            assert_equal(many, forced(given, -1, 70, 66))
+            if arms <= cpu.FEW:
+                assert_equal(many, forced(given, arms, 70, 66))
+            for run in (70, 135):
+                for part, wanted in zip((many.counts, many.means, many.m2s), replay(given, run), strict=True):
+                    np.testing.assert_array_equal(part[-1, :, run - 70], wanted, f"{objective} {arms} {run}")
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: type(law).__name__)
@@ -273,10 +297,16 @@ def test_lanes_rings_and_stretches_do_not_matter(
 def test_which_kernel() -> None:
     """Few arms, many, very many: what is measured fastest takes over where the constants say."""
     strategy = STRATEGIES["b-as"]
-    for arms, lanes in ((1, cpu.LANES), (cpu.FEW, cpu.LANES), (cpu.FEW + 1, cpu.LANES), (cpu.MANY, cpu.LANES)):
-        assert cpu.kernel(strategy, arms)[1] == lanes
-    assert cpu.kernel(strategy, cpu.MANY + 1)[1] == 1
-    assert cpu.kernel(strategy, 17) == cpu.kernel(strategy, cpu.MANY) != cpu.kernel(strategy, 3)
+
+    def kernel(arms: int, in_flight: int = 1) -> tuple[Any, int]:
+        return cpu.kernel(replace(plan(strategy, mixed(arms), 10 * arms), in_flight=in_flight))
+
+    for arms in (1, cpu.FEW, cpu.FEW + 1, cpu.MANY):
+        assert kernel(arms)[1] == cpu.LANES
+    assert kernel(cpu.MANY + 1)[1] == 1
+    assert kernel(17) == kernel(cpu.MANY) != kernel(3)
+    assert kernel(2, 2) == kernel(cpu.SCANNED, 64) != kernel(2)
+    assert kernel(cpu.SCANNED + 1, 2) == kernel(cpu.MANY + 1, 2) != kernel(2, 2)
 
 
 def numbers(sim: Any) -> list[bytes]:
@@ -376,10 +406,10 @@ def test_each_kernel_says_that_it_compiles(
     monkeypatch.setenv("EQUIPOISE_CACHE_DIR", str(tmp_path))
     strategy = eq.strategies.Uniform()
     given = plan(strategy, eq.Problem([eq.Rademacher(), eq.Rademacher()]), 10)
-    extra: tuple[Any, ...] = {"lanes_few": (2, 0), "lanes_many": (0,), "heap": (0, False)}[make.__name__]
+    extra: tuple[Any, ...] = {"lanes_few": (2, 0, 0), "lanes_many": (0, 0), "heap": (0, False, 0)}[make.__name__]
     for said in (SAID, ""):
         made = make(strategy.variance, None, None, *extra), 1 if make is cpu.heap else cpu.LANES
-        monkeypatch.setattr(cpu, "kernel", lambda strategy, arms, made=made: made)
+        monkeypatch.setattr(cpu, "kernel", lambda plan, made=made: made)
         for _ in range(2):
             assert cpu.simulate(given, 0, 3).counts[0].tolist() == [[5.0] * 3] * 2
         assert capfd.readouterr().err == said

@@ -18,10 +18,11 @@ import equipoise as eq
 from equipoise.lab import cuda
 
 SCRIPT = """
-import json, sys, warnings
+import json, math, sys, warnings
 warnings.simplefilter("ignore")
 import equipoise as eq
 from equipoise.lab import cpu, cuda
+from equipoise.problem import Objective
 
 class Odd(eq.strategies.Strategy):
     warmup = 3
@@ -49,13 +50,31 @@ for arms in (1, 2, 3, 10, 26):
         here, there = cpu.simulate(plan, 7, 3), cuda.simulate(plan, 7, 3)
         same = (here.counts == there.counts) & (here.means == there.means) & (here.m2s == there.m2s)
         report[f"{type(strategy).__name__} {arms}"] = bool(same.all())
+for arms in (2, 10, 26):
+    problem = eq.Problem([laws[k % len(laws)] for k in range(arms)])
+    for p, weights in ((math.inf, True), (2.0, False)):
+        objective = Objective(p, tuple((k + 1) % 3 + 0.5 * (k % 2) for k in range(arms)) if weights else None)
+        for strategy in (s.Auto(), Odd()):
+            n = 5 * arms + 10
+            plan = cpu.Plan(problem, strategy, (n,), strategy.params(n, arms, None), 3, 1, objective)
+            here, there = cpu.simulate(plan, 7, 3), cuda.simulate(plan, 7, 3)
+            same = (here.counts == there.counts) & (here.means == there.means) & (here.m2s == there.m2s)
+            report[f"{type(strategy).__name__} {arms} {objective!r}"] = bool(same.all())
 gaussian = eq.Problem([eq.Gaussian(0, 4), eq.Gaussian(0, 1)])
 single = cuda.simulate(cpu.Plan(gaussian, s.BAS(exploration=0.5), (60,), (0.5, 0.0), 1), 0, 200, single=True)
 pulls = single.counts.sum(axis=1)
 report["single"] = [pulls.min(), pulls.max(), float((4 / single.counts[0, 0]).mean())]
 a = eq.simulate(gaussian, "auto", [40, 60], runs=40, engine="cuda")
 b = eq.simulate(gaussian, "auto", [40, 60], runs=40)
+oracle = cpu.Plan(gaussian, s.Oracle(), (90,), (), 1, 1, Objective(1.0))
+report["neyman"] = [cuda.simulate(oracle, 0, 2, single=single).counts[0, :, 1].tolist() for single in (False, True)]
 report["simulate"] = [bool((x.losses == y.losses).all()) for x, y in zip(a, b)]
+report["refused"] = []
+for given in ({"in_flight": 2}, {"costs": [1, 2]}):
+    try:
+        eq.simulate(gaussian, "auto", 40, runs=40, engine="cuda", **given)
+    except ValueError as error:
+        report["refused"].append(str(error))
 print(json.dumps(report))
 """
 
@@ -75,8 +94,13 @@ def test_the_simulator_gives_the_cpus_bits() -> None:
     # Single precision has samples of its own: the loss of arm 1 is 0.09 (bounds.md), to a few percent in 200 runs.
     assert loss == pytest.approx(0.09, rel=0.1)
     assert report.pop("simulate") == [True, True]
+    # Under p = 1 pulls go by standard deviations, 2 and 1.
+    assert report.pop("neyman") == [[60, 30], [60, 30]]
+    assert report.pop("refused") == [
+        f"engine='cuda' cannot simulate {what}; engine='cpu' or a Dask client can" for what in ("in_flight=2", "costs")
+    ]
     assert [name for name, same in report.items() if not same] == []
-    assert len(report) == 45
+    assert len(report) == 57
 
 
 def test_without_a_gpu_one_sentence() -> None:

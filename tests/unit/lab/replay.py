@@ -1,0 +1,59 @@
+"""One run of a plan in plain Python, by the definitions: every decision looks at every arm."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise import moments
+from equipoise.lab import cpu, streams
+from equipoise.strategies import key as keys
+
+Floats = npt.NDArray[np.float64]
+
+
+def replay(plan: cpu.Plan, run: int) -> tuple[Floats, Floats, Floats]:
+    """Counts, means and M2 at the end of the last checkpoint's budget."""
+    K, strategy, params = len(plan.problem), plan.strategy, plan.params or (0.0,)
+    costs, scales, exponent = plan.objective.cost(K), plan.objective.scales(K), plan.objective.exponent
+    budget = float(plan.checkpoints[-1])
+    counts, pulls, means, m2s = [0] * K, [0] * K, [0.0] * K, [0.0] * K
+    own = cpu.own_numbers(plan).tolist()
+    most = int(budget / costs.min()) + 1
+    values = [streams.samples(plan.problem, plan.seed, run, k, most).tolist() for k in range(K)]
+    pooled, refresh, told, spent = 0.0, keys.next_refresh(0, K), 0, 0.0
+    flying: deque[int] = deque()
+
+    def key(k: int) -> float:
+        if counts[k] < strategy.warmup:
+            return keys.warmup_key(float(pulls[k]))
+        v = strategy.variance(float(counts[k]), means[k], m2s[k], pooled, own[k], params)
+        return keys.key(v, float(pulls[k]), float(scales[k]), exponent)
+
+    while True:
+        while len(flying) < plan.in_flight:
+            affordable = [k for k in range(K) if spent + costs[k] <= budget * (1 + 1e-9)]
+            if not affordable:
+                break
+            k = min(affordable, key=lambda k: (pulls[k], k))
+            if not pulls[k] < strategy.floor(float(sum(pulls)), float(K), params):
+                k = max(affordable, key=lambda k: (key(k), -k))
+            pulls[k] += 1
+            spent += costs[k]
+            flying.append(k)
+        if not flying:
+            assert counts == pulls
+            return np.array(counts, dtype=float), np.array(means), np.array(m2s)
+        k = flying.popleft()
+        x = values[k][counts[k]]
+        counts[k], means[k], m2s[k] = moments.add(counts[k], means[k], m2s[k], x)
+        if strategy.own == "frozen":
+            own[k] = strategy.freeze(x, float(counts[k]), means[k], m2s[k], pooled, own[k], params)
+        told += 1
+        if strategy.pool != "none" and told >= refresh:
+            refresh = keys.next_refresh(told, K)
+            pooled = keys.pooled(keys.POOLS.index(strategy.pool), counts, m2s)
+        assert math.isfinite(m2s[k])

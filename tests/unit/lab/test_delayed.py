@@ -1,0 +1,149 @@
+"""Answers that come late and samples that have prices: the kernel does what a study does, and what the rule says."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import equipoise as eq
+from equipoise.lab import cpu, streams
+from equipoise.problem import Objective
+from equipoise.strategies import Support
+from tests.unit.lab.replay import replay
+from tests.unit.lab.test_cpu import STRATEGIES, Ends, assert_equal, mixed, plan
+
+SCANNED, HEAPED = 10**9, 0
+
+
+def simulate(given: cpu.Plan, first: int, runs: int, scanned: int) -> cpu.Ends:
+    """The plan by scans or by heaps."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cpu, "SCANNED", scanned)
+        return cpu.simulate(given, first, runs)
+
+
+def study(given: cpu.Plan, run: int, support: Support = None) -> Ends:
+    """Where a study ends that keeps so many pulls in flight and is told the samples of this run, the oldest first."""
+    n, arms = int(given.checkpoints[-1]), len(given.problem)
+    strategy = given.strategy
+    if strategy.own == "variance":
+        strategy = eq.strategies.Oracle(given.problem.variances)
+    told = eq.Study(arms, budget=n, strategy=strategy, support=support)
+    values = [streams.samples(given.problem, given.seed, run, k, n).tolist() for k in range(arms)]
+    handed = [0] * arms
+    flying: deque[tuple[Any, float]] = deque()
+    while True:
+        while len(flying) < given.in_flight and not told.done:
+            ticket = told.ask()
+            k: Any = ticket.arm
+            flying.append((ticket, values[k][handed[k]]))
+            handed[k] += 1
+        if not flying:
+            break
+        told.tell(*flying.popleft())
+    result = told.result()
+    assert [result.counts[k] for k in range(arms)] == handed
+    return tuple(
+        np.array([float(part[k]) for k in range(arms)]) for part in (result.counts, result.means, told._floats[1])
+    )  # type: ignore[return-value]
+
+
+def assert_ends(ends: cpu.Ends, column: int, expected: Ends) -> None:
+    for part, wanted in zip((ends.counts, ends.means, ends.m2s), expected, strict=True):
+        np.testing.assert_array_equal(part[-1, :, column], wanted)
+
+
+# ---- late answers
+
+
+@pytest.mark.parametrize("name", sorted(STRATEGIES))
+def test_the_kernel_is_the_study(name: str) -> None:
+    """Pulls, means and M2 with any number in flight, on arms of every law, also with more in flight than the budget."""
+    strategy = STRATEGIES[name]
+    for arms, in_flight in ((5, 2), (5, 64), (11, 7), (11, 10_000)):
+        given = replace(plan(strategy, mixed(arms), 16 * arms), in_flight=in_flight)
+        ends = simulate(given, 70, 3, SCANNED)
+        for run in (70, 72):
+            assert_ends(ends, run - 70, study(given, run))
+
+
+@pytest.mark.parametrize("name", ["auto", "icy"])
+def test_heaps_are_scans(name: str) -> None:
+    for arms in (1, 2, 3, 33):
+        given = replace(plan(STRATEGIES[name], mixed(arms), 12 * arms), in_flight=9)
+        assert_equal(simulate(given, 5, 20, HEAPED), simulate(given, 5, 20, SCANNED))
+    assert_ends(cpu.simulate(given, 8, 1), 0, study(given, 8))
+
+
+def test_very_many_arms() -> None:
+    given = replace(plan(STRATEGIES["auto"], mixed(400), 3000), in_flight=64)
+    assert_ends(cpu.simulate(given, 1, 1), 0, study(given, 1))
+
+
+def test_binary_arms() -> None:
+    problem = eq.Problem([eq.Bernoulli(0.5), eq.Bernoulli(0.02)])
+    given = replace(plan(STRATEGIES["auto"], problem, 200, support="binary"), in_flight=16)
+    assert_ends(cpu.simulate(given, 3, 1), 0, study(given, 3, support="binary"))
+
+
+@pytest.mark.parametrize("name", ["auto", "icy"])
+def test_one_in_flight_is_the_usual(name: str) -> None:
+    """At equal prices of 1 the kernel gives what the lanes do."""
+    for arms in (2, 20):
+        usual = plan(STRATEGIES[name], mixed(arms), 15 * arms)
+        priced = replace(usual, objective=Objective(costs=(1.0,) * arms))
+        assert_equal(cpu.simulate(usual, 2, 10), cpu.simulate(priced, 2, 10))
+
+
+def test_each_budget_ends_with_all_answers_in() -> None:
+    points = (20, 57, 58, 100)
+    along = cpu.simulate(replace(plan(STRATEGIES["auto"], mixed(3), *points), in_flight=16), 4, 5)
+    for c, n in enumerate(points):
+        alone = cpu.simulate(replace(plan(STRATEGIES["auto"], mixed(3), n), in_flight=16), 4, 5)
+        np.testing.assert_array_equal(along.counts[c], alone.counts[0])
+        np.testing.assert_array_equal(along.m2s[c], alone.m2s[0])
+        assert (along.counts[c].sum(axis=0) == n).all()
+
+
+# ---- prices
+
+
+@pytest.mark.parametrize(
+    ("name", "scanned"),
+    [
+        ("auto", SCANNED),
+        ("icy", SCANNED),
+        ("nosy", HEAPED),
+    ],
+)
+def test_money_by_the_rule(name: str, scanned: int) -> None:
+    """Costs, weights and norms, one and more in flight, against the definition in plain Python."""
+    strategy = STRATEGIES[name]
+    arms = 6
+    costs = (1.0, 0.1, 2.5, 7.0, 0.3, 1.7)
+    weights = (1.0, 0.0, 3.0, 0.5, 2.0, 1.0)
+    for objective, in_flight in (
+        (Objective(costs=costs), 1),
+        (Objective(1.0, None, costs), 1),
+        (Objective(2.0, weights, costs), 5),
+    ):
+        given = cpu.Plan(mixed(arms), strategy, (120.0,), strategy.params(120, arms, None), 3, in_flight, objective)
+        ends = simulate(given, 0, 12, scanned)
+        spent = np.array(costs) @ ends.counts[0]
+        assert (spent <= 120 * (1 + 1e-9)).all()
+        # Not even the cheapest arm could be pulled once more.
+        assert (spent > 120 - 0.1).all()
+        for run in range(0, 12, 3):
+            assert_ends(ends, run, replay(given, run))
+
+
+def test_ten_at_a_tenth_cost_one() -> None:
+    """0.1 ten times is not 1 in floating point, and is affordable all the same; eleven times is not."""
+    for cost, budget, pulls in ((0.1, 1.0, 10), (0.1, 0.3, 3), (1e-6, 0.7, 700_000), (3.0, 10.0, 3)):
+        objective = Objective(costs=(cost,))
+        given = cpu.Plan(mixed(1), STRATEGIES["uniform"], (budget,), (), 1, 1, objective)
+        assert cpu.simulate(given, 0, 1).counts.tolist() == [[[pulls]]]
