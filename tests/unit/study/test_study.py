@@ -679,7 +679,7 @@ FINE = VARIANCE + "return m2 / count\n"
         VARIANCE + "return math.inf if count > 2 else 1.0",
         VARIANCE + "return math.nan if count > 2 else 1.0",
         VARIANCE + "return own\n"
-        "own = 'frozen'\n@staticmethod\ndef freeze(count, mean, m2, pooled, own, params):\n"
+        "own = 'frozen'\n@staticmethod\ndef freeze(sample, count, mean, m2, pooled, own, params):\n"
         "    if count > 2:\n        raise ValueError('no')\n    return 1.0",
         # Noticed where every key is computed anew, too.
         "pool = 'max'\n" + VARIANCE + "return pooled - 1.0 if count > 2 else 1.0",
