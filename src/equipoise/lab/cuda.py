@@ -38,8 +38,8 @@ except ImportError:
     cuda = None
 
 THREADS = 128
-# Up to here the arms' numbers are in registers, up to here in shared memory; else in global memory.
-REGISTERS, SHARED = 8, 24
+# Up to here the arms' numbers are in registers; in shared memory, of which a block has so many bytes, if there is room.
+REGISTERS, SHARED = 8, 227 << 10
 # Runs that are sent to the card at once, at most; fewer where there are many arms.
 LAUNCH = 1 << 20
 
@@ -47,6 +47,12 @@ LAUNCH = 1 << 20
 def ring_size(arms: int, single: bool) -> int:
     """Samples of an arm that are kept: the more, the fewer are drawn for nothing and the fewer threads fit."""
     return 32 if arms <= 2 and single else 16 if arms <= 12 else 8
+
+
+def shared_bytes(arms: int, single: bool, uses_own: bool) -> int:
+    """What a block needs of shared memory: the rings, and the numbers of arms that are too many for registers."""
+    numbers = 0 if arms <= REGISTERS else 3 * arms + (arms if uses_own else 1)
+    return (ring_size(arms, single) * arms + numbers) * THREADS * (4 if single else 8)
 
 
 def check() -> Any:
@@ -544,7 +550,7 @@ def prepare(plan: Plan, first: int, runs: int, single: bool = False) -> tuple[Ca
         number(plan.objective.exponent),
         out,
     ]
-    if arms <= SHARED:
+    if shared_bytes(arms, single, strategy.own != "none") <= SHARED:
         kernel = _kernel(*functions, strategy.own != "none", arms, len(params), single)
     else:
         kernel = _kernel_many(*functions, len(params), single)

@@ -16,15 +16,18 @@ class Auto(Strategy):
 
     With T samples of the arm, M2 their squared deviations, γ their skewness and s̄² the mean of all arms' variances::
 
-        v = (M2 + κ s̄²) / (T - 1 + κ) · (1 + (3.5 + 2 γ₊²)/T)
+        v = (M2 + κ s̄²) / (T - 1 + κ) · (1 + c/T)
+        c = 3.5 + 2 γ₊² + 4 γ² T/(T + 40 (1 + γ²))
+        γ₊ = |γ| + 6 sqrt(6/T · 40/(40 + T)), at most 3, or |γ| where that is more
         κ = 10 (20/(20 + T))² / (1 + 6 M2/s̄²) + γ²/2
-        γ₊ = |γ| + 6 sqrt(6/T · 50/(50 + T)), at most 3, or |γ| where that is more
 
-    The last factor pays for the variance being known from T samples only: with the true skewness in place of γ₊ it
-    makes the excess losses of all arms equal to second order, whatever their laws. γ₊ bounds that skewness from above
-    while it is not known. κ counts imagined samples of the mean variance: many for an arm whose first samples agree by
-    chance, few for one that has shown a variance of its own, some for an arm so skewed that its variance sits in
-    samples not yet seen. Both fade. Every arm has 4 pulls at least.
+    The last factor pays for the variance being known from T samples only: c = 3.5 + 6γ² makes the excess losses of all
+    arms equal to second order, whatever their laws, and c goes there as T grows. With few samples for their skewness
+    the arms are better off with a third of it, and γ₊ bounds the skewness from above while it is not known.
+
+    κ counts imagined samples of the mean variance: many for an arm whose first samples agree by chance, few for one
+    that has shown a variance of its own, some for an arm so skewed that its variance sits in samples not yet seen.
+    Both fade. Every arm has 4 pulls at least.
 
     Where a support (low, high) is declared, three more imagined samples have the variance (high - low)²/4 of a coin
     between its ends, or four times s̄² if that is less: a rare value far away may not have been seen yet.
@@ -52,15 +55,16 @@ class Auto(Strategy):
         if params[0] == 1.0:
             return (4 + 2 * count + count * m2) / ((count + 4) * (count + 5))
         skewness = abs(own) * math.sqrt(count)
-        upper = skewness + 6 * math.sqrt(6 / count * 50 / (50 + count))
-        upper = min(upper, max(skewness, 3.0))
+        square = skewness * skewness
+        upper = min(skewness + 6 * math.sqrt(6 / count * 40 / (40 + count)), max(skewness, 3.0))
+        c = 3.5 + 2 * upper * upper + 4 * square * count / (count + 40 * (1 + square))
         fade = 20 / (20 + count)
         seen = m2 / pooled if pooled > 0 else 0.0
-        kappa = 10 * fade * fade / (1 + 6 * seen) + skewness * skewness / 2
+        kappa = 10 * fade * fade / (1 + 6 * seen) + square / 2
         bound = min(params[1], 4 * pooled)
         coins = 3.0 if bound > 0 else 0.0
         v = (m2 + kappa * pooled + coins * bound) / (count - 1 + kappa + coins)
-        return v * (1 + (3.5 + 2 * upper * upper) / count) + 1e-300
+        return v * (1 + c / count) + 1e-300
 
     @staticmethod
     def floor(t: float, arms: float, params: tuple[float, ...]) -> float:

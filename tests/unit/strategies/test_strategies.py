@@ -147,27 +147,29 @@ def test_two_stage_allocates_by_the_pilots_variances() -> None:
 
 
 def test_auto_shrinks_and_fades() -> None:
-    # 20 samples as variable as the mean: a quarter of ten imagined ones over 1 + 6 · 19, and an upper skewness of 2.77.
-    upper = 6 * math.sqrt(6 / 20 * 50 / 70)
-    assert variance(Auto(), 20, 19 * 9.0, pooled=9.0) == pytest.approx(9 * (1 + (3.5 + 2 * upper**2) / 20))
-    # Nothing seen to vary: the imagined samples alone.
-    assert variance(Auto(), 20, 0.0, pooled=9.0) == pytest.approx(2.5 * 9 / 21.5 * (1 + (3.5 + 2 * upper**2) / 20))
-    # A skewness of 4 is beyond the cap of 3, and counts for eight imagined samples.
-    kappa = 2.5 / (1 + 6 * 19 / 2)
-    skewed = (19 + (kappa + 8) * 2) / (19 + kappa + 8) * (1 + (3.5 + 2 * 16) / 20)
+    # 20 samples as variable as the mean. The bound on their skewness is 6 sqrt(6/20 · 40/60) = 2.68.
+    factor = 1 + (3.5 + 2 * 36 * 6 / 20 * 40 / 60) / 20
+    assert variance(Auto(), 20, 19 * 9.0, pooled=9.0) == pytest.approx(9 * factor)
+    # Nothing seen to vary: a quarter of ten imagined samples alone.
+    assert variance(Auto(), 20, 0.0, pooled=9.0) == pytest.approx(2.5 * 9 / 21.5 * factor)
+    # A skewness of 4 is beyond the cap of 3, and counts for eight imagined samples; of the other 4γ² = 64, 20/700.
+    kappa = 2.5 / (1 + 6 * 19 / 2) + 8
+    skewed = (19 + kappa * 2) / (19 + kappa) * (1 + (3.5 + 2 * 16 + 64 * 20 / 700) / 20)
     assert variance(Auto(), 20, 19.0, pooled=2.0, own=-4 / math.sqrt(20)) == pytest.approx(skewed)
-    # One of 1 is below it, and its bound at 200 samples too.
-    upper = 1 + 6 * math.sqrt(6 / 200 * 50 / 250)
+    # At 200 samples a skewness of 1 and its bound are below the cap.
+    upper = 1 + 6 * math.sqrt(6 / 200 * 40 / 240)
     assert variance(Auto(), 200, 199.0, pooled=1.0, own=1 / math.sqrt(200)) == pytest.approx(
-        1 + (3.5 + 2 * upper**2) / 200
+        1 + (3.5 + 2 * upper**2 + 4 * 200 / 280) / 200
     )
-    assert variance(Auto(), 1e9, 2e9, pooled=9.0) == pytest.approx(2.0, rel=1e-6)
+    # And with many it pays the 3.5 + 6γ² of second order.
+    many = variance(Auto(), 1e8, 1e8 - 1, pooled=1.0, own=2 / math.sqrt(1e8))
+    assert 1e8 * (many - 1) == pytest.approx(3.5 + 6 * 4, rel=2e-3)
     assert variance(Auto(), 4, 0.0, pooled=0.0) > 0
     assert Auto().floor(1000.0, 2.0, (0.0, 0.0)) == 4
 
 
 def test_auto_knows_a_bounded_support() -> None:
-    factor = 1 + (3.5 + 2 * 36 * 6 / 20 * 50 / 70) / 20
+    factor = 1 + (3.5 + 2 * 36 * 6 / 20 * 40 / 60) / 20
     # Three coins between the ends, of variance 4.
     assert variance(Auto(), 20, 0.0, pooled=9.0, support=(1, 5)) == pytest.approx(
         (2.5 * 9 + 3 * 4) / (19 + 2.5 + 3) * factor
@@ -178,9 +180,9 @@ def test_auto_knows_a_bounded_support() -> None:
     )
 
 
-@given(st.lists(st.floats(-1e3, 1e3), min_size=3, max_size=30), st.sampled_from([1.0, 1e140, 1e-100]))
-def test_auto_keeps_the_skewness(samples: list[float], unit: float) -> None:
-    x = np.array(samples)
+@given(st.lists(st.integers(-1000, 1000), min_size=3, max_size=30), st.sampled_from([1.0, 1e140, 1e-100]))
+def test_auto_keeps_the_skewness(samples: list[int], unit: float) -> None:
+    x = np.array(samples, dtype=float)
     count, mean, m2, own = 0.0, 0.0, 0.0, -1.0
     for value in x * unit:
         count, mean, m2 = moments.add(count, mean, m2, value)
