@@ -1,0 +1,148 @@
+"""
+What docs/auto.md says about the default strategy, measured.
+
+`python benchmarks/auto.py` prints the page's tables and draws docs/figures/auto-right.png. About four minutes on two
+cores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import equipoise as eq
+from equipoise import chart
+from equipoise.lab.leaderboard import crossed
+from equipoise.lab.suite import Case, paper_right, suite
+from equipoise.problem import Law
+from equipoise.strategies import Strategy, Support
+
+DOCS = Path(__file__).parents[1] / "docs"
+SEED = 5
+
+
+@dataclass(frozen=True)
+class Second(Strategy):
+    """The plain index of second order, s²/T · (1 + c/T), after 20 pulls each."""
+
+    c: float = 3.5
+
+    name = "second-order"
+
+    def params(self, budget: int | None, arms: int, support: Support) -> tuple[float, ...]:
+        return (self.c,)
+
+    @staticmethod
+    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+        return m2 / (count - 1) * (1 + params[0] / count)
+
+    @staticmethod
+    def floor(t: float, arms: float, params: tuple[float, ...]) -> float:
+        return 20.0
+
+
+def shape(law: Law) -> tuple[float, float]:
+    """Squared skewness and kurtosis."""
+    return law.third**2 / law.variance**3, law.fourth / law.variance**2
+
+
+def second_order(runs: int = 20_000, n: int = 8000) -> None:
+    """Two arms of one family, one twice as wide: n times the excess of each arm, and what is predicted."""
+    print(f"\n| arms | γ² | β | c = 3.5 + 6γ² | n · excess, wide arm | narrow arm | 5 + 6γ² - β |\n|{'---|' * 7}")
+    pairs: list[tuple[Law, Law]] = [
+        (eq.Gaussian(0, 4), eq.Gaussian(0, 1)),
+        (eq.Rademacher(2), eq.Rademacher(1)),
+        (eq.Uniform(0, 2), eq.Uniform(0, 1)),
+        (eq.Laplace(0, 4), eq.Laplace(0, 1)),
+        (eq.Exponential(2), eq.Exponential(1)),
+    ]
+    for wide, narrow in pairs:
+        problem = eq.Problem([wide, narrow])
+        skewness, kurtosis = shape(wide)
+        c = 3.5 + 6 * skewness
+        sim = eq.simulate(problem, Second(c), n, runs=runs, seed=SEED)
+        best = problem.optimal_loss(n)
+        each = [
+            f"{n * (loss / best - 1):.1f} ± {n * error / best:.1f}"
+            for loss, error in zip(sim.losses, sim.loss_errors, strict=True)
+        ]
+        print(
+            f"| {type(wide).__name__} | {skewness:g} | {kurtosis:g} | {c:g} | {each[0]} | {each[1]} | "
+            f"{5 + 6 * skewness - kurtosis:.1f} |"
+        )
+
+
+def rate(runs: int = 20_000) -> None:
+    """The scaled regret n² R on the paper's two Gaussian arms."""
+    problem = eq.Problem([eq.Gaussian(0, 4), eq.Gaussian(0, 1)])
+    strategies = [eq.strategies.Auto(), eq.strategies.BAS(exploration=0.5), eq.strategies.GAFSMAX()]
+    budgets = [200, 1000, 2000, 5000, 10_000, 20_000]
+    curve = eq.simulate(problem, strategies, budgets, runs=runs, seed=SEED)
+    print(f"\n| n | {' | '.join(map(str, budgets))} |\n|---|{'---|' * len(budgets)}")
+    for row in range(len(strategies)):
+        sims = curve[row * len(budgets) : (row + 1) * len(budgets)]
+        cells = [f"{s.budget**2 * s.regret:.1f} ± {s.budget**2 * s.regret_error:.2f}" for s in sims]
+        print(f"| {sims[0].strategy.name} | {' | '.join(cells)} |")
+
+
+def right_hand(runs: int = 20_000, n: int = 1000) -> None:
+    """The paper's right-hand figure as excess: a Gaussian arm beside one of variance 1."""
+    rows: list[dict[str, Any]] = []
+    inverses = [2, 3, 5, 10, 20, 50, 100]
+    for family, law in (("Rademacher", eq.Rademacher), ("Gaussian", lambda sd: eq.Gaussian(0, sd * sd))):
+        for name, strategy in (("auto", eq.strategies.Auto()), ("b-as, A = 0.5", eq.strategies.BAS(exploration=0.5))):
+            for inverse in inverses:
+                sim = eq.simulate(eq.Problem(paper_right(law, inverse)), strategy, n, runs=runs, seed=SEED)
+                rows.append(
+                    {"strategy": f"{name}, {family}", "x": inverse, "excess": sim.excess, "error": sim.excess_error}
+                )
+    print(f"\n| 1/λ_min | {' | '.join(map(str, inverses))} |\n|---|{'---|' * len(inverses)}")
+    for name in dict.fromkeys(row["strategy"] for row in rows):
+        cells = [f"{row['excess']:.2f} ± {row['error']:.2f}" for row in rows if row["strategy"] == name]
+        print(f"| {name} | {' | '.join(cells)} |")
+    figure = chart.lines(
+        rows,
+        x="x",
+        y="excess",
+        titles=("1/λ_min", "excess over Σ/n, %"),
+        error="error",
+        title="A Gaussian arm beside one of variance 1, n = 1,000",
+    )
+    chart.save(figure, DOCS / "figures" / "auto-right.png")
+
+
+def excess(case: Case, sim: Any) -> tuple[float, float]:
+    """The excess of the worst arm in percent, and its error."""
+    loss, error = crossed(sim._batches, len(case.problem))
+    return 100 * (loss / case.optimal_loss - 1), 100 * error / case.optimal_loss
+
+
+def in_flight(runs: int = 2048) -> None:
+    """The excess with 64 pulls in flight, on the problems with n >= 2,000."""
+    print("\n| problem | K | n | prompt answers | 64 in flight |\n|---|---|---|---|---|")
+    found = []
+    for case in suite():
+        if case.budget >= 2000:
+            prompt, late = (
+                excess(case, eq.simulate(case.problem, "auto", case.budget, runs, SEED, support=case.support, in_flight=m))
+                for m in (1, 64)
+            )
+            found.append((late[0], prompt[0], late[1], case))
+            print(
+                f"| {case.name} | {len(case.problem)} | {case.budget} | {prompt[0]:.1f} ± {prompt[1]:.1f} | "
+                f"{late[0]:.1f} ± {late[1]:.1f} |",
+                flush=True,
+            )
+    top = [max(each[i] for each in found if each[3].kind == kind) for kind in ("continuous", "binary") for i in (1, 0)]
+    print(f"\nworst, continuous: {top[0]:.1f} prompt, {top[1]:.1f} late; binary: {top[2]:.1f}, {top[3]:.1f}")
+    print(f"median growth {np.median([late - prompt for late, prompt, _, _ in found]):.2f}")
+
+
+if __name__ == "__main__":
+    second_order()
+    rate()
+    right_hand()
+    in_flight()
