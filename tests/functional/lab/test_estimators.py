@@ -65,7 +65,7 @@ def test_stated_errors_cover(problem: eq.Problem, estimator: str, monkeypatch: p
     The share has a standard error of 1.1% for each arm, and the long simulation is twenty times as precise. The
     strategy is one that does not starve arms: a loss that rare runs decide has no normal interval after 1000 runs.
     """
-    strategy, n = eq.strategies.Auto(), 150
+    strategy, n = eq.strategies.CHAS(), 150
     monkeypatch.setattr(simulation, "PILOT", 512)
     long = eq.simulate(problem, strategy, n, runs=400_000, estimator=estimator, seed=12345)
     held = np.zeros(2)
