@@ -36,6 +36,7 @@ class Odd(eq.strategies.Strategy):
         return t / (4 * arms)
 
 cuda.THREADS = 4  # in the simulator each thread is one of the machine's
+cuda.SHARED = 8000  # so that ten arms fit, and twenty-six do not
 s = eq.strategies
 strategies = [s.Auto(), s.BAS(exploration=0.5), s.CHAS(), s.GAFSMAX(), s.TwoStage(pilot=3), s.Greedy()]
 strategies += [s.Oracle(), s.Uniform(), Odd()]
@@ -120,3 +121,10 @@ def test_without_numba_cuda_one_sentence(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(cuda, "cuda", None)
     with pytest.raises(ValueError, match=r'needs numba-cuda: pip install "equipoise\[gpu\]"'):
         cuda.check()
+
+
+def test_what_fits_into_shared_memory() -> None:
+    """A block of an H100 or H200 has 227 KiB; ten arms with a number each and double precision fit, twenty do not."""
+    assert cuda.shared_bytes(10, False, True) == (16 * 10 + 4 * 10) * 128 * 8 <= cuda.SHARED
+    assert cuda.shared_bytes(20, False, True) > cuda.SHARED >= cuda.shared_bytes(20, True, True)
+    assert cuda.shared_bytes(2, True, True) == 32 * 2 * 128 * 4
