@@ -127,7 +127,7 @@ def in_flight(runs: int = 2048) -> None:
     for case in suite():
         if case.budget >= 2000:
             prompt, late = (
-                excess(case, eq.simulate(case.problem, "auto", case.budget, runs, SEED, support=case.support, in_flight=m))
+                excess(case, eq.simulate(case.problem, "auto", case.budget, runs, support=case.support, in_flight=m))
                 for m in (1, 64)
             )
             found.append((late[0], prompt[0], late[1], case))

@@ -19,7 +19,7 @@ class Auto(Strategy):
         v = (M2 + κ s̄²) / (T - 1 + κ) · (1 + c/T)
         c = 3.5 + 2 γ₊² + 4 γ² T/(T + 40 (1 + γ²))
         γ₊ = |γ| + 6 sqrt(6/T · 40/(40 + T)), at most 3, or |γ| where that is more
-        κ = 10 (20/(20 + T))² / (1 + 6 M2/s̄²) + γ²/2
+        κ = 10 (20/(20 + T))² / (1 + 6 M2/s̄²) + 3γ²/4
 
     The last factor pays for the variance being known from T samples only: c = 3.5 + 6γ² makes the excess losses of all
     arms equal to second order, whatever their laws, and c goes there as T grows. With few samples for their skewness
@@ -60,7 +60,7 @@ class Auto(Strategy):
         c = 3.5 + 2 * upper * upper + 4 * square * count / (count + 40 * (1 + square))
         fade = 20 / (20 + count)
         seen = m2 / pooled if pooled > 0 else 0.0
-        kappa = 10 * fade * fade / (1 + 6 * seen) + square / 2
+        kappa = 10 * fade * fade / (1 + 6 * seen) + 0.75 * square
         bound = min(params[1], 4 * pooled)
         coins = 3.0 if bound > 0 else 0.0
         v = (m2 + kappa * pooled + coins * bound) / (count - 1 + kappa + coins)

@@ -152,8 +152,8 @@ def test_auto_shrinks_and_fades() -> None:
     assert variance(Auto(), 20, 19 * 9.0, pooled=9.0) == pytest.approx(9 * factor)
     # Nothing seen to vary: a quarter of ten imagined samples alone.
     assert variance(Auto(), 20, 0.0, pooled=9.0) == pytest.approx(2.5 * 9 / 21.5 * factor)
-    # A skewness of 4 is beyond the cap of 3, and counts for eight imagined samples; of the other 4γ² = 64, 20/700.
-    kappa = 2.5 / (1 + 6 * 19 / 2) + 8
+    # A skewness of 4 is beyond the cap of 3, and counts for twelve imagined samples; of the other 4γ² = 64, 20/700.
+    kappa = 2.5 / (1 + 6 * 19 / 2) + 12
     skewed = (19 + kappa * 2) / (19 + kappa) * (1 + (3.5 + 2 * 16 + 64 * 20 / 700) / 20)
     assert variance(Auto(), 20, 19.0, pooled=2.0, own=-4 / math.sqrt(20)) == pytest.approx(skewed)
     # At 200 samples a skewness of 1 and its bound are below the cap.
