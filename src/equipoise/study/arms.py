@@ -4,7 +4,8 @@ The arms of a study in memory, and the compiled steps that change them.
 State lies in a few flat arrays, so that a step is one call of a compiled function with little to unpack:
 
 - `floats[row, arm]`: mean, M2, own; the keys, in the order of their heap; minus the pulls, in the order of theirs;
-- `ints[row, arm]`: count and pulls; the arms and the positions in the heap of keys; the same in the heap of pulls;
+- `ints[row, arm]`: count and pulls; whether the arm is closed; the arms and the positions in the heap of keys; the same
+  in the heap of pulls;
 - `settings`: addresses and whole numbers; `numbers`: the support, the pooled variance, then the strategy's parameters;
 - `tickets[id]`: the arm and the value of each ticket. No value yet is NaN; a forgotten ticket's is infinite.
 
@@ -38,7 +39,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 MEAN, M2, OWN, KEY, LEAST_SCORE = range(5)
-COUNT, PULLS, HEAP, WHERE, LEAST, LEAST_WHERE = range(6)
+COUNT, PULLS, CLOSED, HEAP, WHERE, LEAST, LEAST_WHERE = range(7)
 VARIANCE, FLOOR, FREEZE, WARMUP, POOL, SAMPLES, NEXT_REFRESH = range(7)
 LOW, HIGH, BINARY, POOLED, PARAMS = range(5)
 ARM, VALUE = range(2)
@@ -118,7 +119,9 @@ def _call_of_time(typing: Any, where: Any, t: Any, arms: Any, numbers: Any) -> A
 
 @jit
 def arm_key(floats: Any, ints: Any, settings: Any, numbers: Any, k: int) -> float:
-    """The key of arm k as it stands; NaN if the strategy's variance is not a number >= 0."""
+    """The key of arm k as it stands; NaN if the strategy's variance is not a number >= 0; -1 if it is closed."""
+    if ints[CLOSED, k] != 0:
+        return -1.0
     pulls = float(ints[PULLS, k])
     if ints[COUNT, k] < settings[WARMUP]:
         return _warmup_key(pulls)
@@ -293,6 +296,29 @@ def forget(floats: Any, ints: Any, settings: Any, numbers: Any, tickets: Any, ti
     tickets[ticket, VALUE] = math.inf
     k = int(tickets[ticket, ARM])
     ints[PULLS, k] -= 1
-    if settings[FLOOR] != 0:
+    if settings[FLOOR] != 0 and ints[CLOSED, k] == 0:
         change(floats, ints, LEAST_SCORE, LEAST, k, -float(ints[PULLS, k]))
+    return rekey(floats, ints, settings, numbers, k)
+
+
+@jit
+def ask_arms(floats: Any, ints: Any, settings: Any, numbers: Any, tickets: Any, first: int, t: int, arms: Any) -> None:
+    """As `ask`, for arms that somebody else chose."""
+    for j in range(len(arms)):
+        if settings[FLOOR] != 0:
+            # Puts the heap of pulls right as far as `ask` does, so that the state is the same to the bit.
+            under_floor(floats, ints, settings, numbers, t + j)
+        k = arms[j]
+        ints[PULLS, k] += 1
+        rekey(floats, ints, settings, numbers, k)
+        tickets[first + j, ARM] = k
+        tickets[first + j, VALUE] = math.nan
+
+
+@jit
+def shut(floats: Any, ints: Any, settings: Any, numbers: Any, k: int, closed: int) -> int:
+    """Close arm k, so that it comes last in both heaps, or open it again."""
+    ints[CLOSED, k] = closed
+    if settings[FLOOR] != 0:
+        change(floats, ints, LEAST_SCORE, LEAST, k, -math.inf if closed != 0 else -float(ints[PULLS, k]))
     return rekey(floats, ints, settings, numbers, k)

@@ -22,6 +22,7 @@ from equipoise.study.result import Result
 from equipoise.study.ticket import BITS, Ticket
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 _FIRST_TICKETS: Final = 256
 _FOREIGN: Final = "was not handed out by this study, which takes its own tickets only"
@@ -73,16 +74,17 @@ class Study:
         self._strategy = resolve(strategy)
         self._support = check_support(support)
         self._budget = self._check_budget(budget)
-        # Tells this study's tickets from another's; decisions do not look at it.
-        self._first_number = secrets.randbits(63 - BITS) << BITS
+        # Tells this study's tickets from another's; decisions do not look at it. A log gives it back to its study.
+        self.first_number = secrets.randbits(63 - BITS) << BITS
         self._handed_out = 0
         self._next = 0
+        self._open = len(self._names)
         k = len(self._names)
         floor = self._strategy.has_floor()
         self._floats = np.zeros((5 if floor else 4, k))
         self._floats[steps.OWN] = self._own()
         self._floats[steps.KEY] = math.inf
-        self._ints = np.zeros((6 if floor else 4, k), np.int64)
+        self._ints = np.zeros((7 if floor else 5, k), np.int64)
         self._ints[steps.HEAP :] = np.arange(k)
         self._settings = np.zeros(7, np.int64)
         self._settings[steps.WARMUP] = self._strategy.warmup
@@ -177,6 +179,8 @@ class Study:
                 raise EquipoiseError(
                     f"the budget of {self._budget} samples is handed out; set_budget() can make it larger"
                 )
+            if not self._open:
+                raise EquipoiseError("every arm is closed; open() makes one available again")
             ticket = self._next
             if ticket == self._room:
                 self._make_room(1)
@@ -192,20 +196,12 @@ class Study:
             )
             self._next = ticket + 1
             self._handed_out += 1
-            return Ticket((self._first_number + ticket, self._names[k]))
-        m = whole("m", m, least=1)
-        if self._budget is not None:
-            m = min(m, self._budget - self._handed_out)
-        first = self._next
-        if first + m > self._room:
-            self._make_room(m)
-        steps.ask(self._floats, self._ints, self._settings, self._numbers, self._tickets, first, self._handed_out, m)
-        self._next = first + m
-        self._handed_out += m
+            return Ticket((self.first_number + ticket, self._names[k]))
+        first, m = self._hand_out(whole("m", m, least=1))
         if m == 0:
             return []
         arms = self._tickets[first : first + m, steps.ARM].astype(np.int64).tolist()
-        numbers = range(self._first_number + first, self._first_number + first + m)
+        numbers = range(self.first_number + first, self.first_number + first + m)
         # With one arm more than there are numbers, as of a single arm itemgetter would not make a tuple.
         names = operator.itemgetter(*arms, 0)(self._names)
         return list(map(Ticket, zip(numbers, names, strict=False)))
@@ -260,7 +256,7 @@ class Study:
             for ticket, value in answers:
                 numbers.append(ticket[0])
                 samples.append(value)
-            ids = np.fromiter(numbers, np.int64, len(numbers)) - self._first_number
+            ids = np.fromiter(numbers, np.int64, len(numbers)) - self.first_number
         except (TypeError, ValueError, IndexError, OverflowError):
             raise TypeError("tell_many takes pairs (ticket, value), as in [(ticket, 0.3)]") from None
         if not numbers:
@@ -268,12 +264,7 @@ class Study:
         if not 0 <= ids.min() <= ids.max() < self._next:
             wrong = int(np.argmax((ids < 0) | (ids >= self._next)))
             raise ValueError(f"the ticket in pair {wrong} {_FOREIGN}")
-        values = _numbers(samples)
-        answer, which = steps.tell_many(
-            self._floats, self._ints, self._settings, self._numbers, self._tickets, ids, values
-        )
-        if answer != steps.DONE:
-            self._refuse(answer, self._ticket(int(ids[which])), float(values[which]))
+        self.take(ids, _numbers(samples))
 
     def tell_moments(self, arm: Hashable, count: int, mean: SupportsFloat, m2: SupportsFloat) -> None:
         """
@@ -324,6 +315,59 @@ class Study:
         self._budget = budget
         self._judge(steps.refresh(self._floats, self._ints, self._settings, self._numbers))
 
+    def close(self, arm: Hashable) -> None:
+        """Ask for no more samples of an arm. Its answers in flight are welcome, and `open` opens it again."""
+        self._shut(self._arm(arm), 1)
+
+    def open(self, arm: Hashable) -> None:
+        """Ask for samples of an arm again that was closed."""
+        self._shut(self._arm(arm), 0)
+
+    @property
+    def closed(self) -> tuple[Hashable, ...]:
+        """The arms that are closed."""
+        return tuple(self._names[k] for k in np.flatnonzero(self._ints[steps.CLOSED]).tolist())
+
+    # ---- the same for drivers and logs, with tickets and arms as whole numbers: what they are in the arrays
+
+    def hand_out(self, m: int) -> tuple[Ints, Ints]:
+        """As `ask(m)`: the ids of the tickets and the places of their arms."""
+        first, m = self._hand_out(m)
+        return np.arange(first, first + m), self._tickets[first : first + m, steps.ARM].astype(np.int64)
+
+    def hand_out_to(self, arms: Ints) -> Ints:
+        """Tickets for the arms at these places, whatever the strategy and the budget say; their ids."""
+        first, m = self._next, len(arms)
+        if first + m > self._room:
+            self._make_room(m)
+        steps.ask_arms(
+            self._floats, self._ints, self._settings, self._numbers, self._tickets, first, self._handed_out, arms
+        )
+        self._next = first + m
+        self._handed_out += m
+        return np.arange(first, first + m)
+
+    def take(self, ids: Ints, values: Floats) -> None:
+        """As `tell_many`, for tickets of this study by their ids."""
+        answer, which = steps.tell_many(
+            self._floats, self._ints, self._settings, self._numbers, self._tickets, ids, values
+        )
+        if answer != steps.DONE:
+            self._refuse(answer, self._ticket(int(ids[which])), float(values[which]))
+
+    def handed_out(self) -> tuple[Ints, Floats]:
+        """For every ticket there was, the place of its arm and its value: NaN in flight, infinite if forgotten."""
+        tickets = self._tickets[: self._next]
+        return tickets[:, steps.ARM].astype(np.int64), tickets[:, steps.VALUE].copy()
+
+    def answers(self, ids: Ints) -> Floats:
+        """The values of some tickets: NaN in flight, infinite if forgotten."""
+        return np.asarray(self._tickets[ids, steps.VALUE])
+
+    def ticket(self, ticket_id: int) -> Ticket:
+        """The ticket of this id."""
+        return self._ticket(ticket_id)
+
     # ---- saved and loaded: all but the addresses of compiled functions, which are of this process
 
     def __copy__(self) -> Study:
@@ -337,6 +381,25 @@ class Study:
         self._set_params(tuple(self._numbers[steps.PARAMS :].tolist()))
 
     # ---- inside
+
+    def _hand_out(self, m: int) -> tuple[int, int]:
+        """Hand out up to m tickets: the id of the first and how many."""
+        if self._budget is not None:
+            m = min(m, self._budget - self._handed_out)
+        if not self._open:
+            m = 0
+        first = self._next
+        if first + m > self._room:
+            self._make_room(m)
+        steps.ask(self._floats, self._ints, self._settings, self._numbers, self._tickets, first, self._handed_out, m)
+        self._next = first + m
+        self._handed_out += m
+        return first, m
+
+    def _shut(self, k: int, closed: int) -> None:
+        if self._ints[steps.CLOSED, k] != closed:
+            self._open += 1 - 2 * closed
+            self._judge(steps.shut(self._floats, self._ints, self._settings, self._numbers, k, closed))
 
     def _set_params(self, params: tuple[float, ...]) -> None:
         low, high = self._support if isinstance(self._support, tuple) else (-LARGEST, LARGEST)
@@ -417,11 +480,11 @@ class Study:
 
     def _ticket(self, ticket_id: int) -> Ticket:
         arm = self._names[int(self._tickets[ticket_id, steps.ARM])]
-        return Ticket((self._first_number + ticket_id, arm))
+        return Ticket((self.first_number + ticket_id, arm))
 
     def _own_id(self, ticket: Ticket) -> int:
         try:
-            ticket_id = ticket[0] - self._first_number
+            ticket_id = ticket[0] - self.first_number
         except (TypeError, IndexError):
             raise TypeError(f"{shown(ticket)} is not a ticket; ask() gives one") from None
         if not 0 <= ticket_id < self._next:
