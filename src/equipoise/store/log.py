@@ -160,6 +160,7 @@ class Store:
         database = self._database
         database.begin()
         try:
+            database.alone()  # two new studies in one database would both make the tables
             for statement in _SCHEMA:
                 database.execute(f"{statement} {database.table_options}")
             ((self._study,),) = database.execute("select coalesce(max(study), 0) + 1 from equipoise_study")

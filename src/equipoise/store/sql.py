@@ -40,6 +40,7 @@ class Database(Protocol):
 
     def tables(self) -> set[str]: ...
     def begin(self) -> None: ...
+    def alone(self) -> None: ...
     def commit(self) -> None: ...
     def rollback(self) -> None: ...
     def execute(self, sql: str, values: Row = ()) -> Sequence[Row]: ...
@@ -104,6 +105,9 @@ class SQLite:
 
     def begin(self) -> None:
         self.execute("begin immediate")
+
+    def alone(self) -> None:
+        """Every transaction is alone here."""
 
     def commit(self) -> None:
         self.execute("commit")
@@ -229,6 +233,10 @@ class Postgres:
 
     def begin(self) -> None:
         self.execute("begin")
+
+    def alone(self) -> None:
+        """Keep those waiting who call this too, until the transaction ends."""
+        self.execute("select pg_advisory_xact_lock(?)", (_LOCKS,))
 
     def commit(self) -> None:
         self.execute("commit")
