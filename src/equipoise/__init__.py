@@ -31,6 +31,7 @@ from equipoise.problem import (
     StudentT,
     Uniform,
 )
+from equipoise.run import Progress, estimate
 from equipoise.study import Result, Study, Ticket
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ __all__ = [
     "Law",
     "LogNormal",
     "Problem",
+    "Progress",
     "Rademacher",
     "Result",
     "Stratified",
@@ -56,6 +58,7 @@ __all__ = [
     "Study",
     "Ticket",
     "Uniform",
+    "estimate",
     "simulate",
     "strategies",
     "testing",

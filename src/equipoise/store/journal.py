@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Hashable
 from dataclasses import fields, replace
 from typing import Any
@@ -31,15 +32,16 @@ class Journal:
     Parameters
     ----------
     header
-        What the study is made of.
+        What the study is made of; without a seed, that of the store, or one of chance for a new study.
     where
         A path or a URL, as `Store` takes it; None for no store.
     """
 
     def __init__(self, header: Header, where: str | os.PathLike[str] | None = None) -> None:
         self.store: Store | None = None
+        fresh = secrets.randbits(63) if header.seed is None else header.seed
         if where is None:
-            self.study = begin(header)
+            self.study, self.seed = begin(header), fresh
             return
         header = Header.from_json(header.to_json())  # so that what was kept and what is given compare as equals
         self.store = Store(where, write=True)
@@ -47,9 +49,11 @@ class Journal:
             if self.store.header is None:
                 # The study first: what it refuses leaves nothing behind in the store.
                 self.study = begin(header)
-                self.store.begin(replace(header, first_number=self.study.first_number))
+                self.seed = fresh
+                self.store.begin(replace(header, seed=fresh, first_number=self.study.first_number))
             else:
-                self._same(self.store.header, header)
+                self.seed = self.store.header.seed or 0
+                self._same(self.store.header, header if header.seed is not None else replace(header, seed=self.seed))
                 self.study = replay(self.store)
                 if header.budget != self.study.budget:
                     self.set_budget(header.budget)
@@ -78,6 +82,13 @@ class Journal:
             self.store.asked(ids.tolist(), arms.tolist())
         return ids, arms
 
+    def hand_out_one(self) -> tuple[int, int] | None:
+        """One ticket: its id and its arm's place; None if there is none."""
+        found = self.study.hand_out_one()
+        if found is not None and self.store is not None:
+            self.store.append("ask", ticket=found[0], arm=found[1])
+        return found
+
     def hand_out_to(self, arms: Ints) -> Ints:
         """Tickets for these arms: their ids."""
         ids = self.study.hand_out_to(arms)
@@ -102,6 +113,13 @@ class Journal:
             self.store.told(ids[unanswered].tolist(), values[unanswered].tolist(), seconds[unanswered].tolist())
             raise
         self.store.told(ids[unanswered].tolist(), values[unanswered].tolist(), seconds[unanswered].tolist())
+
+    def take_one(self, ticket: int, value: float, seconds: float) -> None:
+        """One answer."""
+        if self.store is None:
+            self.study.take_one(ticket, value)
+        else:
+            self.take(np.array([ticket]), np.array([value]), np.array([seconds]))
 
     def failed(self, ticket: int, attempt: int, text: str) -> None:
         """Sampling for a ticket failed; it stays in flight."""

@@ -60,7 +60,7 @@ class Header:
     strategy: Strategy
     support: Support
     budget: Any
-    seed: int
+    seed: int | None
     options: dict[str, Any] = field(default_factory=dict)
     populations: tuple[int | None, ...] | None = None
     first_number: int | None = field(default=None, compare=False)

@@ -335,6 +335,11 @@ class Study:
         first, m = self._hand_out(m)
         return np.arange(first, first + m), self._tickets[first : first + m, steps.ARM].astype(np.int64)
 
+    def hand_out_one(self) -> tuple[int, int] | None:
+        """As `hand_out(1)`, and faster; None if there is nothing to hand out."""
+        first, m = self._hand_out(1)
+        return (first, int(self._tickets[first, steps.ARM])) if m else None
+
     def hand_out_to(self, arms: Ints) -> Ints:
         """Tickets for the arms at these places, whatever the strategy and the budget say; their ids."""
         first, m = self._next, len(arms)
@@ -355,6 +360,16 @@ class Study:
         if answer != steps.DONE:
             self._refuse(answer, self._ticket(int(ids[which])), float(values[which]))
 
+    def take_one(self, ticket_id: int, value: float) -> None:
+        """As `tell`, for a ticket of this study by its id."""
+        answer = steps.tell(self._floats, self._ints, self._settings, self._numbers, self._tickets, ticket_id, value)
+        if answer > steps.KNOWN:
+            self._refuse(answer, self._ticket(ticket_id), value)
+
+    def possible_one(self, value: float) -> bool:
+        """Whether this value may be told."""
+        return bool(steps.inside(self._numbers, value))
+
     def handed_out(self) -> tuple[Ints, Floats]:
         """For every ticket there was, the place of its arm and its value: NaN in flight, infinite if forgotten."""
         tickets = self._tickets[: self._next]
@@ -363,6 +378,21 @@ class Study:
     def answers(self, ids: Ints) -> Floats:
         """The values of some tickets: NaN in flight, infinite if forgotten."""
         return np.asarray(self._tickets[ids, steps.VALUE])
+
+    def possible(self, values: Floats) -> npt.NDArray[np.bool_]:
+        """Which of these values may be told."""
+        if self._support == "binary":
+            return np.asarray((values == 0) | (values == 1))
+        low, high = self._numbers[steps.LOW], self._numbers[steps.HIGH]
+        return np.asarray((values >= low) & (values <= high))
+
+    def refusal(self, value: float) -> str:
+        """Why a value that is not possible may not be told."""
+        return self._outside(value)
+
+    def closed_places(self) -> npt.NDArray[np.bool_]:
+        """For each arm, whether it is closed."""
+        return np.asarray(self._ints[steps.CLOSED] != 0)
 
     def ticket(self, ticket_id: int) -> Ticket:
         """The ticket of this id."""
