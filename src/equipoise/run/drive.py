@@ -37,9 +37,9 @@ Bools = npt.NDArray[np.bool_]
 
 COMMIT: Final = 0.05
 # A chunk of short samples is to take about this long, which is long beside the time that it takes to hand it over.
-CHUNK_SECONDS: Final = 0.03
+CHUNK_SECONDS: Final = 0.1
 # Where a chunk is over sooner than this, a second one waits for each worker.
-SHORT: Final = 0.2
+SHORT: Final = 0.5
 # An arm that was silent for so many leases in a row will not speak.
 HOPELESS: Final = 10
 LARGEST_BATCH: Final = 2**16
@@ -175,7 +175,10 @@ class Driver:
             calls, which = self._samplers.calls(jobs.places, jobs.indices)
             try:
                 answer = workers.submit(calls)
-            except (RuntimeError, BrokenExecutor) as error:  # the tickets stay in flight, for another run
+            except BrokenExecutor:  # the tickets stay in flight, for another run
+                self._died(jobs)
+                return
+            except RuntimeError as error:
                 self._end(f"the executor takes no more work: {error}")
                 return
             self._running[answer] = jobs, which, time.perf_counter() + (settings.lease or math.inf)
@@ -195,13 +198,19 @@ class Driver:
         try:
             outcomes = answer.result()
         except BrokenExecutor:
-            names = ", ".join(sorted({repr(self._study.arms[k]) for k in jobs.places.tolist()}))
-            self._end(f"a worker died while {names} was sampled, and the executor with it")
+            self._died(jobs)
             return
         except (Exception, CancelledError) as error:
             wrong = f"{type(error).__name__}: {error}"
             outcomes = [Outcome(None, 0.0, wrong, "")] * len(which)
         self._absorb(jobs, which, outcomes, late)
+
+    def _died(self, jobs: Jobs) -> None:
+        """An executor is broken; which of the samples in flight it was that broke it, nobody knows."""
+        flying = [jobs, *(jobs for jobs, _, _ in self._running.values())]
+        names = sorted({repr(self._study.arms[k]) for jobs in flying for k in jobs.places.tolist()})
+        more = ", ..." * (len(names) > 5)
+        self._end(f"a worker died while sampling {', '.join(names[:5])}{more}, and the executor with it")
 
     def _expire(self, workers: Workers) -> None:
         now = time.perf_counter()

@@ -38,9 +38,14 @@ class Workers(Protocol):
     def close(self) -> None: ...
 
 
+def count_of(executor: Any) -> int | None:
+    """How many threads, if it is a number that was given."""
+    return whole("executor", executor, least=1) if hasattr(executor, "__index__") else None
+
+
 def workers(executor: Any, samplers: Samplers) -> Workers:
     """Workers of the kind that was asked for."""
-    number = None if executor is None or not hasattr(executor, "__index__") else whole("executor", executor, least=1)
+    number = count_of(executor)
     if samplers.awaited:
         if executor is not None and number is None:
             raise TypeError("samplers that are awaited run on an event loop of their own; executor is how many at once")
