@@ -2,8 +2,8 @@
 What `estimate` costs beside the samples: microseconds a sample in this thread, in arrays, with a store, on Dask.
 
 Run it with `make bench`. The last line is one JSON object. Times are the best of five rounds, and beside each stands
-the same sampler called in a bare loop. It fails beyond 30 microseconds a sample in this thread or 1 in arrays, and below
-80% of the ideal on a Dask cluster of two workers with samples of a millisecond.
+the same sampler called in a bare loop. It fails beyond 30 microseconds a sample in this thread or 1 in arrays, and
+below 80% of the ideal on a Dask cluster of two workers with samples of a millisecond.
 """
 
 from __future__ import annotations
