@@ -84,8 +84,9 @@ class SQLite:
             raise ValueError(f"there is no store {self.name}")
         try:
             with self._sentences():
-                # Autocommit, as this module's own transactions would begin at statements of its choosing.
-                mode = "rwc" if write else "ro"
+                # Autocommit, as this module's own transactions would begin at statements of its choosing. A reader too may
+                # write, as it is SQLite itself that puts a file right whose writer was killed.
+                mode = "rwc" if write else "rw"
                 self._connection = sqlite3.connect(
                     f"{path.absolute().as_uri()}?mode={mode}",
                     uri=True,
@@ -93,6 +94,8 @@ class SQLite:
                     isolation_level=None,
                     check_same_thread=False,
                 )
+                if not write:
+                    self.execute("pragma query_only = on")
                 if write and not self.tables() - {"equipoise_study", "equipoise_log"}:
                     self.execute("pragma journal_mode = wal")
                     self.execute("pragma synchronous = full")

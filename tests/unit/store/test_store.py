@@ -205,3 +205,37 @@ def test_a_copy_of_the_file_is_a_store(tmp_path: Path) -> None:
     shutil.copy(tmp_path / "study.db", tmp_path / "copy.db")
     with Store(tmp_path / "copy.db") as store:
         assert replay(store).in_flight == 5
+
+
+def test_a_reader_changes_nothing(tmp_path: Path) -> None:
+    where = tmp_path / "study.db"
+    journal = Journal(HEADER, where)
+    journal.hand_out(5)
+    journal.commit()
+    journal.close()
+    with Store(where) as store, pytest.raises(eq.EquipoiseError, match="readonly"):
+        store._database.execute("delete from equipoise_log")
+
+
+def test_what_a_killed_writer_left_is_put_right_by_a_reader(tmp_path: Path) -> None:
+    """A hot journal of a killed writer is rolled back by whoever comes next, a reader as well."""
+    where = tmp_path / "study.db"
+    journal = Journal(HEADER, where)
+    journal.hand_out(5)
+    journal.commit()
+    journal.close()
+    # A writer that was killed while it wrote pages into the file itself, which a journal beside it can undo.
+    script = (
+        "import os, sqlite3, sys\n"
+        "c = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+        "c.execute('pragma journal_mode = delete')\n"
+        "c.execute('pragma cache_size = 1')\n"
+        "c.execute('begin immediate')\n"
+        "c.executemany('insert into equipoise_log (study, event, at, kind) values (1, ?, 0, ?)',"
+        " [(i, 'ask' * 50) for i in range(1000, 3000)])\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    subprocess.run([sys.executable, "-c", script, str(where)], check=False)
+    assert (tmp_path / "study.db-journal").exists()
+    with Store(where) as store:
+        assert replay(store).in_flight == 5
