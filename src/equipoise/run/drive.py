@@ -201,7 +201,7 @@ class Driver:
             self._died(jobs)
             return
         except (Exception, CancelledError) as error:
-            wrong = f"{type(error).__name__}: {error}"
+            wrong = f"{type(error).__name__}: {' '.join(str(error).split())}"
             outcomes = [Outcome(None, 0.0, wrong, "")] * len(which)
         self._absorb(jobs, which, outcomes, late)
 
@@ -371,7 +371,8 @@ class Driver:
             self._attempts[ticket] = attempt
             self._again.append((ticket, k, int(jobs.indices[j])))
             return
-        self._journal.forget(ticket, "failed")
+        # The ticket stays in flight: another run tries this very sample again. One that came in its place would make
+        # the estimate speak of the samples that do not fail.
         times = f"failed {attempt} times, the last time" if attempt > 1 else "failed"
         self._end(f"sampling arm {self._study.arms[k]!r} {times} with {wrong}", trace)
 
@@ -423,6 +424,8 @@ class Driver:
             if answer in self._running and not answer.cancelled() and answer.exception() is None:
                 jobs, which, _ = self._running.pop(answer)
                 self._absorb(jobs, which, answer.result())
+        for answer in self._running:
+            answer.cancel()
         self._journal.commit()
         if self._display is not None:
             self._display.show(self._progress(time.perf_counter()))

@@ -84,8 +84,8 @@ class SQLite:
             raise ValueError(f"there is no store {self.name}")
         try:
             with self._sentences():
-                # Autocommit, as this module's own transactions would begin at statements of its choosing. A reader too may
-                # write, as it is SQLite itself that puts a file right whose writer was killed.
+                # Autocommit, as this module's own transactions would begin at statements of its choosing. A reader may
+                # write too, as SQLite itself must be able to put a file right whose writer was killed.
                 mode = "rwc" if write else "rw"
                 self._connection = sqlite3.connect(
                     f"{path.absolute().as_uri()}?mode={mode}",

@@ -7,6 +7,7 @@ import os
 import random
 import re
 import resource
+import signal
 import subprocess
 import sys
 import threading
@@ -91,6 +92,7 @@ def test_past_the_retries(where: str, executor: Any) -> None:
     )
     assert "in measure" in error.__notes__[0]  # where it was raised
     assert error.study.result().samples == good
+    assert error.study.in_flight >= 1  # the sample that failed, for another run
     with Store(where) as store:
         assert replay(store).result().samples == good
     broken.clear()
@@ -383,6 +385,33 @@ def test_two_at_once(where: str) -> None:
         child.kill()
         child.wait()
         child.stdout.close()
+
+
+def test_an_interrupt(where: str) -> None:
+    """Ctrl-C in a run with 8 workers: what came is kept, and the next run takes the rest, each sample once."""
+    script = (
+        "import sys, time, equipoise as eq\n"
+        "def sample(arm, seed):\n    time.sleep(0.005)\n    return seed / 2**64\n"
+        "shown = lambda progress: print(progress.samples, flush=True)\n"
+        "eq.estimate(sample, 10**4, arms=['calm', 'rough'], seed=3, executor=8, store=sys.argv[1], progress=shown)\n"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", script, where], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    while int(child.stdout.readline()) < 50:
+        pass
+    child.send_signal(signal.SIGINT)
+    said, trace = child.communicate(timeout=30)
+    assert trace.strip().endswith("KeyboardInterrupt")
+    with Store(where) as store:
+        kept = replay(store).result().samples
+    assert kept >= int(said.split()[-1])
+    result = eq.estimate(lambda arm, seed: seed / 2**64, 10**4, arms=ARMS, store=where, executor=8)
+    assert result.samples == 10**4
+    with Store(where) as store:
+        values = [line.value for line in store.events() if line.kind == "tell"]
+    assert len(set(values)) == 10**4
 
 
 def test_the_server_goes_away(postgres: str) -> None:
