@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 from collections.abc import Hashable
@@ -115,11 +116,20 @@ class Journal:
         self.store.told(ids[unanswered].tolist(), values[unanswered].tolist(), seconds[unanswered].tolist())
 
     def take_one(self, ticket: int, value: float, seconds: float) -> None:
-        """One answer."""
+        """One answer, as `take` takes it."""
         if self.store is None:
             self.study.take_one(ticket, value)
-        else:
-            self.take(np.array([ticket]), np.array([value]), np.array([seconds]))
+            return
+        value += 0.0
+        answered = math.isfinite(self.study.answer(ticket))
+        try:
+            self.study.take_one(ticket, value)
+        except ValueError:
+            answered = True
+            raise
+        finally:  # also where the strategy failed, as the sample is then kept
+            if not answered:
+                self.store.append("tell", ticket=ticket, value=value, seconds=seconds)
 
     def failed(self, ticket: int, attempt: int, text: str) -> None:
         """Sampling for a ticket failed; it stays in flight."""

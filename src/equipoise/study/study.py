@@ -379,6 +379,10 @@ class Study:
         """The values of some tickets: NaN in flight, infinite if forgotten."""
         return np.asarray(self._tickets[ids, steps.VALUE])
 
+    def answer(self, ticket_id: int) -> float:
+        """The same for one ticket."""
+        return float(self._tickets[ticket_id, steps.VALUE])
+
     def possible(self, values: Floats) -> npt.NDArray[np.bool_]:
         """Which of these values may be told."""
         if self._support == "binary":

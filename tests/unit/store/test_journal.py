@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
+from equipoise import strategies
 from equipoise.store import Event, Header, Journal, Store, differences, replay
 from equipoise.strategies import BAS, Strategy, resolve
 
@@ -34,7 +35,10 @@ def live(journal: Journal, steps: int, seed: int, value: Any = None) -> None:
             rng.shuffle(waiting)
             taken = [waiting.pop() for _ in range(min(len(waiting), rng.choice([1, 3, 30])))]
             values = np.array([value(rng) if value else rng.choice([-0.0, rng.gauss(0, 3)]) for _ in taken])
-            journal.take(np.array(taken), values, np.full(len(taken), 0.5))
+            if len(taken) == 1:
+                journal.take_one(taken[0], values.tolist()[0], 0.5)
+            else:
+                journal.take(np.array(taken), values, np.full(len(taken), 0.5))
         elif what < 0.88 and waiting:
             forgotten.append(waiting.pop())
             journal.forget(forgotten[-1], "lost")
@@ -209,12 +213,39 @@ def test_an_answer_again_is_not_written_again(where: str) -> None:
     ids, _ = journal.hand_out(2)
     for _ in range(3):
         journal.take(ids, np.array([1.0, 2.0]), np.zeros(2))
+        journal.take_one(0, 1.0, 0.0)
     with pytest.raises(ValueError, match="another value"):
         journal.take(ids, np.array([1.0, 3.0]), np.zeros(2))
+    with pytest.raises(ValueError, match="another value"):
+        journal.take_one(1, 3.0, 0.0)
     journal.commit()
     journal.close()
     with Store(where) as store:
         assert [line.kind for line in store.events()] == ["ask", "ask", "tell", "tell"]
+
+
+@strategies.register("sour")
+class Sour(Strategy):
+    """A strategy whose variance is none from 5 samples on."""
+
+    @staticmethod
+    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+        return -1.0 if count >= 5 else 1.0
+
+
+def test_a_sample_that_the_strategy_fails_at_is_kept(where: str) -> None:
+    journal = Journal(Header(("a",), Sour(), None, 100, 1), where)
+    ids, _ = journal.hand_out(9)
+    journal.take(ids[:4], np.arange(4.0), np.zeros(4))
+    with pytest.raises(eq.EquipoiseError, match="the sample is kept"):
+        journal.take_one(4, 7.5, 0.0)
+    with pytest.raises(eq.EquipoiseError, match="the sample is kept"):
+        journal.take(ids[5:], np.arange(4.0), np.zeros(4))
+    journal.commit()
+    journal.close()
+    with Store(where) as store:
+        assert differences(replay(store), journal.study) == []
+        assert replay(store).result().samples == 9
 
 
 def test_what_a_log_says(where: str) -> None:
