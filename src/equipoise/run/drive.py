@@ -39,7 +39,7 @@ COMMIT: Final = 0.05
 # A chunk of short samples is to take about this long, which is long beside the time that it takes to hand it over.
 CHUNK_SECONDS: Final = 0.1
 # Where a chunk is over sooner than this, a second one waits for each worker.
-SHORT: Final = 0.5
+SHORT: Final = 0.2
 # An arm that was silent for so many leases in a row will not speak.
 HOPELESS: Final = 10
 LARGEST_BATCH: Final = 2**16

@@ -33,7 +33,7 @@ def half_width(result: Result, level: float) -> Floats:
     variances = result.variances.array
     largest = math.sqrt(np.nanmax(variances)) if np.isfinite(variances).any() else 0.0
     z = NormalDist().inv_cdf(1 - (1 - level) / (2 * len(counts)))
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         errors = np.where((variances == 0) & (result.losses.array == 0), largest / np.sqrt(counts), errors)
     if result.populations is not None:
         errors = np.where(counts >= result.populations, 0.0, errors)

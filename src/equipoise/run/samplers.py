@@ -188,6 +188,7 @@ class Samplers:
         if self.populations is not None:
             self.limits[:] = self.populations
         self.vectorised = all(shape.size for shape in self._shapes)
+        self._any_size = any(shape.size for shape in self._shapes)
         self.awaited = any(shape.awaited for shape in self._shapes)
         self.seed = seed
         self._bases: dict[int, int] = {}
@@ -209,8 +210,10 @@ class Samplers:
 
     def calls(self, places: Ints, indices: Ints) -> tuple[list[Call], list[Ints]]:
         """The calls for samples i of arms at these places, and which of these each answers."""
-        if len(places) == 1:
-            return [self.call(int(places[0]), int(indices[0]))], [np.zeros(1, np.int64)]
+        if not self._any_size or len(places) == 1:
+            # In the order of asking, so that a drift in time hits all arms alike.
+            one_by_one = [self.call(k, i) for k, i in zip(places.tolist(), indices.tolist(), strict=True)]
+            return one_by_one, list(np.arange(len(places)).reshape(-1, 1))
         calls: list[Call] = []
         which: list[Ints] = []
         order = np.argsort(places, kind="stable")

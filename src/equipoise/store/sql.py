@@ -220,8 +220,9 @@ class Postgres:
         self._error = sqlalchemy.exc.SQLAlchemyError
         try:
             address = sqlalchemy.make_url(url)
-        except self._error:
-            raise ValueError(f"store={url!r} is not a URL of a PostgreSQL database") from None
+        except (self._error, ValueError):
+            # Not shown, as there may be a password in it.
+            raise ValueError("the store's URL will not do; postgresql://user@host/database is one") from None
         self.name = address.render_as_string(hide_password=True).replace("+psycopg", "")
         self._engine = sqlalchemy.create_engine(address, poolclass=sqlalchemy.pool.NullPool)
         with self._sentences():

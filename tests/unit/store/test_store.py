@@ -161,6 +161,29 @@ def test_no_server(tmp_path: Path) -> None:
         Store(f"postgresql://u:secret@/db?host={tmp_path}", write=True)
 
 
+def test_sqlite_needs_nothing_but_python(tmp_path: Path) -> None:
+    """Without the libraries that PostgreSQL wants, a file is a store, and a URL is refused in one sentence."""
+    script = (
+        "import sys\n"
+        "sys.modules['sqlalchemy'] = sys.modules['psycopg'] = None\n"
+        "import equipoise as eq\n"
+        "print(eq.estimate(lambda arm: 1.0, 20, arms=['a', 'b'], store=sys.argv[1]).samples)\n"
+        "try:\n    eq.estimate(lambda arm: 1.0, 20, arms=['a', 'b'], store='postgresql://u@h/d')\n"
+        "except ModuleNotFoundError as error:\n    print(error)\n"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "study.db")], capture_output=True, text=True, check=True
+    )
+    assert found.stdout == (
+        '20\na store in PostgreSQL needs psycopg, which is not installed: pip install "equipoise[serve]"\n'
+    )
+
+
+def test_a_url_that_is_none() -> None:
+    with pytest.raises(ValueError, match=r"^the store's URL will not do; postgresql://user@host/database is one$"):
+        Store("postgresql://user:secret@host:port/database")
+
+
 def test_no_such_study(postgres: str) -> None:
     with pytest.raises(ValueError, match=r"holds no study called 'nobody'$"):
         Store(f"{postgres}#nobody")
