@@ -29,7 +29,7 @@ from equipoise.run.progress import Display, Progress
 from equipoise.run.samplers import ENDLESS, Outcome, Samplers, perform
 from equipoise.run.workers import Answer, Workers
 from equipoise.store import Journal
-from equipoise.study import Result
+from equipoise.study import FiniteResult, Result
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -415,7 +415,8 @@ class Driver:
     def result(self) -> Result:
         """What is known now."""
         result = self._study.result()
-        return result if self._samplers.populations is None else result.finite(self._samplers.populations)
+        sizes = self._samplers.populations
+        return result if sizes is None else FiniteResult(result, sizes)
 
     def finish(self) -> None:
         """Take what has come, commit, and say that this is the end."""

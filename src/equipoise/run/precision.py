@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.inputs import number, shown
-from equipoise.study import Result
+from equipoise.study import FiniteResult, Result
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -35,7 +35,7 @@ def half_width(result: Result, level: float) -> Floats:
     z = NormalDist().inv_cdf(1 - (1 - level) / (2 * len(counts)))
     with np.errstate(divide="ignore", invalid="ignore"):
         errors = np.where((variances == 0) & (result.losses.array == 0), largest / np.sqrt(counts), errors)
-    if result.populations is not None:
+    if isinstance(result, FiniteResult):
         errors = np.where(counts >= result.populations, 0.0, errors)
         few = counts < np.minimum(LEAST, result.populations)
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import html
 import json
 import math
@@ -106,22 +105,6 @@ class Result:
         self.variances = ByArm(arms, variances, index)
         self.losses = ByArm(arms, losses, index)
         self.standard_errors = ByArm(arms, np.sqrt(losses), index)
-        self.populations: Floats | None = None
-
-    def finite(self, populations: Sequence[float]) -> Result:
-        """
-        The same for arms that are finite populations of these sizes, sampled without replacement.
-
-        Losses and errors carry the correction 1 - count/size: a population that is used up is known exactly.
-        """
-        again = copy.copy(self)
-        sizes = again.populations = np.asarray(populations, dtype=float)
-        counts = self.counts.array
-        with np.errstate(invalid="ignore"):
-            losses = np.where(counts >= sizes, 0.0, self.losses.array * (1 - counts / sizes))
-        again.losses = ByArm(self.arms, losses, self._index)
-        again.standard_errors = ByArm(self.arms, np.sqrt(losses), self._index)
-        return again
 
     @property
     def samples(self) -> int:
@@ -140,8 +123,6 @@ class Result:
 
     @property
     def oracle_loss(self) -> float:
-        if self.populations is not None:
-            return self._finite_oracle_loss()
         return float(self.variances.array.sum()) / self.samples if self.samples else math.nan
 
     @property
@@ -150,32 +131,12 @@ class Result:
 
     @property
     def uniform_loss(self) -> float:
-        if self.populations is not None and self.samples:
-            each = self.samples / len(self.arms)
-            return float(np.maximum(self.variances.array * (1 / each - 1 / self.populations), 0).max())
         return float(self.variances.array.max()) * len(self.arms) / self.samples if self.samples else math.nan
 
     @property
     def uniform_samples(self) -> float:
-        if self.populations is not None:
-            with np.errstate(invalid="ignore"):
-                needed = self.variances.array / (self.loss + self.variances.array / self.populations)
-            return len(self.arms) * float(needed.max())
         largest = float(self.variances.array.max())
         return len(self.arms) * largest / self.loss if self.loss > 0 else math.nan
-
-    def _finite_oracle_loss(self) -> float:
-        """The least L for which the arms' v/(L + v/N), the pulls that make v (1/T - 1/N) = L, fit into the samples."""
-        v, sizes, samples = self.variances.array, self.populations, self.samples
-        if not samples or np.isnan(v).any():
-            return math.nan
-        low, high = 0.0, float(v.sum()) / samples
-        for _ in range(100):
-            middle = (low + high) / 2
-            with np.errstate(invalid="ignore"):
-                pulls = np.nan_to_num(v / (middle + v / sizes)).sum()
-            low, high = (middle, high) if pulls > samples else (low, middle)
-        return high
 
     def difference(self, a: Hashable, b: Hashable) -> Difference:
         """The mean of `a` less the mean of `b`, with its standard error."""

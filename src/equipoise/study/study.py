@@ -74,8 +74,8 @@ class Study:
         self._strategy = resolve(strategy)
         self._support = check_support(support)
         self._budget = self._check_budget(budget)
-        # Tells this study's tickets from another's; decisions do not look at it. A log gives it back to its study.
-        self.first_number = secrets.randbits(63 - BITS) << BITS
+        # Tells this study's tickets from another's; decisions do not look at it.
+        self._first_number = secrets.randbits(63 - BITS) << BITS
         self._handed_out = 0
         self._next = 0
         self._open = len(self._names)
@@ -172,15 +172,17 @@ class Study:
         Raises
         ------
         EquipoiseError
-            Without `m`, when the budget is spent.
+            Without `m`, when the budget is spent or every arm is closed.
         """
+        if not self._open:
+            if m is None:
+                raise EquipoiseError("every arm is closed; open() makes one available again")
+            return []
         if m is None:
             if self._handed_out == self._budget:
                 raise EquipoiseError(
                     f"the budget of {self._budget} samples is handed out; set_budget() can make it larger"
                 )
-            if not self._open:
-                raise EquipoiseError("every arm is closed; open() makes one available again")
             ticket = self._next
             if ticket == self._room:
                 self._make_room(1)
@@ -196,12 +198,20 @@ class Study:
             )
             self._next = ticket + 1
             self._handed_out += 1
-            return Ticket((self.first_number + ticket, self._names[k]))
-        first, m = self._hand_out(whole("m", m, least=1))
+            return Ticket((self._first_number + ticket, self._names[k]))
+        m = whole("m", m, least=1)
+        if self._budget is not None:
+            m = min(m, self._budget - self._handed_out)
+        first = self._next
+        if first + m > self._room:
+            self._make_room(m)
+        steps.ask(self._floats, self._ints, self._settings, self._numbers, self._tickets, first, self._handed_out, m)
+        self._next = first + m
+        self._handed_out += m
         if m == 0:
             return []
         arms = self._tickets[first : first + m, steps.ARM].astype(np.int64).tolist()
-        numbers = range(self.first_number + first, self.first_number + first + m)
+        numbers = range(self._first_number + first, self._first_number + first + m)
         # With one arm more than there are numbers, as of a single arm itemgetter would not make a tuple.
         names = operator.itemgetter(*arms, 0)(self._names)
         return list(map(Ticket, zip(numbers, names, strict=False)))
@@ -256,7 +266,7 @@ class Study:
             for ticket, value in answers:
                 numbers.append(ticket[0])
                 samples.append(value)
-            ids = np.fromiter(numbers, np.int64, len(numbers)) - self.first_number
+            ids = np.fromiter(numbers, np.int64, len(numbers)) - self._first_number
         except (TypeError, ValueError, IndexError, OverflowError):
             raise TypeError("tell_many takes pairs (ticket, value), as in [(ticket, 0.3)]") from None
         if not numbers:
@@ -264,7 +274,12 @@ class Study:
         if not 0 <= ids.min() <= ids.max() < self._next:
             wrong = int(np.argmax((ids < 0) | (ids >= self._next)))
             raise ValueError(f"the ticket in pair {wrong} {_FOREIGN}")
-        self.take(ids, _numbers(samples))
+        values = _numbers(samples)
+        answer, which = steps.tell_many(
+            self._floats, self._ints, self._settings, self._numbers, self._tickets, ids, values
+        )
+        if answer != steps.DONE:
+            self._refuse(answer, self._ticket(int(ids[which])), float(values[which]))
 
     def tell_moments(self, arm: Hashable, count: int, mean: SupportsFloat, m2: SupportsFloat) -> None:
         """
@@ -326,19 +341,34 @@ class Study:
     @property
     def closed(self) -> tuple[Hashable, ...]:
         """The arms that are closed."""
-        return tuple(self._names[k] for k in np.flatnonzero(self._ints[steps.CLOSED]).tolist())
+        return tuple(self._names[k] for k in np.flatnonzero(self.closed_places()).tolist())
+
+    def _shut(self, k: int, closed: int) -> None:
+        if self._ints[steps.CLOSED, k] != closed:
+            self._open += 1 - 2 * closed
+            self._judge(steps.shut(self._floats, self._ints, self._settings, self._numbers, k, closed))
 
     # ---- the same for drivers and logs, with tickets and arms as whole numbers: what they are in the arrays
 
+    @property
+    def first_number(self) -> int:
+        """What this study's tickets are numbered from; a log gives it back to the study that it makes."""
+        return self._first_number
+
+    @first_number.setter
+    def first_number(self, number: int) -> None:
+        self._first_number = number
+
     def hand_out(self, m: int) -> tuple[Ints, Ints]:
         """As `ask(m)`: the ids of the tickets and the places of their arms."""
-        first, m = self._hand_out(m)
-        return np.arange(first, first + m), self._tickets[first : first + m, steps.ARM].astype(np.int64)
+        first = self._next
+        self.ask(m)
+        return np.arange(first, self._next), self._tickets[first : self._next, steps.ARM].astype(np.int64)
 
     def hand_out_one(self) -> tuple[int, int] | None:
         """As `hand_out(1)`, and faster; None if there is nothing to hand out."""
-        first, m = self._hand_out(1)
-        return (first, int(self._tickets[first, steps.ARM])) if m else None
+        first = self._next
+        return (first, int(self._tickets[first, steps.ARM])) if self.ask(1) else None
 
     def hand_out_to(self, arms: Ints) -> Ints:
         """Tickets for the arms at these places, whatever the strategy and the budget say; their ids."""
@@ -362,13 +392,7 @@ class Study:
 
     def take_one(self, ticket_id: int, value: float) -> None:
         """As `tell`, for a ticket of this study by its id."""
-        answer = steps.tell(self._floats, self._ints, self._settings, self._numbers, self._tickets, ticket_id, value)
-        if answer > steps.KNOWN:
-            self._refuse(answer, self._ticket(ticket_id), value)
-
-    def possible_one(self, value: float) -> bool:
-        """Whether this value may be told."""
-        return bool(steps.inside(self._numbers, value))
+        self.tell(self._ticket(ticket_id), value)
 
     def handed_out(self) -> tuple[Ints, Floats]:
         """For every ticket there was, the place of its arm and its value: NaN in flight, infinite if forgotten."""
@@ -389,6 +413,10 @@ class Study:
             return np.asarray((values == 0) | (values == 1))
         low, high = self._numbers[steps.LOW], self._numbers[steps.HIGH]
         return np.asarray((values >= low) & (values <= high))
+
+    def possible_one(self, value: float) -> bool:
+        """Whether this value may be told."""
+        return bool(steps.inside(self._numbers, value))
 
     def refusal(self, value: float) -> str:
         """Why a value that is not possible may not be told."""
@@ -415,25 +443,6 @@ class Study:
         self._set_params(tuple(self._numbers[steps.PARAMS :].tolist()))
 
     # ---- inside
-
-    def _hand_out(self, m: int) -> tuple[int, int]:
-        """Hand out up to m tickets: the id of the first and how many."""
-        if self._budget is not None:
-            m = min(m, self._budget - self._handed_out)
-        if not self._open:
-            m = 0
-        first = self._next
-        if first + m > self._room:
-            self._make_room(m)
-        steps.ask(self._floats, self._ints, self._settings, self._numbers, self._tickets, first, self._handed_out, m)
-        self._next = first + m
-        self._handed_out += m
-        return first, m
-
-    def _shut(self, k: int, closed: int) -> None:
-        if self._ints[steps.CLOSED, k] != closed:
-            self._open += 1 - 2 * closed
-            self._judge(steps.shut(self._floats, self._ints, self._settings, self._numbers, k, closed))
 
     def _set_params(self, params: tuple[float, ...]) -> None:
         low, high = self._support if isinstance(self._support, tuple) else (-LARGEST, LARGEST)
@@ -514,11 +523,11 @@ class Study:
 
     def _ticket(self, ticket_id: int) -> Ticket:
         arm = self._names[int(self._tickets[ticket_id, steps.ARM])]
-        return Ticket((self.first_number + ticket_id, arm))
+        return Ticket((self._first_number + ticket_id, arm))
 
     def _own_id(self, ticket: Ticket) -> int:
         try:
-            ticket_id = ticket[0] - self.first_number
+            ticket_id = ticket[0] - self._first_number
         except (TypeError, IndexError):
             raise TypeError(f"{shown(ticket)} is not a ticket; ask() gives one") from None
         if not 0 <= ticket_id < self._next:

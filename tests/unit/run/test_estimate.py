@@ -19,6 +19,7 @@ import pytest
 import equipoise as eq
 from equipoise.run import half_width
 from equipoise.store import Store, differences, replay
+from equipoise.study import FiniteResult
 
 ARMS = ["calm", "rough"]
 THREE: Any = 3
@@ -168,7 +169,7 @@ def test_a_population_that_is_used_up_is_known_exactly() -> None:
 
 def test_the_oracle_of_finite_populations() -> None:
     """Variances 4 and 1, sizes 20 and 1000, 50 samples: v (1/T - 1/N) = L for both, with the T adding up to 50."""
-    result = eq.Result(["a", "b"], np.array([20, 30]), np.zeros(2), np.array([76.0, 29.0])).finite([20, 1000])
+    result = FiniteResult(eq.Result(["a", "b"], np.array([20, 30]), np.zeros(2), np.array([76.0, 29.0])), [20, 1000])
     found = result.oracle_loss
     pulls = [4 / (found + 4 / 20), 1 / (found + 1 / 1000)]
     assert sum(pulls) == pytest.approx(50)

@@ -9,6 +9,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.run import half_width, precision
+from equipoise.study import FiniteResult
 
 
 def result(counts: list[int], variances: list[float], means: list[float] | None = None) -> eq.Result:
@@ -37,11 +38,11 @@ def test_equal_samples_are_not_taken_at_their_word() -> None:
 
 
 def test_finite_populations() -> None:
-    found = half_width(result([20, 50], [4.0, 4.0]).finite([20, 100]), 0.95)
+    found = half_width(FiniteResult(result([20, 50], [4.0, 4.0]), [20, 100]), 0.95)
     assert found == pytest.approx([0.0, 2.241402727604947 * math.sqrt(4 / 50 / 2)])
     # A population smaller than ten that is used up is known.
-    assert half_width(result([3], [4.0]).finite([3]), 0.95).tolist() == [0.0]
-    assert half_width(result([2], [4.0]).finite([3]), 0.95).tolist() == [math.inf]
+    assert half_width(FiniteResult(result([3], [4.0]), [3]), 0.95).tolist() == [0.0]
+    assert half_width(FiniteResult(result([2], [4.0]), [3]), 0.95).tolist() == [math.inf]
 
 
 def test_absolute_and_relative() -> None:
