@@ -174,10 +174,8 @@ class Study:
         EquipoiseError
             Without `m`, when the budget is spent or every arm is closed.
         """
-        if not self._open:
-            if m is None:
-                raise EquipoiseError("every arm is closed; open() makes one available again")
-            return []
+        if m is None and not self._open:
+            raise EquipoiseError("every arm is closed; open() makes one available again")
         if m is None:
             if self._handed_out == self._budget:
                 raise EquipoiseError(
@@ -199,15 +197,8 @@ class Study:
             self._next = ticket + 1
             self._handed_out += 1
             return Ticket((self._first_number + ticket, self._names[k]))
-        m = whole("m", m, least=1)
-        if self._budget is not None:
-            m = min(m, self._budget - self._handed_out)
         first = self._next
-        if first + m > self._room:
-            self._make_room(m)
-        steps.ask(self._floats, self._ints, self._settings, self._numbers, self._tickets, first, self._handed_out, m)
-        self._next = first + m
-        self._handed_out += m
+        m = self._hand_out(whole("m", m, least=1))
         if m == 0:
             return []
         arms = self._tickets[first : first + m, steps.ARM].astype(np.int64).tolist()
@@ -215,6 +206,20 @@ class Study:
         # With one arm more than there are numbers, as of a single arm itemgetter would not make a tuple.
         names = operator.itemgetter(*arms, 0)(self._names)
         return list(map(Ticket, zip(numbers, names, strict=False)))
+
+    def _hand_out(self, m: int) -> int:
+        """Hand out up to m tickets; how many."""
+        if self._budget is not None:
+            m = min(m, self._budget - self._handed_out)
+        if not self._open:
+            m = 0
+        first = self._next
+        if first + m > self._room:
+            self._make_room(m)
+        steps.ask(self._floats, self._ints, self._settings, self._numbers, self._tickets, first, self._handed_out, m)
+        self._next = first + m
+        self._handed_out += m
+        return m
 
     def tell(self, ticket: Ticket = MISSING, value: SupportsFloat = MISSING, *, arm: Hashable = MISSING) -> None:
         """
@@ -362,13 +367,13 @@ class Study:
     def hand_out(self, m: int) -> tuple[Ints, Ints]:
         """As `ask(m)`: the ids of the tickets and the places of their arms."""
         first = self._next
-        self.ask(m)
+        self._hand_out(m)
         return np.arange(first, self._next), self._tickets[first : self._next, steps.ARM].astype(np.int64)
 
     def hand_out_one(self) -> tuple[int, int] | None:
         """As `hand_out(1)`, and faster; None if there is nothing to hand out."""
         first = self._next
-        return (first, int(self._tickets[first, steps.ARM])) if self.ask(1) else None
+        return (first, int(self._tickets[first, steps.ARM])) if self._hand_out(1) else None
 
     def hand_out_to(self, arms: Ints) -> Ints:
         """Tickets for the arms at these places, whatever the strategy and the budget say; their ids."""
