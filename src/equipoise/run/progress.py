@@ -45,7 +45,7 @@ class Progress:
 
     @property
     def error(self) -> float:
-        return math.sqrt(self.result.loss)
+        return self.result.standard_errors[self.worst]
 
 
 class Display(Protocol):
