@@ -397,9 +397,10 @@ class Driver:
 
     def _sort_arms(self) -> bool:
         """Close the arms that are known well enough or used up, open the others; whether any was opened."""
-        self._next_check = self._samples + max(1, self._samples // 256)
-        wanted = self._settings.precision
         arms = len(self._study.arms)
+        # A look takes time for each arm: so one a round, or less often where that is a small share of the samples.
+        self._next_check = self._samples + max(1, arms // 2, self._samples // 128)
+        wanted = self._settings.precision
         enough = wanted.reached(self.result()) if wanted is not None else np.zeros(arms, bool)
         gone = self._dry | (self._asked >= self._samplers.limits)
         closed = self._study.closed_places()
@@ -414,7 +415,7 @@ class Driver:
 
     def result(self) -> Result:
         """What is known now."""
-        result = self._study.result()
+        result = self._study.result(self._journal.seconds)
         sizes = self._samplers.populations
         return result if sizes is None else FiniteResult(result, sizes)
 

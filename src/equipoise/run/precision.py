@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -17,30 +16,30 @@ from equipoise.study import FiniteResult, Result
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-# Fewer samples than this say too little about their own variance.
-LEAST = 10
-
 
 def half_width(result: Result, level: float) -> Floats:
     """
     Half the width of each arm's interval, such that all intervals hold at once with this probability.
 
-    Normal intervals from the standard errors, at (1 - level)/K each. An arm with fewer than ten samples, unless they
-    are its whole population, is not known at all; one whose samples are all equal is taken to vary as the most varying
-    arm does.
+    The interval is `result.intervals(level)`, which holds whenever one looks, as stopping by it does. An arm whose
+    samples are all equal is taken to vary as the most varying arm does where its interval rests on the variance seen,
+    unless they are its whole population.
     """
-    counts, errors = result.counts.array, result.standard_errors.array
-    variances = result.variances.array
-    largest = math.sqrt(np.nanmax(variances)) if np.isfinite(variances).any() else 0.0
-    z = NormalDist().inv_cdf(1 - (1 - level) / (2 * len(counts)))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        errors = np.where((variances == 0) & (result.losses.array == 0), largest / np.sqrt(counts), errors)
-    if isinstance(result, FiniteResult):
-        errors = np.where(counts >= result.populations, 0.0, errors)
-        few = counts < np.minimum(LEAST, result.populations)
-    else:
-        few = counts < LEAST
-    return np.asarray(np.where(few, math.inf, z * errors))
+    intervals = result.intervals(level)
+    half = intervals.half_widths
+    counts, variances = result.counts.array, result.variances.array
+    if intervals.kind in ("asymptotic", "fixed-n") and np.isfinite(variances).any():
+        equal = (variances == 0) & np.isfinite(half)
+        if isinstance(result, FiniteResult):
+            equal &= counts < result.populations
+        largest = math.sqrt(np.nanmax(variances))
+        if equal.any() and largest > 0:
+            most = int(np.nanargmax(variances))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                # About the interval of the most varying arm, had it as many samples.
+                scaled = half[most] * np.sqrt(np.maximum(counts[most] / counts, 1))
+            half = np.where(equal, scaled, half)
+    return np.asarray(half)
 
 
 @dataclass(frozen=True)

@@ -91,6 +91,7 @@ def _state(study: Study) -> dict[str, Any]:
         "samples, next refresh": study._settings[steps.WARMUP :].tobytes(),
         "support, pooled variance, parameters": study._numbers.tobytes(),
         "tickets": (arms.tobytes(), values.tobytes()),
+        "tickets that were given up": (study._tickets[: len(arms), steps.ARM] % 1).tobytes(),
         "objective": study.objective,
         "budget": (study.budget, study.remaining),
         "money": study._money.tobytes(),

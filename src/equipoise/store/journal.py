@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import secrets
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import fields, replace
 from typing import Any
 
@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import shown
-from equipoise.store.fold import begin, replay
-from equipoise.store.log import Header, Store
+from equipoise.store.fold import begin, fold
+from equipoise.store.log import Event, Header, Store
 from equipoise.store.plain import dumps
 
 Floats = npt.NDArray[np.float64]
@@ -40,6 +40,8 @@ class Journal:
 
     def __init__(self, header: Header, where: str | os.PathLike[str] | None = None) -> None:
         self.store: Store | None = None
+        # By the tickets' ids.
+        self._seconds = np.full(256, math.nan)
         fresh = secrets.randbits(63) if header.seed is None else header.seed
         if where is None:
             self.study, self.seed = begin(header), fresh
@@ -55,7 +57,8 @@ class Journal:
             else:
                 self.seed = self.store.header.seed or 0
                 self._same(self.store.header, header if header.seed is not None else replace(header, seed=self.seed))
-                self.study = replay(self.store)
+                self.study = begin(self.store.header)
+                fold(self.study, self._noted(self.store.events()))
                 if header.budget != self.study.budget:
                     self.set_budget(header.budget)
         except BaseException:
@@ -73,6 +76,26 @@ class Journal:
                     f"the study in the store has {field.name}={shown(was)}, and {shown(now)} was given; it goes on "
                     "with what it has, or begins anew in another store"
                 )
+
+    # ---- how long samples took
+
+    @property
+    def seconds(self) -> Floats:
+        """How long each ticket's sample took, by its id; NaN where that is not known."""
+        return self._seconds
+
+    def _note(self, largest: int, ids: Any, seconds: Any) -> None:
+        if largest >= len(self._seconds):
+            more = np.full(2 * largest, math.nan)
+            more[: len(self._seconds)] = self._seconds
+            self._seconds = more
+        self._seconds[ids] = seconds
+
+    def _noted(self, events: Iterable[Event]) -> Iterator[Event]:
+        for line in events:
+            if line.kind == "tell" and line.ticket is not None and line.seconds is not None:
+                self._note(line.ticket, line.ticket, line.seconds)
+            yield line
 
     # ---- what happens
 
@@ -103,6 +126,8 @@ class Journal:
 
         A ticket that was answered before with the same value is passed over.
         """
+        if len(ids):
+            self._note(int(ids.max()), ids, seconds)
         if self.store is None:
             self.study.take(ids, values)
             return
@@ -117,6 +142,7 @@ class Journal:
 
     def take_one(self, ticket: int, value: float, seconds: float) -> None:
         """One answer, as `take` takes it."""
+        self._note(ticket, ticket, seconds)
         if self.store is None:
             self.study.take_one(ticket, value)
             return

@@ -11,7 +11,8 @@ State lies in a few flat arrays, so that a step is one call of a compiled functi
   the strategy's parameters;
 - `costs` of each arm's sample and `money`, what is spent (a sum and what rounding took from it) and may be spent, where
   samples have costs;
-- `tickets[id]`: the arm and the value of each ticket. No value yet is NaN; a forgotten ticket's is infinite.
+- `tickets[id]`: the arm and the value of each ticket. No value yet is NaN; a forgotten ticket's is infinite. The arm of
+  a ticket that was ever forgotten has a half added, by which it is known after a late answer too.
 
 The heap of pulls, the least pulled arm on top, serves the floor. Without a floor its rows are not there.
 
@@ -394,7 +395,7 @@ def evidence(
 @jit
 def check(numbers: Any, tickets: Any, ticket: int, arm: int, value: float) -> int:
     """Whether this value may be told for this ticket, which says that it is of this arm."""
-    if tickets[ticket, ARM] != arm:
+    if int(tickets[ticket, ARM]) != arm:
         return OTHER_ARM
     if not inside(numbers, value):
         return OUTSIDE
@@ -446,11 +447,12 @@ def tell_many(
 @jit
 def forget(floats: Any, ints: Any, settings: Any, numbers: Any, tickets: Any, ticket: int, arm: int) -> int:
     """Give a ticket back; CONFLICT if it was answered, KNOWN if it was given back before."""
-    if tickets[ticket, ARM] != arm:
+    if int(tickets[ticket, ARM]) != arm:
         return OTHER_ARM
     before = tickets[ticket, VALUE]
     if not math.isnan(before):
         return KNOWN if math.isinf(before) else CONFLICT
+    tickets[ticket, ARM] = arm + 0.5
     tickets[ticket, VALUE] = math.inf
     ints[PULLS, arm] -= 1
     if settings[FLOOR] != 0 and ints[CLOSED, arm] == 0:

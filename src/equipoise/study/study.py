@@ -20,6 +20,7 @@ from equipoise.problem.objective import objective as objective_of
 from equipoise.strategies import Strategy, Support, check_params, check_strategy, check_support, resolve
 from equipoise.strategies.key import POOLS, next_refresh
 from equipoise.study import arms as steps
+from equipoise.study.evidence import Lines
 from equipoise.study.result import Result, position
 from equipoise.study.ticket import BITS, Ticket
 
@@ -104,8 +105,12 @@ class Study:
         self._cheapest = min(self._objective.costs or (1.0,))
         self._budget = self._check_budget(budget)
         self._money = np.array([0.0, 0.0, self._limit(self._budget)])
+        # Sequences are tuned to what was planned before the first sample.
+        self._planned = None if self._budget is None else self._objective.samples(self._budget, len(self._names))
+        self._lines: Lines | None = None
         self._handed_out = 0
         self._next = 0
+        self._elsewhere = 0
         self._open = len(self._names)
         self._series: list[tuple[int, int]] = []
         self._number_anew()
@@ -177,8 +182,21 @@ class Study:
             return not steps.affordable(self._money, self._cheapest)
         return self._budget is not None and self._handed_out >= self._budget
 
-    def result(self) -> Result:
-        """What is known now; a copy, which later samples do not change."""
+    def result(self, seconds: Floats | None = None) -> Result:
+        """
+        What is known now; a copy, which later samples do not change.
+
+        Parameters
+        ----------
+        seconds
+            How long each sample took, by the tickets' ids, NaN where that is not known. The certificate then says
+            whether slow answers differ from fast ones.
+        """
+        if self._lines is None:
+            self._lines = Lines(len(self._names), self._support, self._planned)
+        flying = self.in_flight
+        gone = self._next - flying - (int(self._ints[steps.COUNT].sum()) - self._elsewhere)
+        took = None if seconds is None else np.asarray(seconds, dtype=float)
         return Result(
             arms=self._names,
             counts=self._ints[steps.COUNT].copy(),
@@ -187,6 +205,8 @@ class Study:
             strategy=self._strategy.name or type(self._strategy).__name__,
             index=self._index,
             objective=self._objective,
+            support=self._support,
+            evidence=self._lines.look(self._tickets, self._next, gone, flying, took),
         )
 
     def __repr__(self) -> str:
@@ -560,7 +580,8 @@ class Study:
         return copy.deepcopy(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"format": FORMAT, "strategy_was": self._made_for(), **self.__dict__}
+        # The lines can be had from the tickets again.
+        return {"format": FORMAT, "strategy_was": self._made_for(), **self.__dict__, "_lines": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
@@ -699,6 +720,7 @@ class Study:
             raise ValueError(f"m2={m2!r} is less than {count} binary samples with mean {mean!r} have, {most:g}")
 
     def _evidence(self, k: int, count: int, mean: float, m2: float) -> None:
+        self._elsewhere += count
         self._judge(steps.evidence(self._floats, self._ints, self._settings, self._numbers, k, count, mean, m2, 0))
 
     def _judge(self, answer: int, all_the_same: str = "the sample is kept") -> None:
