@@ -79,7 +79,7 @@ class Study:
     ...     ticket = study.ask()
     ...     study.tell(ticket, rng.gauss(0, 3 if ticket.arm == "rough" else 1))
     >>> dict(study.result().counts)
-    {'rough': 79, 'smooth': 21}
+    {'rough': 76, 'smooth': 24}
     """
 
     def __init__(

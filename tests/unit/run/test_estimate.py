@@ -77,6 +77,41 @@ def test_precision_closes_arms_where_samples_cost() -> None:
     assert (half_width(result, 0.95) <= [0.5, 0.8]).all()
 
 
+def test_slow_answers_that_differ_are_told(where: str) -> None:
+    """What a sampler gives grows with the time it takes; half of it is known from the log alone."""
+
+    def measure(arm: str, seed: int) -> float:
+        wait = random.Random(seed).random()
+        time.sleep(wait / 200)
+        return wait if arm == "rough" else random.Random(seed + 1).random()
+
+    half = eq.estimate(measure, 150, arms=ARMS, strategy="uniform", seed=2, store=where)
+    with Store(where) as store:
+        assert replay(store).result().certificate.slow is None
+    result = eq.estimate(measure, 300, arms=ARMS, strategy="uniform", seed=2, store=where)
+    for each in (half, result, eq.estimate(measure, 150, arms=ARMS, strategy="uniform", seed=2)):
+        assert each.certificate.slow == ("rough",)
+    assert result._evidence is not None
+    assert result._evidence.slow is not None
+    assert half._evidence is not None
+    assert half._evidence.slow is not None
+    assert result._evidence.slow[1] < half._evidence.slow[1] ** 1.5  # twice the samples, not the later half alone
+
+
+def test_the_certificate_counts_who_never_answers() -> None:
+    def measure(arm: str, seed: int) -> float:
+        if seed % 10 == 0:
+            time.sleep(0.5)
+        return random.Random(seed).random()
+
+    result = eq.estimate(measure, 60, arms=ARMS, seed=3, executor=8, lease=0.1)
+    answered = result.certificate.answered
+    assert answered is not None
+    assert answered.asked - answered.given_up == result.samples >= 60
+    assert answered.given_up > 0
+    assert "were never answered: the estimates speak of those that answer" in str(result.certificate)
+
+
 # ---- kinds of samplers
 
 

@@ -24,7 +24,7 @@ def test_half_widths() -> None:
     study = eq.Study(2, budget=400)
     while not study.done:
         ticket = study.ask()
-        study.tell(ticket, rng.normal(0, 1 + ticket.arm))
+        study.tell(ticket, rng.normal(0, 1 if ticket.arm else 2))
     for level in (0.9, 0.95):
         intervals = study.result().intervals(level)
         assert intervals.kind == "asymptotic"

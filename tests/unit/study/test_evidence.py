@@ -89,7 +89,8 @@ def test_a_late_answer_stays_out_whether_one_looked_or_not() -> None:
             study.result().intervals()
         study.tell(second, 0)
         result = study.result()
-        assert (result.counts[0], result.means[0]) == (3, pytest.approx(2 / 3))
+        assert result.counts[0] == 3
+        assert result.means[0] == pytest.approx(2 / 3)
         two = Intervals(1, "binary")
         state = two.start()
         two.update(state, 0, 1)
@@ -140,7 +141,8 @@ def test_a_saved_result_answers_the_same(support: Any) -> None:
     result = study.result(np.linspace(1, 2, 3000))
     again = pickle.loads(pickle.dumps(result))
     assert len(pickle.dumps(result)) < 10_000  # not the samples
-    for kind in (None, "asymptotic", "fixed-n", *(["betting", "empirical-bernstein"] if support else [])):
+    kinds: tuple[Any, ...] = (None, "asymptotic", "fixed-n", "betting", "empirical-bernstein")
+    for kind in kinds if support else kinds[:3]:
         assert again.intervals(0.9, kind).high.tolist() == result.intervals(0.9, kind).high.tolist()
     assert repr(again) == repr(result)
     assert again.certificate == result.certificate
