@@ -29,6 +29,8 @@ Ints = npt.NDArray[np.int64]
 
 # What sequences are tuned to; any other level may be asked for.
 LEVEL = 0.95
+# A state of more numbers than this is not made for the sake of a few arms.
+MANY = 1_000_000
 
 
 @jit
@@ -163,13 +165,16 @@ class Evidence:
 
     def state_of(self, kind: Kind, places: Sequence[int]) -> Floats:
         """The rows of some arms: where there are very many, the others' need not be made."""
-        if kind in self._states or self._lines is None:
+        columns = self.intervals(kind).kernel.columns
+        if kind in self._states or self._lines is None or self.arms * columns <= MANY:
             return np.asarray(self.state(kind)[np.asarray(places)])
         rows = np.full(self.arms, -1)
-        rows[np.asarray(places)] = np.arange(len(places))
-        state = np.zeros((len(places), self.intervals(kind).kernel.columns))
+        # The same place twice has the same row.
+        some, which = np.unique(np.asarray(places), return_inverse=True)
+        rows[some] = np.arange(len(some))
+        state = np.zeros((len(some), columns))
         self._follow(kind, state, 0, rows)
-        return state
+        return np.asarray(state[which])
 
     def _follow(self, kind: Kind, state: Floats, start: int, rows: Ints) -> None:
         kernel = self.intervals(kind).kernel

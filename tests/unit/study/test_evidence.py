@@ -15,7 +15,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.intervals import InOrder, Intervals, populations
-from equipoise.study import FiniteResult
+from equipoise.study import FiniteResult, evidence
 
 ARMS = ["a", "b", "c"]
 
@@ -238,14 +238,21 @@ def test_written_down() -> None:
     assert table[3].startswith("Intervals: all arms at once; asymptotic: at all times at once for many samples")
 
 
-def test_a_few_of_many_arms() -> None:
-    """A table of twenty arms does not follow a thousand, and says the same."""
+@pytest.mark.parametrize("many", [10, 10**6])
+def test_a_few_of_many_arms(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table of twenty arms need not follow a thousand, and says the same."""
+    monkeypatch.setattr(evidence, "MANY", many)
     study = eq.Study(1000, support=(0, 1))
     rng = random.Random(1)
     for ticket in study.ask(8000):
         study.tell(ticket, rng.random())
     result = study.result()
     shown = repr(result).splitlines()[1:21]
+    same = result.difference(3, 3)
+    pair = result.difference(999, 3)
+    assert (same.low, same.high) == (0.0, 0.0)
+    assert (many == 10) == (not result._evidence._states)  # type: ignore[union-attr]
+    assert pair.low == pytest.approx(result.intervals()[999].low - result.intervals()[3].high)
     for line in shown:
         low, high = result.intervals()[int(line.split()[0])]
         assert f"{low:.4g} to {high:.4g}" in line
