@@ -12,7 +12,7 @@ demo: $(VENV)/core
 test: $(VENV)/dev
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
-# What takes minutes: a billion normals.
+# What takes minutes: a billion normals, and 200 runs killed.
 test-slow: $(VENV)/dev
 	$(BIN)/python -m pytest -m slow --durations 0 --capture no
 
@@ -25,6 +25,7 @@ lint: $(VENV)/dev
 bench: $(VENV)/dev
 	$(BIN)/python benchmarks/ask_tell.py
 	$(BIN)/python benchmarks/simulator.py
+	$(BIN)/python benchmarks/estimate.py
 
 # Measures the slack of the paper's bounds and the coverage of the intervals, writes docs/bounds.md, docs/coverage.md and
 # the tables of docs/intervals.md, then runs every listing of the pages.

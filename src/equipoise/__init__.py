@@ -34,6 +34,7 @@ from equipoise.problem import (
     StudentT,
     Uniform,
 )
+from equipoise.run import Progress, estimate
 from equipoise.study import Result, Study, Ticket
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ __all__ = [
     "LogNormal",
     "Plan",
     "Problem",
+    "Progress",
     "Rademacher",
     "Result",
     "Stratified",
@@ -60,6 +62,7 @@ __all__ = [
     "Study",
     "Ticket",
     "Uniform",
+    "estimate",
     "intervals",
     "plan",
     "simulate",

@@ -5,12 +5,14 @@ State lies in a few flat arrays, so that a step is one call of a compiled functi
 
 - `floats[row, arm]`: mean, M2, own, the objective's scale; the keys, in the order of their heap; minus the pulls, in
   the order of theirs;
-- `ints[row, arm]`: count and pulls; the arms and the positions in the heap of keys; the same in the heap of pulls;
+- `ints[row, arm]`: count and pulls; whether the arm is closed; the arms and the positions in the heap of keys; the same
+  in the heap of pulls;
 - `settings`: addresses and whole numbers; `numbers`: the support, the pooled variance, the objective's exponent, then
   the strategy's parameters;
 - `costs` of each arm's sample and `money`, what is spent (a sum and what rounding took from it) and may be spent, where
   samples have costs;
-- `tickets[id]`: the arm and the value of each ticket. No value yet is NaN; a forgotten ticket's is infinite.
+- `tickets[id]`: the arm and the value of each ticket. No value yet is NaN; a forgotten ticket's is infinite. The arm of
+  a ticket that was ever forgotten has a half added, by which it is known after a late answer too.
 
 The heap of pulls, the least pulled arm on top, serves the floor. Without a floor its rows are not there.
 
@@ -45,7 +47,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 MEAN, M2, OWN, SCALE, KEY, LEAST_SCORE = range(6)
-COUNT, PULLS, HEAP, WHERE, LEAST, LEAST_WHERE = range(6)
+COUNT, PULLS, CLOSED, HEAP, WHERE, LEAST, LEAST_WHERE = range(7)
 VARIANCE, FLOOR, FREEZE, WARMUP, POOL, SAMPLES, NEXT_REFRESH = range(7)
 LOW, HIGH, BINARY, POOLED, EXPONENT, PARAMS = range(6)
 ARM, VALUE = range(2)
@@ -169,7 +171,9 @@ def _call_of_time(typing: Any, where: Any, t: Any, arms: Any, numbers: Any) -> A
 
 @jit
 def arm_key(floats: Any, ints: Any, settings: Any, numbers: Any, k: int) -> float:
-    """The key of arm k as it stands; NaN if the strategy's variance is not a finite number >= 0."""
+    """The key of arm k; NaN if the strategy's variance is not a finite number >= 0; -1 if the arm is closed."""
+    if ints[CLOSED, k] != 0:
+        return -1.0
     pulls = float(ints[PULLS, k])
     if ints[COUNT, k] < settings[WARMUP]:
         return _warmup_key(pulls)
@@ -269,6 +273,13 @@ def spend(money: Any, amount: float) -> None:
 
 
 @jit
+def spend_on(money: Any, costs: Any, arms: Any) -> None:
+    """Pay for a sample of each of these arms, one after the other."""
+    for k in arms:
+        spend(money, costs[k])
+
+
+@jit
 def affordable(money: Any, cost: float) -> bool:
     """Whether so much may still be spent."""
     return cost <= money[LIMIT] - money[SPENT] - money[CARRY]
@@ -276,13 +287,13 @@ def affordable(money: Any, cost: float) -> bool:
 
 @jit
 def best_affordable(floats: Any, ints: Any, settings: Any, numbers: Any, costs: Any, money: Any, t: int) -> int:
-    """What `under_floor` and the heap of keys say, among the arms that can be paid for; NONE if there are none."""
+    """What `under_floor` and the heap of keys say, among the open arms that can be paid for; NONE if there are none."""
     least = NONE
     best = NONE
     best_key = 0.0
     for i in range(floats.shape[1]):
         k = ints[HEAP, i]
-        if not affordable(money, costs[k]):
+        if ints[CLOSED, k] != 0 or not affordable(money, costs[k]):
             continue
         if least == NONE or ints[PULLS, k] < ints[PULLS, least] or (ints[PULLS, k] == ints[PULLS, least] and k < least):
             least = k
@@ -304,6 +315,7 @@ def ask_paid(
     tickets: Any,
     costs: Any,
     money: Any,
+    cheapest: float,
     first: int,
     t: int,
     m: int,
@@ -311,10 +323,15 @@ def ask_paid(
     """
     Hand out m tickets as `ask` does and pay for them, or fewer when the money is spent; how many.
 
+    `cheapest` is what a sample costs of the cheapest open arm.
+
     Looking for the best arm that can be paid for takes a look at every arm, and is done only where the one that is
     wanted cannot be, near the end. Where the strategy's floor is not a number it returns as `ask` does.
     """
     for j in range(m):
+        # Before the heap of pulls is touched, as a log knows nothing of asks that came to nothing.
+        if not affordable(money, cheapest):
+            return j
         k = under_floor(floats, ints, settings, numbers, t + j) if settings[FLOOR] != 0 else NONE
         if k == NO_FLOOR:
             return -1 - j
@@ -322,8 +339,6 @@ def ask_paid(
             k = ints[HEAP, 0]
         if not affordable(money, costs[k]):
             k = best_affordable(floats, ints, settings, numbers, costs, money, t + j)
-            if k == NONE:
-                return j
         spend(money, costs[k])
         ints[PULLS, k] += 1
         rekey(floats, ints, settings, numbers, k)
@@ -380,7 +395,7 @@ def evidence(
 @jit
 def check(numbers: Any, tickets: Any, ticket: int, arm: int, value: float) -> int:
     """Whether this value may be told for this ticket, which says that it is of this arm."""
-    if tickets[ticket, ARM] != arm:
+    if int(tickets[ticket, ARM]) != arm:
         return OTHER_ARM
     if not inside(numbers, value):
         return OUTSIDE
@@ -432,13 +447,37 @@ def tell_many(
 @jit
 def forget(floats: Any, ints: Any, settings: Any, numbers: Any, tickets: Any, ticket: int, arm: int) -> int:
     """Give a ticket back; CONFLICT if it was answered, KNOWN if it was given back before."""
-    if tickets[ticket, ARM] != arm:
+    if int(tickets[ticket, ARM]) != arm:
         return OTHER_ARM
     before = tickets[ticket, VALUE]
     if not math.isnan(before):
         return KNOWN if math.isinf(before) else CONFLICT
+    tickets[ticket, ARM] = arm + 0.5
     tickets[ticket, VALUE] = math.inf
     ints[PULLS, arm] -= 1
-    if settings[FLOOR] != 0:
+    if settings[FLOOR] != 0 and ints[CLOSED, arm] == 0:
         change(floats, ints, LEAST_SCORE, LEAST, arm, -float(ints[PULLS, arm]))
     return rekey(floats, ints, settings, numbers, arm)
+
+
+@jit
+def ask_arms(floats: Any, ints: Any, settings: Any, numbers: Any, tickets: Any, first: int, t: int, arms: Any) -> None:
+    """As `ask`, for arms that somebody else chose."""
+    for j in range(len(arms)):
+        if settings[FLOOR] != 0:
+            # Puts the heap of pulls right as far as `ask` does, so that the state is the same to the bit.
+            under_floor(floats, ints, settings, numbers, t + j)
+        k = arms[j]
+        ints[PULLS, k] += 1
+        rekey(floats, ints, settings, numbers, k)
+        tickets[first + j, ARM] = k
+        tickets[first + j, VALUE] = math.nan
+
+
+@jit
+def shut(floats: Any, ints: Any, settings: Any, numbers: Any, k: int, closed: int) -> int:
+    """Close arm k, so that it comes last in both heaps, or open it again."""
+    ints[CLOSED, k] = closed
+    if settings[FLOOR] != 0:
+        change(floats, ints, LEAST_SCORE, LEAST, k, -math.inf if closed != 0 else -float(ints[PULLS, k]))
+    return rekey(floats, ints, settings, numbers, k)

@@ -14,8 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.inputs import MISSING
+from equipoise.intervals import PROMISES, Interval, Intervals, Kind
 from equipoise.problem.objective import Objective, Stratified
 from equipoise.problem.objective import objective as objective_of
+from equipoise.strategies import Support
+from equipoise.study.certificate import Certificate, certify, said
+from equipoise.study.evidence import LEVEL, Evidence
 
 if TYPE_CHECKING:
     import pandas
@@ -66,11 +70,67 @@ class ByArm(Mapping[Hashable, float]):
         return repr(dict(self)) if len(self) <= _SHOWN else f"<{len(self):,} numbers by arm>"
 
 
+class IntervalsByArm(Mapping[Hashable, Interval]):
+    """
+    Intervals by arm, which hold for all arms at once: a mapping from the arms' names to pairs (low, high).
+
+    Attributes
+    ----------
+    low, high
+        The ends, in the arms' order; infinite, or those of the support, where too little is known.
+    kind, level, promise
+        What they are, and what they promise, in words.
+    """
+
+    def __init__(
+        self,
+        arms: Sequence[Hashable],
+        low: Floats,
+        high: Floats,
+        kind: Kind,
+        level: float,
+        index: dict[Hashable, int] | None,
+    ) -> None:
+        self._arms, self._index = arms, index
+        self.low, self.high, self.kind, self.level = low, high, kind, level
+
+    def __getitem__(self, arm: Hashable) -> Interval:
+        k = position(self._arms, self._index, arm)
+        return Interval(float(self.low[k]), float(self.high[k]))
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self._arms)
+
+    def __len__(self) -> int:
+        return len(self._arms)
+
+    @property
+    def promise(self) -> str:
+        return PROMISES[self.kind]
+
+    @property
+    def half_widths(self) -> Floats:
+        """Half their widths, in the arms' order."""
+        with np.errstate(invalid="ignore"):
+            return (self.high - self.low) / 2
+
+    def __repr__(self) -> str:
+        if len(self) > _SHOWN:
+            return f"<{len(self):,} intervals by arm>"
+        return "{" + ", ".join(f"{arm!r}: ({low:.4g}, {high:.4g})" for arm, (low, high) in self.items()) + "}"
+
+
 class Difference(NamedTuple):
-    """The difference of two arms' means, and its standard error."""
+    """
+    The difference of two arms' means, its standard error, and the ends of its interval.
+
+    The interval holds for all pairs of arms at once, so that the pair may be chosen by what was seen.
+    """
 
     value: float
     error: float
+    low: float
+    high: float
 
 
 class Combined(NamedTuple):
@@ -106,6 +166,8 @@ class Result:
         What the samples that are in cost, and what `uniform_samples` would have cost; their numbers without costs.
     objective
         What was made small, with weights and costs in the arms' order.
+    support
+        What values were possible.
     """
 
     def __init__(
@@ -117,12 +179,18 @@ class Result:
         strategy: str = "",
         index: dict[Hashable, int] | None = None,
         objective: Objective | None = None,
+        support: Support = None,
+        evidence: Evidence | None = None,
     ) -> None:
         if index is None and arms != range(len(arms)):
             index = {arm: k for k, arm in enumerate(arms)}
         self.arms = arms
         self.strategy = strategy
         self.objective = objective or Objective()
+        self.support = support
+        # The samples in the order of asking; a result that was made of moments alone has none.
+        self._evidence = evidence
+        self._m2s = m2s
         self._index = index
         with np.errstate(divide="ignore", invalid="ignore"):
             variances = np.where(counts >= 2, m2s / (counts - 1), math.nan)
@@ -200,17 +268,86 @@ class Result:
             math.sqrt(share[counted] ** 2 @ self.losses.array[counted]),
         )
 
-    def difference(self, a: Hashable, b: Hashable) -> Difference:
-        """The mean of `a` less the mean of `b`, with its standard error."""
-        i, j = (self._position(arm) for arm in (a, b))
-        if i == j:
-            return Difference(0.0, 0.0)
-        losses = self.losses.array
-        return Difference(float(self.means.array[i] - self.means.array[j]), math.sqrt(losses[i] + losses[j]))
-
-    def differences(self, control: Hashable = MISSING) -> dict[Any, Difference]:
+    def intervals(self, level: float = LEVEL, kind: Kind | None = None) -> IntervalsByArm:
         """
-        All differences between two arms, with their standard errors.
+        Intervals for the arms' means, all at once at this level.
+
+        Parameters
+        ----------
+        level
+            The probability that all of them hold.
+        kind
+            By default "betting" where a support is declared, else "asymptotic", of each arm's samples in the order of
+            asking: at all times at once, whatever the strategy did and whenever one looks. "fixed-n" is the interval of
+            textbooks, of all samples, and is not valid when one looks and decides (docs/intervals.md). A result that
+            was made of moments alone has "fixed-n" only, and that by default.
+        """
+        return self._intervals_of(None, level, kind)
+
+    def _intervals_of(self, places: Sequence[int] | None, level: float, kind: Kind | None = None) -> IntervalsByArm:
+        """The intervals of the arms at these places, None for all; they hold for all arms of the result at once."""
+        wanted = self._kinds(kind)
+        state = self._state(wanted.kind, places)
+        low, high = np.empty((2, len(state)))
+        if places is None:
+            low, high = wanted.bounds(state, level)
+        else:
+            alpha = (1 - self._level(level)) / len(self.arms)
+            for i, row in enumerate(state):
+                low[i], high[i] = wanted.kernel.bounds(row, alpha, wanted.kernel.settings)
+        arms = self.arms if places is None else [self.arms[k] for k in places]
+        index = self._index if places is None else {arm: i for i, arm in enumerate(arms)}
+        return IntervalsByArm(arms, low, high, wanted.kind, level, index)
+
+    def _kinds(self, kind: Kind | None) -> Intervals:
+        """The sequences of a kind, or of the one that is the default here."""
+        if self._evidence is not None:
+            return self._evidence.intervals(kind)
+        wanted = Intervals(len(self.arms), self.support, "fixed-n" if kind is None else kind)
+        if wanted.kind != "fixed-n":
+            raise ValueError(
+                f"kind={kind!r} needs samples in the order of asking, and this result was made of moments alone; "
+                "'fixed-n' will do"
+            )
+        return wanted
+
+    def _state(self, kind: Kind, places: Sequence[int] | None) -> Floats:
+        if kind != "fixed-n" and self._evidence is not None:
+            return self._evidence.state(kind) if places is None else self._evidence.state_of(kind, places)
+        means = np.where(self.counts.array >= 1, self.means.array, 0.0)
+        state = np.array([self.counts.array, means, self._m2s]).T
+        return state if places is None else state[np.asarray(places)]
+
+    @staticmethod
+    def _level(level: float) -> float:
+        """The level, refused where it is none."""
+        return Intervals(1, level=level).level
+
+    @property
+    def certificate(self) -> Certificate:
+        """How well the arms are known, what other ways of sampling would have had, and what may be wrong with it."""
+        return certify(self, LEVEL)
+
+    def difference(self, a: Hashable, b: Hashable, level: float = LEVEL) -> Difference:
+        """
+        The mean of `a` less the mean of `b`, with its standard error and its interval.
+
+        The interval is of the default kind and holds for all pairs at once: the pair may be chosen by what was seen.
+        """
+        i, j = (self._position(arm) for arm in (a, b))
+        ends = self._intervals_of([i, j], level)
+        return self._difference(i, j, (ends.low[0], ends.high[0]), (ends.low[1], ends.high[1]))
+
+    def _difference(self, i: int, j: int, mine: tuple[float, float], its: tuple[float, float]) -> Difference:
+        if i == j:
+            return Difference(0.0, 0.0, 0.0, 0.0)
+        value = float(self.means.array[i] - self.means.array[j])
+        error = math.sqrt(self.losses.array[i] + self.losses.array[j])
+        return Difference(value, error, float(mine[0] - its[1]), float(mine[1] - its[0]))
+
+    def differences(self, control: Hashable = MISSING, level: float = LEVEL) -> dict[Any, Difference]:
+        """
+        All differences between two arms, with their standard errors and intervals, which hold all at once.
 
         Parameters
         ----------
@@ -218,15 +355,28 @@ class Result:
             With an arm's name: every other arm less this one, by that arm. Without: every pair (a, b), a after b.
         """
         if control is not MISSING:
-            self._position(control)
-            return {arm: self.difference(arm, control) for arm in self.arms if arm != control}
-        return {(a, b): self.difference(a, b) for b, a in combinations(self.arms, 2)}
+            j = self._position(control)
+            pairs: list[tuple[Any, int, int]] = [(arm, i, j) for i, arm in enumerate(self.arms) if i != j]
+        else:
+            pairs = [((self.arms[i], self.arms[j]), i, j) for j, i in combinations(range(len(self.arms)), 2)]
+        ends = self.intervals(level)
+        both = list(zip(ends.low.tolist(), ends.high.tolist(), strict=True))
+        return {name: self._difference(i, j, both[i], both[j]) for name, i, j in pairs}
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain numbers, by arm where there is one for each; what is not known is None."""
+        """
+        Everything as plain numbers, by arm where there is one for each; what is not known, or infinite, is None.
+
+        `intervals` has a pair [low, high] for each arm, at `interval_level` for all of them at once, of the kind
+        `interval_kind`.
+        """
         alone = ("samples", "loss", "oracle_loss", "regret", "uniform_loss", "uniform_samples")
         known: dict[str, Any] = {"strategy": self.strategy}
         known |= {name: {_name(arm): _plain(value) for arm, value in getattr(self, name).items()} for name in _BY_ARM}
+        intervals = self.intervals()
+        ends = zip(map(_name, self.arms), intervals.low.tolist(), intervals.high.tolist(), strict=True)
+        known["intervals"] = {arm: [_plain(low), _plain(high)] for arm, low, high in ends}
+        known |= {"interval_kind": intervals.kind, "interval_level": intervals.level}
         known |= {name: _plain(getattr(self, name)) for name in alone}
         known["worst"] = _name(self.worst)
         if self.objective.plain:
@@ -250,11 +400,12 @@ class Result:
         """
         known = self.to_dict()
         names = list(known["means"])
+        by_arm = (*_BY_ARM, *_OF_OBJECTIVE, "intervals")
         text: Callable[[Any], str] = str if len(set(map(str, names))) == len(names) else repr
         if len(set(map(text, names))) < len(names):
             raise ValueError("two arms have the same text and would become one in JSON; use to_dict")
         texts = {
-            name: {text(arm): number for arm, number in value.items()} if name in (*_BY_ARM, *_OF_OBJECTIVE) else value
+            name: {text(arm): each for arm, each in value.items()} if name in by_arm else value
             for name, value in known.items()
         }
         return json.dumps(texts | {"worst": text(known["worst"])}, ensure_ascii=False)
@@ -336,17 +487,25 @@ class Result:
 
     def _rows(self) -> list[list[str]]:
         """A title row, and a row for each arm that is shown."""
-        rows = [["arm", "count", "mean", "std. error", "variance"]]
-        for k in self._shown():
+        shown = self._shown()
+        intervals = self._intervals_shown(shown)
+        rows = [["arm", "count", "mean", f"{intervals.level:.0%} interval", "std. error", "variance"]]
+        for i, k in enumerate(shown):
             numbers = (self.means.array[k], self.standard_errors.array[k], self.variances.array[k])
             rows.append(
                 [
                     str(self.arms[k]),
                     f"{self.counts.array[k]:,}",
-                    *("—" if math.isnan(x) else f"{x:.4g}" for x in numbers),
+                    *("—" if math.isnan(x) else f"{x:.4g}" for x in numbers[:1]),
+                    _between(float(intervals.low[i]), float(intervals.high[i])),
+                    *("—" if math.isnan(x) else f"{x:.4g}" for x in numbers[1:]),
                 ]
             )
         return rows
+
+    def _intervals_shown(self, shown: Sequence[int]) -> IntervalsByArm:
+        # Of very many arms, not all need be followed for a few lines.
+        return self.intervals() if len(shown) == len(self.arms) else self._intervals_of(shown, LEVEL)
 
     def _shown(self) -> list[int]:
         arms = range(len(self.arms))
@@ -358,7 +517,8 @@ class Result:
 
     def _more(self) -> list[str]:
         left_out = len(self.arms) - _SHOWN
-        return [f"... and {left_out:,} arms that are known better"] if left_out > 0 else []
+        more = [f"... and {left_out:,} arms that are known better"] if left_out > 0 else []
+        return [*more, f"Intervals: all arms at once; {said(self._kinds(None).kind)}."]
 
     def _position(self, arm: Hashable) -> int:
         try:
@@ -371,8 +531,12 @@ def _pad(text: str, width: int, column: int) -> str:
     return text.rjust(width) if column else text.ljust(width)
 
 
+def _between(low: float, high: float) -> str:
+    return f"{low:.4g} to {high:.4g}" if math.isfinite(low) and math.isfinite(high) else "—"
+
+
 def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and math.isnan(value) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _name(arm: Hashable) -> Any:

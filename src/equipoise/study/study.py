@@ -20,10 +20,12 @@ from equipoise.problem.objective import objective as objective_of
 from equipoise.strategies import Strategy, Support, check_params, check_strategy, check_support, resolve
 from equipoise.strategies.key import POOLS, next_refresh
 from equipoise.study import arms as steps
+from equipoise.study.evidence import Lines
 from equipoise.study.result import Result, position
 from equipoise.study.ticket import BITS, Ticket
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 _FIRST_TICKETS: Final = 256
 _FOREIGN: Final = "was not handed out by this study, which takes its own tickets only"
@@ -32,7 +34,7 @@ _PLACE: Final = (1 << BITS) - 1
 _PAIRS: Final = "tell_many takes pairs (ticket, value), as in [(ticket, 0.3)]"
 
 # Of what a saved study looks like; another version's is refused.
-FORMAT: Final = 2
+FORMAT: Final = 3
 
 # Whole numbers up to here are floats without rounding.
 _MOST: Final = 2**53
@@ -77,7 +79,7 @@ class Study:
     ...     ticket = study.ask()
     ...     study.tell(ticket, rng.gauss(0, 3 if ticket.arm == "rough" else 1))
     >>> dict(study.result().counts)
-    {'rough': 79, 'smooth': 21}
+    {'rough': 76, 'smooth': 24}
     """
 
     def __init__(
@@ -99,11 +101,17 @@ class Study:
         self._objective = objective_of(self._names, objective, weights, costs)
         # None where every sample costs 1 and nobody need count money.
         self._costs = None if self._objective.costs is None else np.array(self._objective.costs)
+        # Of the open arms; infinite where none is.
         self._cheapest = min(self._objective.costs or (1.0,))
         self._budget = self._check_budget(budget)
         self._money = np.array([0.0, 0.0, self._limit(self._budget)])
+        # Sequences are tuned to what was planned before the first sample.
+        self._planned = None if self._budget is None else self._objective.samples(self._budget, len(self._names))
+        self._lines: Lines | None = None
         self._handed_out = 0
         self._next = 0
+        self._elsewhere = 0
+        self._open = len(self._names)
         self._series: list[tuple[int, int]] = []
         self._number_anew()
         k = len(self._names)
@@ -112,7 +120,7 @@ class Study:
         self._floats[steps.OWN] = self._own_numbers()
         self._floats[steps.SCALE] = self._objective.scales(k)
         self._floats[steps.KEY] = math.inf
-        self._ints = np.zeros((6 if floor else 4, k), np.int64)
+        self._ints = np.zeros((7 if floor else 5, k), np.int64)
         self._ints[steps.HEAP :] = np.arange(k)
         self._settings = np.zeros(7, np.int64)
         self._settings[steps.WARMUP] = self._strategy.warmup
@@ -168,12 +176,27 @@ class Study:
     @property
     def done(self) -> bool:
         """Whether no further sample can be had. Tickets may still be in flight: their answers are welcome."""
+        if not self._open:
+            return True
         if self._costs is not None:
             return not steps.affordable(self._money, self._cheapest)
         return self._budget is not None and self._handed_out >= self._budget
 
-    def result(self) -> Result:
-        """What is known now; a copy, which later samples do not change."""
+    def result(self, seconds: Floats | None = None) -> Result:
+        """
+        What is known now; a copy, which later samples do not change.
+
+        Parameters
+        ----------
+        seconds
+            How long each sample took, by the tickets' ids, NaN where that is not known. The certificate then says
+            whether slow answers differ from fast ones.
+        """
+        if self._lines is None:
+            self._lines = Lines(len(self._names), self._support, self._planned)
+        flying = self.in_flight
+        gone = self._next - flying - (int(self._ints[steps.COUNT].sum()) - self._elsewhere)
+        took = None if seconds is None else np.asarray(seconds, dtype=float)
         return Result(
             arms=self._names,
             counts=self._ints[steps.COUNT].copy(),
@@ -182,6 +205,8 @@ class Study:
             strategy=self._strategy.name or type(self._strategy).__name__,
             index=self._index,
             objective=self._objective,
+            support=self._support,
+            evidence=self._lines.look(self._tickets, self._next, gone, flying, took),
         )
 
     def __repr__(self) -> str:
@@ -219,12 +244,14 @@ class Study:
         Raises
         ------
         EquipoiseError
-            Without `m`, when the budget is spent.
+            Without `m`, when the budget is spent or every arm is closed.
         """
+        if m is None and not self._open:
+            raise EquipoiseError("every arm is closed; open() makes one available again")
         if self._costs is not None:
             return self._ask_paid(m)
         if m is None:
-            if self._handed_out == self._budget:
+            if self._budget is not None and self._handed_out >= self._budget:
                 raise EquipoiseError(
                     f"the budget of {self._budget} samples is handed out; set_budget() can make it larger"
                 )
@@ -246,49 +273,15 @@ class Study:
             self._next = ticket + 1
             self._handed_out += 1
             return Ticket((self._first_number + ticket, self._names[k]))
-        m = whole("m", m, least=1)
-        if self._budget is not None:
-            m = min(m, int(self._budget) - self._handed_out)
         first = self._next
-        if first + m > self._room:
-            self._make_room(m)
-        last = steps.ask(
-            self._floats, self._ints, self._settings, self._numbers, self._tickets, first, self._handed_out, m
-        )
-        if last < 0:
-            m = -1 - last
-            if m == 0:
-                raise EquipoiseError(self._no_floor())
-        self._next = first + m
-        self._handed_out += m
+        if self._hand_out(whole("m", m, least=1)) == 0:
+            return []
         return self._tickets_from(first)
 
     def _ask_paid(self, m: int | None) -> Ticket | list[Ticket]:
         """`ask` where samples have costs: as many as the money is there for."""
-        assert self._costs is not None
-        wanted = 1 if m is None else whole("m", m, least=1)
-        if self._budget is not None:
-            wanted = min(wanted, int(self.remaining / self._cheapest * (1 + 2 * ROUNDING)) + 1)
         first = self._next
-        if first + wanted > self._room:
-            self._make_room(wanted)
-        handed_out = steps.ask_paid(
-            self._floats,
-            self._ints,
-            self._settings,
-            self._numbers,
-            self._tickets,
-            self._costs,
-            self._money,
-            first,
-            self._handed_out,
-            wanted,
-        )
-        if handed_out == -1:
-            raise EquipoiseError(self._no_floor())
-        handed_out = abs(handed_out + 1) if handed_out < 0 else handed_out
-        self._next = first + handed_out
-        self._handed_out += handed_out
+        self._hand_out(1 if m is None else whole("m", m, least=1))
         tickets = self._tickets_from(first)
         if m is not None:
             return tickets
@@ -303,8 +296,36 @@ class Study:
         """The tickets that were handed out from the id `first` on."""
         if first == self._next:
             return []
+            return []
         numbers = range(self._first_number + first, self._first_number + self._next)
         return list(map(Ticket, zip(numbers, self._names_of(slice(first, self._next)), strict=True)))
+
+    def _hand_out(self, m: int) -> int:
+        """Hand out up to m tickets, as many as the budget and the open arms allow; how many."""
+        if not self._open:
+            return 0
+        if self._budget is not None and self._costs is None:
+            m = min(m, int(self._budget) - self._handed_out)
+        elif self._budget is not None:
+            m = min(m, int(self.remaining / self._cheapest * (1 + 2 * ROUNDING)) + 1)
+        if m <= 0:
+            return 0
+        first = self._next
+        if first + m > self._room:
+            self._make_room(m)
+        state = self._floats, self._ints, self._settings, self._numbers, self._tickets
+        if self._costs is None:
+            last = steps.ask(*state, first, self._handed_out, m)
+            m = m if last >= 0 else last
+        else:
+            m = steps.ask_paid(*state, self._costs, self._money, self._cheapest, first, self._handed_out, m)
+        if m == -1:
+            raise EquipoiseError(self._no_floor())
+        if m < 0:
+            m = -1 - m
+        self._next = first + m
+        self._handed_out += m
+        return m
 
     def tell(self, ticket: Ticket = MISSING, value: SupportsFloat = MISSING, *, arm: Hashable = MISSING) -> None:
         """
@@ -447,13 +468,120 @@ class Study:
         answer = steps.rekey_all(self._floats, self._ints, self._settings, self._numbers)
         self._judge(answer, "the budget is set")
 
+    def close(self, arm: Hashable) -> None:
+        """Ask for no more samples of an arm. Its answers in flight are welcome, and `open` opens it again."""
+        self._shut(self._arm(arm), 1)
+
+    def open(self, arm: Hashable) -> None:
+        """Ask for samples of an arm again that was closed."""
+        self._shut(self._arm(arm), 0)
+
+    @property
+    def closed(self) -> tuple[Hashable, ...]:
+        """The arms that are closed."""
+        return tuple(self._names[k] for k in np.flatnonzero(self.closed_places()).tolist())
+
+    def _shut(self, k: int, closed: int) -> None:
+        if self._ints[steps.CLOSED, k] != closed:
+            self._open += 1 - 2 * closed
+            answer = steps.shut(self._floats, self._ints, self._settings, self._numbers, k, closed)
+            if self._costs is not None:
+                self._cheapest = float(self._costs[~self.closed_places()].min(initial=math.inf))
+            self._judge(answer, "the arm is open")
+
+    # ---- the same for drivers and logs, with tickets and arms as whole numbers: what they are in the arrays
+
+    @property
+    def first_number(self) -> int:
+        """What this study's tickets are numbered from; a log gives it back to the study that it makes."""
+        return self._first_number
+
+    @first_number.setter
+    def first_number(self, number: int) -> None:
+        self._first_number = number
+        self._series[-1] = (self._start, number)
+
+    def hand_out(self, m: int) -> tuple[Ints, Ints]:
+        """As `ask(m)`: the ids of the tickets and the places of their arms."""
+        first = self._next
+        self._hand_out(m)
+        return np.arange(first, self._next), self._tickets[first : self._next, steps.ARM].astype(np.int64)
+
+    def hand_out_one(self) -> tuple[int, int] | None:
+        """As `hand_out(1)`, and faster; None if there is nothing to hand out."""
+        first = self._next
+        return (first, int(self._tickets[first, steps.ARM])) if self._hand_out(1) else None
+
+    def hand_out_to(self, arms: Ints) -> Ints:
+        """Tickets for the arms at these places, whatever the strategy and the budget say; their ids."""
+        first, m = self._next, len(arms)
+        if first + m > self._room:
+            self._make_room(m)
+        steps.ask_arms(
+            self._floats, self._ints, self._settings, self._numbers, self._tickets, first, self._handed_out, arms
+        )
+        if self._costs is not None:
+            steps.spend_on(self._money, self._costs, arms)
+        self._next = first + m
+        self._handed_out += m
+        return np.arange(first, first + m)
+
+    def take(self, ids: Ints, values: Floats) -> None:
+        """As `tell_many`, for tickets of this study by their ids."""
+        answer, which = steps.tell_many(
+            self._floats, self._ints, self._settings, self._numbers, self._tickets, ids, values
+        )
+        if answer != steps.DONE:
+            self._refuse(answer, self._ticket(int(ids[which])), float(values[which]))
+
+    def take_one(self, ticket_id: int, value: float) -> None:
+        """As `tell`, for a ticket of this study by its id."""
+        self.tell(self._ticket(ticket_id), value)
+
+    def handed_out(self) -> tuple[Ints, Floats]:
+        """For every ticket there was, the place of its arm and its value: NaN in flight, infinite if forgotten."""
+        tickets = self._tickets[: self._next]
+        return tickets[:, steps.ARM].astype(np.int64), tickets[:, steps.VALUE].copy()
+
+    def answers(self, ids: Ints) -> Floats:
+        """The values of some tickets: NaN in flight, infinite if forgotten."""
+        return np.asarray(self._tickets[ids, steps.VALUE])
+
+    def answer(self, ticket_id: int) -> float:
+        """The same for one ticket."""
+        return float(self._tickets[ticket_id, steps.VALUE])
+
+    def possible(self, values: Floats) -> npt.NDArray[np.bool_]:
+        """Which of these values may be told."""
+        if self._support == "binary":
+            return np.asarray((values == 0) | (values == 1))
+        low, high = self._numbers[steps.LOW], self._numbers[steps.HIGH]
+        return np.asarray((values >= low) & (values <= high))
+
+    def possible_one(self, value: float) -> bool:
+        """Whether this value may be told."""
+        return bool(steps.inside(self._numbers, value))
+
+    def refusal(self, value: float) -> str:
+        """Why a value that is not possible may not be told."""
+        return self._outside(value)
+
+    def closed_places(self) -> npt.NDArray[np.bool_]:
+        """For each arm, whether it is closed."""
+        return np.asarray(self._ints[steps.CLOSED] != 0)
+
+    def ticket(self, ticket_id: int) -> Ticket:
+        """The ticket of this id."""
+        return self._ticket(ticket_id)
+
     # ---- saved and loaded: all but the addresses of compiled functions, which are of this process
 
     def __copy__(self) -> Study:
         return copy.deepcopy(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"format": FORMAT, "strategy_was": self._made_for(), **self.__dict__}
+        # The lines can be had from the tickets again.
+        return {"format": FORMAT, "strategy_was": self._made_for(), **self.__dict__, "_lines": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
@@ -558,7 +686,7 @@ class Study:
             raise ValueError(f"budget={budget!r} will not do; {wanted}")
         if self._limit(found) < least:
             raise ValueError(f"budget={budget} is too small: {starts}, which costs {least:g}")
-        if found > _MOST * self._cheapest:
+        if found > _MOST * min(self._objective.costs or (1.0,)):
             raise ValueError(f"budget={budget} will not do; it buys more than 2**53 samples, and None is no limit")
         return found
 
@@ -592,6 +720,7 @@ class Study:
             raise ValueError(f"m2={m2!r} is less than {count} binary samples with mean {mean!r} have, {most:g}")
 
     def _evidence(self, k: int, count: int, mean: float, m2: float) -> None:
+        self._elsewhere += count
         self._judge(steps.evidence(self._floats, self._ints, self._settings, self._numbers, k, count, mean, m2, 0))
 
     def _judge(self, answer: int, all_the_same: str = "the sample is kept") -> None:

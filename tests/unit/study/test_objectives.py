@@ -264,3 +264,73 @@ def test_it_is_written_down() -> None:
     both = json.loads(told({1: [1.0, 2.0], "1": [1.0, 5.0]}, objective=eq.Stratified([0.5, 0.5])).to_json())
     assert both["shares"] == {"1": 0.5, "'1'": 0.5}
     assert both["combined"].keys() == {"value", "error"}
+
+
+# ---- closed arms, and tickets in arrays, where samples have costs
+
+
+def test_money_goes_to_open_arms() -> None:
+    """A closed arm is not asked for, also where it alone is cheap enough; what is left is then no use."""
+    cost = {"a": 1.0, "b": 10.0, "c": 30.0}
+    for strategy in ("uniform", "auto", "gafs-max"):
+        study = eq.Study(list(cost), 300.0, strategy, costs=cost)
+        tickets = study.ask(6)
+        study.tell_many((ticket, float(i)) for i, ticket in enumerate(tickets))
+        study.close("a")
+        assert "a" not in {ticket.arm for ticket in study.ask(100)}
+        assert study.done
+        assert 1 <= study.remaining < 10
+        assert study.ask(5) == []
+        with pytest.raises(eq.EquipoiseError, match="the cheapest sample costs 10; set_budget"):
+            study.ask()
+        study.open("a")
+        assert not study.done
+        assert {ticket.arm for ticket in study.ask(100)} == {"a"}
+        assert study.remaining < 1
+
+
+def test_all_closed_is_done_with_and_without_costs() -> None:
+    for costs in (None, [1, 2]):
+        for budget in (40, None):
+            study = eq.Study(2, budget, costs=costs)
+            study.close(0)
+            assert not study.done
+            study.close(1)
+            assert study.done
+            assert study.ask(3) == []
+            assert study.hand_out_one() is None
+            with pytest.raises(eq.EquipoiseError, match="every arm is closed"):
+                study.ask()
+            study.open(1)
+            assert study.ask().arm == 1
+
+
+@pytest.mark.parametrize("strategy", ["auto", "gafs-max", "uniform"])
+def test_arrays_cost_what_tickets_cost(strategy: str) -> None:
+    """Asked by tickets, by arrays, and for arms that another chose: the same money, to the bit."""
+    options: dict[str, Any] = {"budget": 200.0, "strategy": strategy, "costs": [0.1, 0.7, 3.3], "objective": 1}
+    one, two, three = (eq.Study(3, **options) for _ in range(3))
+    rng = np.random.default_rng(4)
+    while not one.done:
+        tickets = one.ask(7)
+        ids, arms = two.hand_out(7)
+        assert [ticket.arm for ticket in tickets] == arms.tolist()
+        assert three.hand_out_to(arms).tolist() == ids.tolist()
+        values = rng.normal(size=len(ids))
+        one.tell_many(zip(tickets, values.tolist(), strict=True))
+        two.take(ids, values)
+        three.take(ids, values)
+    for other in (two, three):
+        assert other._money.tobytes() == one._money.tobytes()
+        assert other._ints.tobytes() == one._ints.tobytes()
+        assert other._floats.tobytes() == one._floats.tobytes()
+        assert other.hand_out_one() is None
+
+
+def test_a_closed_arm_is_closed_in_a_copy() -> None:
+    study = eq.Study(["a", "b"], 100.0, costs=[1, 2])
+    study.close("a")
+    again = pickle.loads(pickle.dumps(study))
+    assert again.closed == ("a",)
+    assert {ticket.arm for ticket in again.ask(100)} == {"b"}
+    assert again.done

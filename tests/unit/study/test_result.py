@@ -46,11 +46,13 @@ def test_the_numbers(result: eq.Result) -> None:
 
 
 def test_differences(result: eq.Result) -> None:
-    value, error = result.difference("b", "a")
+    value, error, low, high = result.difference("b", "a")
     assert value == pytest.approx(2.0)
     assert error == pytest.approx(math.sqrt(25 + 14 / 12))
     assert result.difference("a", "b").value == pytest.approx(-2.0)
-    assert result.difference("a", "a") == (0.0, 0.0)
+    assert result.difference("a", "a") == (0.0, 0.0, 0.0, 0.0)
+    assert (value - low) == pytest.approx(high - value)
+    assert high - value > 5 * error  # of so few samples
     assert set(result.differences()) == {("b", "a"), ("c", "a"), ("c", "b")}
     assert result.differences()["b", "a"] == result.difference("b", "a")
     assert set(result.differences(control="c")) == {"a", "b"}
@@ -150,10 +152,11 @@ def test_to_frame_of_what_is_not_there(result: eq.Result, monkeypatch: pytest.Mo
 
 def test_a_person_can_read_it(result: eq.Result) -> None:
     assert repr(result).splitlines() == [
-        "arm  count  mean  std. error  variance",
-        "a        4     3        1.08     4.667",
-        "b        2     5           5        50",
-        "c        3     5           0         0",
+        "arm  count  mean  95% interval  std. error  variance",
+        "a        4     3             —        1.08     4.667",
+        "b        2     5             —           5        50",
+        "c        3     5             —           0         0",
+        "Intervals: all arms at once; asymptotic: at all times at once for many samples, not guaranteed for few.",
         "9 samples; the worst-known mean is that of 'b', with a standard error of 5. "
         "Uniform sampling would have needed about 6 samples for this worst arm.",
     ]
@@ -171,9 +174,9 @@ def test_many_arms_show_the_worst_known() -> None:
     samples: dict[Any, list[float]] = {k: rng.normal(0, k + 1, 5).tolist() for k in range(100)}
     result = result_of(samples)
     shown = repr(result).splitlines()
-    assert len(shown) == 1 + 20 + 1 + 1
+    assert len(shown) == 1 + 20 + 1 + 1 + 1
     assert shown[1].split()[0] == str(result.worst)
-    assert "80 arms that are known better" in shown[-2]
+    assert "80 arms that are known better" in shown[-3]
     assert "100 numbers by arm" in repr(result.means)
     assert result.means.array.shape == (100,)
     with pytest.raises(KeyError):

@@ -806,3 +806,101 @@ def test_a_million_arms() -> None:
     assert study.ask().arm == 200_000
     assert study.result().samples == 200_000
     assert len(repr(study.result())) < 2000
+
+
+# ---- closed arms, and tickets in arrays
+
+
+@pytest.mark.parametrize("strategy", ["auto", "greedy", "gafs-max", "uniform"])
+def test_a_closed_arm_is_not_asked_for(strategy: str) -> None:
+    study, tickets = half_done(strategy)
+    study.close("b")
+    study.close("b")
+    assert study.closed == ("b",)
+    asked = study.ask(30)
+    assert {ticket.arm for ticket in asked} == {"a", "c"}
+    # What comes in, in flight or from elsewhere, does not open it, nor does a refresh or a forgotten ticket.
+    for ticket in tickets:
+        study.tell(ticket, 0.25)
+    for i in range(20):
+        study.tell(arm="b", value=float(i % 3))
+    study.forget(asked[0])
+    study.set_budget(500)
+    assert {ticket.arm for ticket in study.ask(30)} == {"a", "c"}
+    study.open("b")
+    assert not study.closed
+    assert "b" in {ticket.arm for ticket in study.ask(100)}
+
+
+def test_a_closed_arm_in_the_warm_up() -> None:
+    study = eq.Study(["a", "b"], budget=50)
+    study.close("a")
+    assert {ticket.arm for ticket in study.ask(20)} == {"b"}
+    study.open("a")
+    assert study.ask().arm == "a"
+
+
+def test_all_closed() -> None:
+    study, _ = half_done()
+    for arm in study.arms:
+        study.close(arm)
+    assert study.ask(5) == []
+    with pytest.raises(eq.EquipoiseError, match=r"^every arm is closed; open\(\) makes one available again$"):
+        study.ask()
+    assert study.remaining == 85
+    with pytest.raises(ValueError, match="there is no arm 'z'"):
+        study.close("z")
+
+
+def test_closing_and_opening_leaves_the_decisions_as_they_were() -> None:
+    """Closed and opened again, a study asks for what one that was let alone asks for."""
+    one, _ = half_done()
+    two, _ = half_done()
+    for arm in ("c", "a", "b"):
+        two.close(arm)
+    for arm in ("b", "c", "a"):
+        two.open(arm)
+    assert [ticket.arm for ticket in one.ask(60)] == [ticket.arm for ticket in two.ask(60)]
+
+
+def test_arrays_are_as_tickets() -> None:
+    one, two = eq.Study(3, budget=300), eq.Study(3, budget=300)
+    rng = np.random.default_rng(2)
+    for m in (1, 1, 7, 50, 500):
+        values = rng.normal(size=m)
+        tickets = one.ask(m)
+        ids, arms = two.hand_out(m)
+        assert [(ticket.id, ticket.arm) for ticket in tickets] == list(zip(ids.tolist(), arms.tolist(), strict=True))
+        one.tell_many(zip(tickets, values.tolist(), strict=False))
+        two.take(ids, values[: len(ids)])
+        assert state(one)[:2] == state(two)[:2]
+    assert two.hand_out_one() is None
+    assert np.isfinite(two.answers(np.arange(300))).all()
+
+
+def test_tickets_for_arms_that_somebody_chose() -> None:
+    """The same arms, chosen by another study: the same state, floor and all."""
+    for strategy in ("auto", "gafs-max", "two-stage"):
+        one = eq.Study(3, budget=400, strategy=strategy)
+        two = eq.Study(3, budget=400, strategy=strategy)
+        rng = np.random.default_rng(3)
+        for _ in range(60):
+            ids, arms = one.hand_out(4)
+            assert two.hand_out_to(arms).tolist() == ids.tolist()
+            values = rng.normal(size=4) * (arms + 1)
+            one.take(ids, values)
+            two.take(ids, values)
+        assert state(one)[:2] == state(two)[:2]
+        assert one.remaining == two.remaining
+
+
+def test_possible_values() -> None:
+    values = np.array([0.0, 1.0, 0.5, -1.0, math.nan, math.inf, 1e200])
+    for support, expected in (
+        ("binary", [True, True, False, False, False, False, False]),
+        ((0, 1), [True, True, True, False, False, False, False]),
+        (None, [True, True, True, True, False, False, False]),
+    ):
+        study = eq.Study(2, support=support)  # type: ignore[arg-type]
+        assert study.possible(values).tolist() == expected
+        assert [study.possible_one(value) for value in values.tolist()] == expected

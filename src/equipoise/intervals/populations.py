@@ -1,0 +1,99 @@
+"""
+Intervals for the mean of a finite population that is drawn from without replacement; exact when it is used up.
+
+**Binary.** Of N items n are ones. Any one order of s ones and f zeros among the first t = s + f draws has the
+probability [n]_s [N-n]_f / [N]_t, with falling factorials [n]_s = n (n-1) ... (n-s+1). The mixture of these over all
+n, with the weights of a Beta(1/2, 1/2) prior, gives B(s + 1/2, f + 1/2)/π, as it does with replacement, and::
+
+    R_t(n) = B(s + 1/2, f + 1/2)/π · [N]_t / ([n]_s [N-n]_f)
+
+is a martingale if n is the true number. So {n/N: R_t(n) < 1/α} holds at all times at once.
+
+**Other items.** (Σ_{i<=t} X_i - tμ)/(1 - t/N) is a martingale too, whose variance is that of τ = t/(1 - t/N) draws with
+replacement. So the asymptotic sequence is σ̂ times its radius at τ in place of t.
+
+References
+----------
+.. [1] I. Waudby-Smith, A. Ramdas (2020), Confidence sequences for sampling without replacement. NeurIPS 33: section 2,
+   the prior-posterior-ratio martingale.
+.. [2] R. J. Serfling (1974), Probability inequalities for the sum in sampling without replacement. Annals of Statistics
+   2: the martingale of sums.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from equipoise.compiled import jit
+from equipoise.intervals.asymptotic import START, radius
+from equipoise.intervals.binary_betting import mixture
+
+
+@jit
+def _falling(n: float, s: float) -> float:
+    """The logarithm of n (n-1) ... (n-s+1)."""
+    return math.lgamma(n + 1) - math.lgamma(n - s + 1)
+
+
+@jit
+def _possible(n: float, s: float, f: float, size: float, enough: float) -> bool:
+    """Whether R_t(n) is below 1/alpha; `enough` is the logarithm of what the orders seen must be worth for that."""
+    return _falling(n, s) + _falling(size - n, f) > enough
+
+
+@jit
+def binary(s: float, f: float, size: float, alpha: float) -> tuple[float, float]:
+    """The interval at level 1 - alpha after s ones and f zeros out of a population of this size."""
+    enough = mixture(s, f) + math.log(alpha) + _falling(size, s + f)
+    # The likelihood has one peak, here: on either side the possible n end once.
+    peak = min(max(math.floor((size + 1) * s / (s + f)), s), size - f) if s + f > 0 else 0.0
+    low, high = s - 1, peak
+    while high - low > 1:
+        middle = math.floor((low + high) / 2)
+        if _possible(middle, s, f, size, enough):
+            high = middle
+        else:
+            low = middle
+    least = high
+    low, high = peak, size - f + 1
+    if s + f == 0:
+        return 0.0, 1.0
+    while high - low > 1:
+        middle = math.floor((low + high) / 2)
+        if _possible(middle, s, f, size, enough):
+            low = middle
+        else:
+            high = middle
+    return least / size, low / size
+
+
+@jit
+def asymptotic(t: float, mean: float, m2: float, size: float, rho2: float, alpha: float) -> tuple[float, float]:
+    """The interval at asymptotic level 1 - alpha; everything before START samples."""
+    if t >= size:
+        return mean, mean
+    if t < START:
+        return -math.inf, math.inf
+    half = math.sqrt(m2 / (t - 1)) * radius(t / (1 - t / size), rho2, alpha)
+    return mean - half, mean + half
+
+
+@jit
+def over_binary(state: Any, sizes: Any, alpha: float) -> Any:
+    """`binary` for each arm, from the state of betting on binary arms: counts and ones."""
+    ends = np.empty((2, len(state)))
+    for k in range(len(state)):
+        ends[0, k], ends[1, k] = binary(state[k, 1], state[k, 0] - state[k, 1], sizes[k], alpha)
+    return ends
+
+
+@jit
+def over_moments(state: Any, sizes: Any, rho2: float, alpha: float) -> Any:
+    """`asymptotic` for each arm, from counts, means and M2."""
+    ends = np.empty((2, len(state)))
+    for k in range(len(state)):
+        ends[0, k], ends[1, k] = asymptotic(state[k, 0], state[k, 1], state[k, 2], sizes[k], rho2, alpha)
+    return ends

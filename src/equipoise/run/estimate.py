@@ -1,0 +1,220 @@
+"""Estimate the means of arms with the user's own samplers."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import os
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.errors import EquipoiseError
+from equipoise.inputs import number, shown, whole
+from equipoise.problem.objective import by_arm, objective
+from equipoise.run.drive import Driver, Settings
+from equipoise.run.precision import precision as wanted_precision
+from equipoise.run.progress import Progress, display
+from equipoise.run.samplers import ENDLESS, Samplers
+from equipoise.run.workers import count_of, workers
+from equipoise.store import Header, Journal
+from equipoise.strategies import Strategy, Support, check_support, resolve
+from equipoise.study import Result
+
+Ints = npt.NDArray[np.int64]
+
+
+def estimate(
+    samplers: Mapping[Any, Any] | Callable[..., Any],
+    budget: Any = None,
+    *,
+    arms: int | Iterable[Hashable] | None = None,
+    precision: Any = None,
+    level: float = 0.95,
+    max_seconds: float | None = None,
+    strategy: str | Strategy = "auto",
+    support: Support = None,
+    populations: Mapping[Any, Any] | Sequence[Any] | None = None,
+    guess: Mapping[Any, float] | Sequence[float] | None = None,
+    executor: Any = None,
+    in_flight: int | None = None,
+    retries: int = 0,
+    lease: float | None = None,
+    seed: int | None = None,
+    store: str | os.PathLike[str] | None = None,
+    progress: bool | Callable[[Progress], Any] | None = None,
+    **options: Any,
+) -> Result:
+    """
+    Sample arms until their means are known as well as the budget allows, or as well as is wanted.
+
+    Parameters
+    ----------
+    samplers
+        How to sample: a mapping from the arms' names to functions without arguments, or one function of an arm's name,
+        with `arms`. A function with a parameter `size` returns an array of so many samples; one with a parameter `seed`
+        gets a whole number (an array of them, with a size) that depends on the study's seed, the arm and the sample's
+        place among the arm's samples alone. Functions may be awaited. In a mapping a list of samples, or any iterable,
+        will do too: an arm whose samples are used up is closed.
+    budget
+        How many samples to take at most, or what they may cost, with `costs`.
+    arms
+        The arms' names, or their number, where there is one function.
+    precision
+        Stop when every mean is known to this half-width, all at once with probability `level`: a number, a share of the
+        mean as in "3%", or one of these for each arm. An arm that is known well enough is not asked again.
+    level
+        See `precision`.
+    max_seconds
+        Ask for nothing more after so many seconds; what is in flight is waited for.
+    strategy, support
+        As in `Study`.
+    populations
+        The items of each arm, or their number, if an arm is a finite collection that is drawn from without replacement.
+        The sampler is given an item (or the arm and an item), in an order of chance that the seed decides. Errors carry
+        the finite population's correction: a population that is used up is known exactly.
+    guess
+        Guessed variances of the arms. They decide who is sampled first, ten times the number of arms or a tenth of the
+        budget, whichever is less; they enter no estimate, and after that the strategy decides by what was seen.
+    executor
+        Where to sample: None for this thread, one at a time; a number of threads (of samples in flight, where
+        functions are awaited); an executor of concurrent.futures; a Dask client. It is kept full.
+    in_flight
+        At most so many samples in flight. With 1 and a seed, the study is the same wherever it runs.
+    retries
+        How often to try a sample again that failed.
+    lease
+        Seconds after which a sample that does not come is given up. Should it come after all, it is taken.
+    seed
+        What seeds and the order of populations come from; None for one of chance.
+    store
+        A path (SQLite) or a postgresql:// URL. Everything is kept there, and the same call with the same store goes on
+        from where it ended, however it ended; also with a larger budget or a finer precision.
+    progress
+        None for a bar if the standard error is a terminal, True, False, or a function of a `Progress`, which is called
+        after commits.
+    **options
+        As in `Study`: `objective`, `weights`, `costs`.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    EquipoiseError
+        If a sampler fails more often than `retries`, or the store or the executor does. Its attribute `study` has all
+        that was sampled; in a store it is kept too.
+
+    Examples
+    --------
+    >>> import random
+    >>> import equipoise as eq
+    >>> def sample(arm, seed):
+    ...     return random.Random(seed).gauss(10, 4 if arm == "rough" else 1)
+    >>> result = eq.estimate(sample, budget=200, arms=["calm", "rough"], seed=1)
+    >>> dict(result.counts)
+    {'calm': 17, 'rough': 183}
+    """
+    given_seed = seed if seed is None else whole("seed", seed, least=0)
+    settings = Settings(
+        precision=None,
+        max_seconds=_positive("max_seconds", max_seconds),
+        retries=whole("retries", retries, least=0),
+        lease=_positive("lease", lease),
+        in_flight=None if in_flight is None else whole("in_flight", in_flight, least=1),
+    )
+    # The store may know the seed; nothing is drawn with this one before it is asked.
+    drawn = Samplers(samplers, arms, populations, 0 if given_seed is None else given_seed)
+    if precision is not None:
+        target = wanted_precision(precision, level, drawn.arms)
+        settings = Settings(target, settings.max_seconds, settings.retries, settings.lease, settings.in_flight)
+    if budget is None and precision is None and max_seconds is None and bool((drawn.limits == ENDLESS).any()):
+        raise ValueError("nothing says when to stop; give a budget, a precision or max_seconds")
+    header = Header(
+        arms=drawn.arms,
+        strategy=resolve(strategy),
+        support=check_support(support),
+        budget=budget,
+        seed=given_seed,
+        options=options,
+        populations=drawn.populations,
+    )
+    order = _first_arms(guess, header)
+    journal = Journal(header, store)
+    try:
+        drawn.seed = journal.seed
+        watcher = display(progress)
+        try:
+            driver = Driver(journal, drawn, settings, order, watcher)
+            journal.started({"precision": precision, "level": level, "executor": shown(executor), "lease": lease})
+            _drive(driver, journal, drawn, executor, settings)
+            return driver.result()
+        finally:
+            if watcher is not None:
+                watcher.close()
+    finally:
+        journal.close()
+
+
+def _drive(driver: Driver, journal: Journal, samplers: Samplers, executor: Any, settings: Settings) -> None:
+    # Without a lease one at a time needs no thread but this.
+    alone = executor is None or count_of(executor) == 1
+    hands = None if alone and settings.lease is None and not samplers.awaited else workers(executor, samplers)
+    try:
+        try:
+            if hands is None:
+                driver.here()
+            else:
+                driver.elsewhere(hands)
+        finally:
+            if hands is not None:
+                hands.close()
+            driver.finish()
+        if driver.ending is not None:
+            raise driver.ending
+    except EquipoiseError as error:
+        samples = journal.study.result().samples
+        if error is driver.ending:
+            kept = (
+                f"the {samples:,} samples so far are in {journal.store.name}, and the same call goes on from there"
+                if journal.store is not None
+                else f"the {samples:,} samples so far are in the study of this error, `error.study`"
+            )
+            error.args = (f"{error}; {kept}",)
+        error.study = journal.study
+        raise
+
+
+def _first_arms(guess: Any, header: Header) -> Ints:
+    """The places of the arms that a guess sends the first tickets to."""
+    if guess is None:
+        return np.zeros(0, np.int64)
+    arms = len(header.arms)
+    variances = np.array(by_arm("guess", guess, header.arms, least=0.0))
+    chosen = {name: header.options.get(name) for name in ("weights", "costs")}
+    goal = objective(header.arms, header.options.get("objective", math.inf), **chosen)
+    most = 10 * arms
+    if header.budget is not None:
+        most = min(most, int(number(header.budget) / goal.cost(arms).max() / 10))
+    # Whom an oracle with these variances would ask: the largest key, as if each arm had had one pull.
+    scores = goal.scales(arms) * variances**goal.exponent
+    heap = [(-score, k, 1) for k, score in enumerate(scores.tolist())]
+    heapq.heapify(heap)
+    order = []
+    for _ in range(most):
+        _, k, pulls = heap[0]
+        order.append(k)
+        heapq.heapreplace(heap, (-float(scores[k]) / (pulls + 1), k, pulls + 1))
+    return np.array(order, np.int64)
+
+
+def _positive(name: str, value: float | None) -> float | None:
+    if value is None:
+        return None
+    found = number(value)
+    if not found > 0:
+        raise ValueError(f"{name}={value!r} will not do; it must be a positive number of seconds")
+    return found

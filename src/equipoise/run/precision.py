@@ -1,0 +1,96 @@
+"""When an arm is known well enough."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.inputs import number, shown
+from equipoise.study import FiniteResult, Result
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+
+def half_width(result: Result, level: float) -> Floats:
+    """
+    Half the width of each arm's interval, such that all intervals hold at once with this probability.
+
+    The interval is `result.intervals(level)`, which holds whenever one looks, as stopping by it does. An arm whose
+    samples are all equal is taken to vary as the most varying arm does where its interval rests on the variance seen,
+    unless they are its whole population.
+    """
+    intervals = result.intervals(level)
+    half = intervals.half_widths
+    counts, variances = result.counts.array, result.variances.array
+    if intervals.kind in ("asymptotic", "fixed-n") and np.isfinite(variances).any():
+        equal = (variances == 0) & np.isfinite(half)
+        if isinstance(result, FiniteResult):
+            equal &= counts < result.populations
+        largest = math.sqrt(np.nanmax(variances))
+        if equal.any() and largest > 0:
+            most = int(np.nanargmax(variances))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                # About the interval of the most varying arm, had it as many samples.
+                scaled = half[most] * np.sqrt(np.maximum(counts[most] / counts, 1))
+            half = np.where(equal, scaled, half)
+    return np.asarray(half)
+
+
+@dataclass(frozen=True)
+class Precision:
+    """What half-width is wanted of each arm, of its mean's size where it is relative, else as it is."""
+
+    wanted: tuple[float, ...]
+    relative: tuple[bool, ...]
+    level: float
+
+    def targets(self, result: Result) -> Floats:
+        """The half-widths that are wanted, given the means."""
+        wanted = np.array(self.wanted)
+        return np.where(self.relative, wanted * np.abs(result.means.array), wanted)
+
+    def reached(self, result: Result) -> Bools:
+        """Which arms are known well enough."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(half_width(result, self.level) <= self.targets(result))
+
+
+def precision(given: Any, level: float, arms: Sequence[Hashable]) -> Precision:
+    """What was asked for: a number, a share of the mean such as "3%", or one of these for each arm."""
+    level = number(level)
+    if not 0 < level < 1:
+        raise ValueError(f"level={level!r} will not do; it must lie strictly between 0 and 1, such as 0.95")
+    if isinstance(given, Mapping):
+        unknown = [arm for arm in given if arm not in arms]
+        missing = [arm for arm in arms if arm not in given]
+        if unknown or missing:
+            wrong = f"there is no arm {unknown[0]!r}" if unknown else f"arm {missing[0]!r} has none"
+            raise ValueError(f"precision will not do: {wrong}; one for each arm is needed")
+        each = [given[arm] for arm in arms]
+    elif isinstance(given, Sequence | np.ndarray) and not isinstance(given, str):
+        each = list(given)
+        if len(each) != len(arms):
+            raise ValueError(f"{len(each)} precisions were given for {len(arms)} arms; one for each is needed")
+    else:
+        each = [given] * len(arms)
+    found = [_one(value) for value in each]
+    return Precision(tuple(wanted for wanted, _ in found), tuple(relative for _, relative in found), level)
+
+
+def _one(given: Any) -> tuple[float, bool]:
+    text = given.strip() if isinstance(given, str) else ""
+    try:
+        wanted = float(text.removesuffix("%")) / 100 if text.endswith("%") else number(given)
+    except (TypeError, ValueError):
+        wanted = math.nan
+    if not 0 < wanted < math.inf:
+        raise ValueError(
+            f"precision={shown(given)} will not do; a half-width such as 0.01 will, or a share such as '3%'"
+        )
+    return wanted, text.endswith("%")

@@ -1,0 +1,347 @@
+"""
+What a user gives to sample with, in one form.
+
+A sampler is a function, an iterable or a sequence for each arm, or one function for all of them. What a function takes
+is seen by its parameters: those called `size` and `seed` are given by name, and what must be given besides is, in this
+order, the arm (where one function serves them all) and the item (where there are populations).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+import time
+import traceback
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.errors import EquipoiseError
+from equipoise.inputs import number, shown, whole
+from equipoise.run import seeds
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+# More samples than any arm will have.
+ENDLESS = 2**62
+
+
+class Exhausted(Exception):
+    """An iterable has no more samples."""
+
+
+class Call(NamedTuple):
+    """One call of a sampler; with a size, it is to return as many values."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    size: int | None
+
+
+class Outcome(NamedTuple):
+    """What came of a call: values and how long it took, or what went wrong; all None if there are no more samples."""
+
+    values: Any
+    seconds: float
+    wrong: str | None
+    trace: str | None
+
+
+def perform(calls: Sequence[Call]) -> list[Outcome]:
+    """Make some calls, here or wherever this function was sent."""
+    outcomes = []
+    for call in calls:
+        start = time.perf_counter()
+        try:
+            values = _checked(call, call.function(*call.args, **call.kwargs))
+        except Exception as error:
+            outcomes.append(_gone_wrong(error, time.perf_counter() - start))
+        else:
+            outcomes.append(Outcome(values, time.perf_counter() - start, None, None))
+    return outcomes
+
+
+async def perform_async(calls: Sequence[Call]) -> list[Outcome]:
+    """The same for functions that are awaited."""
+    outcomes = []
+    for call in calls:
+        start = time.perf_counter()
+        try:
+            values = call.function(*call.args, **call.kwargs)
+            values = _checked(call, await values if inspect.isawaitable(values) else values)
+        except Exception as error:
+            outcomes.append(_gone_wrong(error, time.perf_counter() - start))
+        else:
+            outcomes.append(Outcome(values, time.perf_counter() - start, None, None))
+    return outcomes
+
+
+def _checked(call: Call, values: Any) -> Any:
+    """What a sampler returned as a float, or as an array of them; refuse what is none."""
+    if call.size is None:
+        return values if type(values) is float else number(values)
+    array = np.asarray(values)
+    if array.shape != (call.size,):
+        raise ValueError(f"a sampler with a size of {call.size} returned {_described(values, array)}")
+    if array.dtype.kind not in "fiub":
+        return np.array([number(value) for value in array.tolist()])
+    return array.astype(np.float64)
+
+
+def _described(values: Any, array: npt.NDArray[Any]) -> str:
+    return shown(values) if array.ndim == 0 else f"an array of shape {array.shape}"
+
+
+def _gone_wrong(error: Exception, seconds: float) -> Outcome:
+    if isinstance(error, Exhausted):
+        return Outcome(None, seconds, None, None)
+    said = " ".join(str(error).split())
+    if isinstance(error, TypeError | ValueError) and error.__traceback__ and _is_ours(error):
+        return Outcome(None, seconds, said, "")
+    wrong = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    return Outcome(None, seconds, wrong, "".join(traceback.format_exception(error)))
+
+
+def _is_ours(error: Exception) -> bool:
+    """Whether it was the returned value that would not do, rather than the sampler that raised."""
+    trace = error.__traceback__
+    return bool(trace and trace.tb_next and trace.tb_next.tb_frame.f_code is _checked.__code__)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a function takes and gives."""
+
+    arm: bool
+    item: bool
+    size: bool
+    seed: bool
+    awaited: bool
+
+
+class Stream:
+    """The next of an iterable, for one thread at a time."""
+
+    def __init__(self, iterable: Iterable[Any]) -> None:
+        self._iterator: Iterator[Any] = iter(iterable)
+        self._lock = threading.Lock()
+
+    def __call__(self) -> Any:
+        with self._lock:
+            try:
+                return next(self._iterator)
+            except StopIteration:
+                raise Exhausted from None
+
+
+class Samplers:
+    """
+    The samplers of all arms.
+
+    Attributes
+    ----------
+    arms
+        The arms' names.
+    limits
+        How many samples each arm has at most.
+    populations
+        Their sizes where they are populations, else None.
+    vectorised, awaited, local
+        Whether every function takes a size; any is awaited; any must stay in this process.
+    """
+
+    def __init__(self, given: Any, arms: Any, populations: Any, seed: int) -> None:
+        functions, self.arms = _by_arm(given, arms, populations)
+        self._items = None if populations is None else _items(populations, self.arms)
+        self.populations = None if self._items is None else tuple(len(items) for items in self._items)
+        shared = callable(functions)
+        self._functions: list[Any] = []
+        self._shapes: list[Shape] = []
+        self.limits = np.full(len(self.arms), ENDLESS, np.int64)
+        self.local = False
+        known: Shape | None = None
+        for k, arm in enumerate(self.arms):
+            function = functions if shared else functions[arm]
+            if not callable(function):
+                if self._items is not None:
+                    raise TypeError(f"arm {arm!r} has samples and a population; a function of an item is needed")
+                if not isinstance(function, Sequence | np.ndarray) or isinstance(function, str | bytes):
+                    function = Stream(_iterable(function, arm))
+                    self.local = True
+                    shape = Shape(False, False, False, False, False)
+                else:
+                    self.limits[k] = len(function)
+                    # The i-th sample is the i-th of these, on every executor and after every restart.
+                    function, shape = function.__getitem__, Shape(False, True, False, False, False)
+            elif known is None or not shared:
+                shape = known = _shape(function, shared, self._items is not None, arm)
+            else:
+                shape = known
+            self._functions.append(function)
+            self._shapes.append(shape)
+        if self.populations is not None:
+            self.limits[:] = self.populations
+        self.vectorised = all(shape.size for shape in self._shapes)
+        self._any_size = any(shape.size for shape in self._shapes)
+        self.awaited = any(shape.awaited for shape in self._shapes)
+        self.seed = seed
+        self._bases: dict[int, int] = {}
+        self._orders: dict[int, Ints] = {}
+
+    def call(self, k: int, i: int) -> Call:
+        """The call for sample i of the arm at place k."""
+        shape = self._shapes[k]
+        args = (self.arms[k],) if shape.arm else ()
+        if shape.item:
+            args = (*args, self._items_of(k, np.array([i])) if shape.size else self._items_of(k, np.array([i]))[0])
+        kwargs: dict[str, Any] = {}
+        if shape.seed:
+            found = seeds.seed(self._base(k), i)
+            kwargs["seed"] = np.array([found], np.uint64) if shape.size else found
+        if shape.size:
+            kwargs["size"] = 1
+        return Call(self._functions[k], args, kwargs, 1 if shape.size else None)
+
+    def calls(self, places: Ints, indices: Ints) -> tuple[list[Call], list[Ints]]:
+        """The calls for samples i of arms at these places, and which of these each answers."""
+        if not self._any_size or len(places) == 1:
+            # In the order of asking, so that a drift in time hits all arms alike.
+            one_by_one = [self.call(k, i) for k, i in zip(places.tolist(), indices.tolist(), strict=True)]
+            return one_by_one, list(np.arange(len(places)).reshape(-1, 1))
+        calls: list[Call] = []
+        which: list[Ints] = []
+        order = np.argsort(places, kind="stable")
+        cuts = np.flatnonzero(np.diff(places[order])) + 1
+        for group in np.split(order, cuts):
+            found, parts = self._calls_of(int(places[group[0]]), indices[group], group)
+            calls += found
+            which += parts
+        return calls, which
+
+    def _calls_of(self, k: int, indices: Ints, group: Ints) -> tuple[list[Call], list[Ints]]:
+        shape = self._shapes[k]
+        if not shape.size:
+            calls = [self.call(k, i) for i in indices.tolist()]
+            return calls, [group[j : j + 1] for j in range(len(group))]
+        function = self._functions[k]
+        first = (self.arms[k],) if shape.arm else ()
+        items = self._items_of(k, indices) if shape.item else None
+        kwargs: dict[str, Any] = {"size": len(group)}
+        if shape.seed:
+            kwargs["seed"] = seeds.seeds(self._base(k), indices)
+        return [Call(function, first if items is None else (*first, items), kwargs, len(group))], [group]
+
+    def _items_of(self, k: int, indices: Ints) -> Any:
+        if self._items is None:
+            return indices.tolist()  # of a sequence of samples
+        if k not in self._orders:
+            self._orders[k] = seeds.order(self._base(k), len(self._items[k]))
+        items, places = self._items[k], self._orders[k][indices]
+        return items[places] if isinstance(items, np.ndarray) else [items[i] for i in places.tolist()]
+
+    def _base(self, k: int) -> int:
+        if k not in self._bases:
+            self._bases[k] = seeds.base(self.seed, self.arms[k])
+        return self._bases[k]
+
+
+def _by_arm(given: Any, arms: Any, populations: Any) -> tuple[Any, Sequence[Hashable]]:
+    """One function, or a mapping from arms to samplers; and the arms' names."""
+    if isinstance(given, Mapping):
+        names = tuple(given)
+        if not names:
+            raise ValueError("no arms were given; a mapping from names to samplers needs one at least")
+        if arms is not None and tuple(arms) != names:
+            raise ValueError(f"arms={shown(arms)} are not those of the samplers, {shown(list(names))}; leave arms out")
+        return given, names
+    if not callable(given):
+        raise TypeError(f"{shown(given)} is no sampler; a function of an arm is, or a mapping from arms to functions")
+    if arms is None and isinstance(populations, Mapping):
+        arms = tuple(populations)
+    if arms is None:
+        raise TypeError("one sampler for all arms needs to know them, as in arms=['a', 'b']")
+    if isinstance(arms, str | bytes):
+        raise TypeError(f"arms={arms!r} is one text; a list of names is needed, such as [{arms!r}]")
+    if isinstance(arms, int):
+        return given, range(whole("arms", arms, least=1))
+    return given, arms if isinstance(arms, range) else tuple(arms)
+
+
+def _items(populations: Any, arms: Sequence[Hashable]) -> list[Any]:
+    """The items of each arm."""
+    if isinstance(populations, Mapping):
+        missing = [arm for arm in arms if arm not in populations]
+        unknown = [arm for arm in populations if arm not in arms]
+        if missing or unknown:
+            wrong = f"arm {missing[0]!r} has none" if missing else f"there is no arm {unknown[0]!r}"
+            raise ValueError(f"populations will not do: {wrong}; one for each arm is needed")
+        populations = [populations[arm] for arm in arms]
+    populations = list(populations)
+    if len(populations) != len(arms):
+        raise ValueError(f"{len(populations)} populations were given for {len(arms)} arms; one for each is needed")
+    found: list[Any] = []
+    for arm, items in zip(arms, populations, strict=True):
+        if isinstance(items, int | np.integer) and not isinstance(items, bool):
+            items = range(whole(f"the population of arm {arm!r}", items, least=1))
+        elif not isinstance(items, np.ndarray):
+            try:
+                items = items if isinstance(items, Sequence) else list(items)
+            except TypeError:
+                raise TypeError(
+                    f"the population of arm {arm!r} is {shown(items)}; a list, or its size, will do"
+                ) from None
+        if len(items) == 0:
+            raise ValueError(f"the population of arm {arm!r} is empty; it needs an item at least")
+        found.append(items)
+    return found
+
+
+def _iterable(thing: Any, arm: Hashable) -> Iterable[Any]:
+    if isinstance(thing, Iterable) and not isinstance(thing, str | bytes):
+        return thing
+    raise TypeError(f"arm {arm!r} is to be sampled by {shown(thing)}; a function will do, or an iterable of samples")
+
+
+def _shape(function: Any, shared: bool, items: bool, arm: Hashable) -> Shape:
+    inner = function
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    awaited = inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(getattr(inner, "__call__", None))  # noqa: B004
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # some functions written in C do not say
+        return Shape(shared, items, False, False, awaited)
+    named = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    positional = [
+        p
+        for p in parameters
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name not in ("size", "seed")
+    ]
+    must = sum(p.default is p.empty for p in positional)
+    spread = any(p.kind == p.VAR_POSITIONAL for p in parameters)
+    most = int(shared) + int(items)
+    if must > most or (most and not positional and not spread):
+        wanted = " and ".join(["the arm"] * shared + ["the item"] * items) or "nothing"
+        raise TypeError(
+            f"the sampler {shown(function)} must be given {must} argument{'s' * (must != 1)}; here it gets {wanted}, "
+            "and `size` and `seed` if it has parameters of these names"
+        )
+    takes = most if spread else (must or min(len(positional), most))
+    # Of the two, one parameter is for the item, unless it says that it is the arm's.
+    alone = takes == 1 and most == 2
+    arm_too = shared and (takes == most or (alone and positional[0].name == "arm"))
+    return Shape(arm_too, items and not (alone and arm_too), "size" in named, "seed" in named, awaited)
+
+
+def check_local(samplers: Samplers) -> None:
+    """Refuse iterables where the work is done elsewhere."""
+    if samplers.local:
+        raise EquipoiseError(
+            "an iterable is drawn from in this process; with it, executor is None or a number of threads"
+        )

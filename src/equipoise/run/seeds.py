@@ -1,0 +1,60 @@
+"""
+The seed of an arm's i-th sample: a pure function of (seed, arm, i).
+
+The seed of the study and the arm's name are hashed to a 64-bit number; from there the i-th seed is that of SplitMix64
+[1]_, which needs no state: a multiple of a constant, stirred. It does not depend on who samples, when or in what order.
+
+References
+----------
+.. [1] G. L. Steele, D. Lea, C. H. Flood (2014), Fast splittable pseudorandom number generators. OOPSLA '14.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.store.plain import dumps
+
+Seeds = npt.NDArray[np.uint64]
+Ints = npt.NDArray[np.int64]
+
+_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+_M1, _M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_64 = (1 << 64) - 1
+_27, _30, _31 = np.uint64(27), np.uint64(30), np.uint64(31)
+
+
+def base(seed: int, arm: Any) -> int:
+    """The number that an arm's seeds begin with. A name that no store could keep goes by its repr."""
+    try:
+        name = dumps(arm)
+    except TypeError:
+        name = repr(arm)
+    return int.from_bytes(hashlib.blake2b(f"{seed}:{name}".encode(), digest_size=8).digest(), "little")
+
+
+def seeds(base: int, indices: Ints) -> Seeds:
+    """The seeds of the samples i of an arm with this base: whole numbers below 2^64."""
+    with np.errstate(over="ignore"):
+        z = np.uint64(base) + (indices.astype(np.uint64) + np.uint64(1)) * _GAMMA
+        z = (z ^ (z >> _30)) * _M1
+        z = (z ^ (z >> _27)) * _M2
+        return np.asarray(z ^ (z >> _31))
+
+
+def seed(base: int, index: int) -> int:
+    """The same for one sample, in plain numbers, which is faster."""
+    z = (base + (index + 1) * 0x9E3779B97F4A7C15) & _64
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _64
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _64
+    return z ^ (z >> 31)
+
+
+def order(base: int, size: int) -> Ints:
+    """The numbers 0 to size - 1 in an order of chance."""
+    # Another base than the samples' seeds have, so that an item's place says nothing about them.
+    return np.argsort(seeds(base ^ 0x5DEECE66D, np.arange(size)), kind="stable")

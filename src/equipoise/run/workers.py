@@ -1,0 +1,180 @@
+"""
+Where samples are taken: threads, an event loop, somebody's executor, a Dask cluster.
+
+All of them take chunks of calls and give futures of `concurrent.futures`, so that one loop drives any of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import queue
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from typing import Any, Protocol
+
+from equipoise.errors import EquipoiseError
+from equipoise.inputs import shown, whole
+from equipoise.run.samplers import Call, Outcome, Samplers, check_local, perform, perform_async
+
+Answer = Future[list[Outcome]]
+
+# How many awaited samples are in flight if nobody says.
+AWAITED = 16
+
+
+class Workers(Protocol):
+    """Something that performs calls."""
+
+    width: int  # how many chunks are worked on at once
+    chunks: bool  # whether several short samples go together
+
+    def submit(self, calls: Sequence[Call]) -> Answer: ...
+    def started(self, answer: Answer) -> bool: ...
+    def give_up(self, answer: Answer) -> None: ...
+    def came_back(self) -> None: ...
+    def close(self) -> None: ...
+
+
+def count_of(executor: Any) -> int | None:
+    """How many threads, if it is a number that was given."""
+    return whole("executor", executor, least=1) if hasattr(executor, "__index__") else None
+
+
+def workers(executor: Any, samplers: Samplers) -> Workers:
+    """Workers of the kind that was asked for."""
+    number = count_of(executor)
+    if samplers.awaited:
+        if executor is not None and number is None:
+            raise TypeError("samplers that are awaited run on an event loop of their own; executor is how many at once")
+        return Loop(number or AWAITED)
+    if executor is None or number is not None:
+        return Threads(number or 1)
+    check_local(samplers)
+    if hasattr(executor, "get_executor") and hasattr(executor, "nthreads"):
+        if getattr(executor, "status", "") != "running":
+            raise ValueError(f"the Dask client {shown(executor)} is closed; a running one is needed")
+        width = sum(executor.nthreads().values())
+        return Others(executor.get_executor(pure=False), max(width, 1))
+    if not hasattr(executor, "submit"):
+        raise TypeError(
+            f"executor={shown(executor)} will not do; a number of threads, an executor of concurrent.futures or a Dask "
+            "client will"
+        )
+    return Others(executor, getattr(executor, "_max_workers", None) or os.cpu_count() or 1)
+
+
+class Threads:
+    """
+    Threads that do not keep the process from ending, as those of `ThreadPoolExecutor` do when one of them hangs.
+
+    A thread that is given up is replaced; should it come back, it ends.
+    """
+
+    chunks = True
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self._work: queue.SimpleQueue[tuple[Answer, Sequence[Call]] | None] = queue.SimpleQueue()
+        self._given_up: set[Answer] = set()
+        for _ in range(width):
+            self._start()
+
+    def _start(self) -> None:
+        threading.Thread(target=self._run, daemon=True, name="equipoise-sampler").start()
+
+    def _run(self) -> None:
+        while (work := self._work.get()) is not None:
+            answer, calls = work
+            if not answer.set_running_or_notify_cancel():
+                continue
+            try:
+                answer.set_result(perform(calls))
+            except BaseException as error:  # a sampler may raise SystemExit
+                answer.set_exception(error)
+            if answer in self._given_up:
+                self._given_up.discard(answer)
+                return
+
+    def submit(self, calls: Sequence[Call]) -> Answer:
+        answer: Answer = Future()
+        self._work.put((answer, calls))
+        return answer
+
+    def started(self, answer: Answer) -> bool:
+        return answer.running()
+
+    def give_up(self, answer: Answer) -> None:
+        self._given_up.add(answer)
+        self._start()
+
+    def came_back(self) -> None: ...
+
+    def close(self) -> None:
+        for _ in range(self.width):
+            self._work.put(None)
+
+
+class Loop:
+    """An event loop in a thread of its own, as the caller may be in one."""
+
+    chunks = False
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="equipoise-loop")
+        self._thread.start()
+
+    def submit(self, calls: Sequence[Call]) -> Answer:
+        return asyncio.run_coroutine_threadsafe(perform_async(calls), self._loop)
+
+    def started(self, answer: Answer) -> bool:
+        return True
+
+    def give_up(self, answer: Answer) -> None:
+        answer.cancel()
+
+    def came_back(self) -> None: ...
+
+    def close(self) -> None:
+        async def end() -> None:
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                task.cancel()
+
+        with contextlib.suppress(TimeoutError):  # a sampler that blocks the loop keeps its thread, not the caller
+            asyncio.run_coroutine_threadsafe(end(), self._loop).result(timeout=1)
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+
+class Others:
+    """Somebody's executor. It is theirs to close, and a worker of it that hangs is lost."""
+
+    chunks = True
+
+    def __init__(self, executor: Executor, width: int) -> None:
+        self._executor = executor
+        self.width = width
+
+    def submit(self, calls: Sequence[Call]) -> Answer:
+        return self._executor.submit(perform, calls)
+
+    def started(self, answer: Answer) -> bool:
+        # Others do not all say when they begin.
+        return answer.running() or not isinstance(self._executor, ThreadPoolExecutor | ProcessPoolExecutor)
+
+    def give_up(self, answer: Answer) -> None:
+        if answer.cancel():
+            return
+        self.width -= 1
+        if self.width < 1:
+            raise EquipoiseError("every worker of the executor hangs, and none is left to sample")
+
+    def came_back(self) -> None:
+        self.width += 1
+
+    def close(self) -> None: ...

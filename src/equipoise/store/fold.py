@@ -1,0 +1,100 @@
+"""From a log to the study it is the log of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from equipoise.errors import EquipoiseError
+from equipoise.store.log import Event, Header, Store
+from equipoise.store.plain import loads
+from equipoise.study import Study
+from equipoise.study import arms as steps
+
+
+def begin(header: Header) -> Study:
+    """The study of a header, before anything has happened."""
+    study = Study(header.arms, budget=header.budget, strategy=header.strategy, support=header.support, **header.options)
+    # The same in every process that opens the log, so that a ticket from before a restart is known after it.
+    if header.first_number is not None:
+        study.first_number = header.first_number
+    return study
+
+
+def replay(store: Store) -> Study:
+    """
+    The study as the log's writer had it, to the bit: the fold of its events.
+
+    Arms of tickets are taken from the log and not decided anew, so that a log written by another version of a strategy
+    still says what happened.
+    """
+    if store.header is None:
+        raise ValueError(f"{store.name} holds no study")
+    study = begin(store.header)
+    fold(study, store.events())
+    return study
+
+
+def fold(study: Study, events: Iterable[Event]) -> None:
+    """Let these events happen to a study."""
+    for kind, group in groupby(events, key=attrgetter("kind")):
+        lines = list(group)
+        if kind == "ask":
+            study.hand_out_to(np.array([line.arm for line in lines]))
+        elif kind == "tell":
+            ids = np.array([line.ticket for line in lines])
+            # A strategy that gave a bad variance did so then too, and the sample was kept.
+            with suppress(EquipoiseError):
+                study.take(ids, np.array([line.value for line in lines], dtype=float))
+        else:
+            for line in lines:
+                _happen(study, line)
+
+
+def _happen(study: Study, line: Event) -> None:
+    with suppress(EquipoiseError):
+        if line.kind == "forget":
+            study.forget(study.ticket(_number(line.ticket)))
+        elif line.kind == "close":
+            study.close(study.arms[_number(line.arm)])
+        elif line.kind == "open":
+            study.open(study.arms[_number(line.arm)])
+        elif line.kind == "budget":
+            study.set_budget(loads(line.text or "null"))
+        elif line.kind == "more":
+            study.tell_moments(study.arms[_number(line.arm)], *loads(line.text or "null"))
+
+
+def _number(found: int | None) -> int:
+    if found is None:
+        raise EquipoiseError("an event of the log lacks its ticket or its arm")
+    return found
+
+
+def differences(a: Study, b: Study) -> list[str]:
+    """In what two studies differ, of all that decisions and results depend on; nothing if they agree to the bit."""
+    return [name for name, state in _state(a).items() if state != _state(b)[name]]
+
+
+def _state(study: Study) -> dict[str, Any]:
+    # The addresses of compiled functions, which stand before the warm-up, are of a process.
+    arms, values = study.handed_out()
+    return {
+        "arms": tuple(study.arms),
+        "counts, pulls, heaps": study._ints.tobytes(),
+        "means, M2, own, keys": study._floats.tobytes(),
+        "samples, next refresh": study._settings[steps.WARMUP :].tobytes(),
+        "support, pooled variance, parameters": study._numbers.tobytes(),
+        "tickets": (arms.tobytes(), values.tobytes()),
+        "tickets that were given up": (study._tickets[: len(arms), steps.ARM] % 1).tobytes(),
+        "objective": study.objective,
+        "budget": (study.budget, study.remaining),
+        "money": study._money.tobytes(),
+        "closed": study.closed,
+        "strategy": study.strategy,
+    }

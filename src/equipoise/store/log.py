@@ -1,0 +1,255 @@
+"""
+The log of one study: what happened, in order, and nothing else.
+
+A log only grows. An event is there for good once `commit` has returned: that is what "acknowledged" means everywhere.
+Events are numbered without gaps and a commit takes all that were appended before it, so that what a crash leaves is
+always a beginning of the log: never an answer without its ask, nor a second without the first.
+
+====== ===================================== =====================================================
+kind   columns                               what happened
+====== ===================================== =====================================================
+start  text: settings as JSON                a run began, or began again
+ask    ticket, arm                           a ticket was handed out
+tell   ticket, value, seconds                its answer came, after so many seconds of sampling
+fail   ticket, value: attempt, text          sampling failed, and how
+forget ticket, text: why                     it was given up
+budget text: JSON                            the budget is now this
+more   arm, text: [count, mean, m2] as JSON  samples from elsewhere
+close  arm, text: why                        no more of this arm
+open   arm                                   the arm is asked for again
+====== ===================================== =====================================================
+
+Tickets and arms are whole numbers here: a ticket's id, an arm's place in the header.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from equipoise.errors import EquipoiseError
+from equipoise.store.plain import dumps, loads, plain_strategy, strategy_of
+from equipoise.store.sql import Row, connect
+from equipoise.strategies import Strategy, Support
+
+FORMAT: Final = 1
+
+# Every format keeps `equipoise_study` with its first four columns, by which an older program knows a newer store.
+_SCHEMA: Final = (
+    """create table if not exists equipoise_study (
+        study bigint not null, name text not null, format integer not null, header text not null,
+        started double precision not null, primary key (study), unique (name))""",
+    """create table if not exists equipoise_log (
+        study bigint not null, event bigint not null, at double precision not null, kind text not null,
+        ticket bigint, arm bigint, value double precision, seconds double precision, text text,
+        primary key (study, event))""",
+)
+_TABLES: Final = {"equipoise_study", "equipoise_log"}
+_INSERT: Final = "insert into equipoise_log values (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_PAGE: Final = 20_000
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a study is made of. Two headers are equal if their studies would do the same with the same answers."""
+
+    arms: Sequence[Any]
+    strategy: Strategy
+    support: Support
+    budget: Any
+    seed: int | None
+    options: dict[str, Any] = field(default_factory=dict)
+    populations: tuple[int | None, ...] | None = None
+    first_number: int | None = field(default=None, compare=False)
+
+    def to_json(self) -> str:
+        """Everything, so that `from_json` gives an equal header."""
+        return dumps(
+            {
+                "arms": self.arms,
+                "strategy": plain_strategy(self.strategy),
+                "support": self.support,
+                "budget": self.budget,
+                "seed": self.seed,
+                "options": self.options,
+                "populations": self.populations,
+                "first_number": self.first_number,
+            }
+        )
+
+    @staticmethod
+    def from_json(text: str) -> Header:
+        """The header that `to_json` wrote."""
+        known = loads(text)
+        name, parameters = known.pop("strategy")
+        return Header(strategy=strategy_of(name, parameters), **known)
+
+
+class Event(NamedTuple):
+    """One line of a log."""
+
+    event: int
+    at: float
+    kind: str
+    ticket: int | None
+    arm: int | None
+    value: float | None
+    seconds: float | None
+    text: str | None
+
+
+class Store:
+    """
+    The log of one study in a file or a database.
+
+    Parameters
+    ----------
+    where
+        A path, for SQLite, or a URL `postgresql://user@host/database#name`; without a name it is "study".
+    write
+        Whether to write. Of several processes one may; the others are told so. Any number may read meanwhile.
+
+    Attributes
+    ----------
+    header
+        What the study is made of; None in a store that is new.
+    """
+
+    def __init__(self, where: str | os.PathLike[str], write: bool = False) -> None:
+        self._database, self._study_name = connect(where, write)
+        self._waiting: list[Row] = []
+        self._write = write
+        try:
+            self.header = self._read_header()
+            if write:
+                self._database.claim(self._study_name)
+                self.header = self._read_header()
+            elif self.header is None:
+                raise ValueError(f"{self.name} holds no study{self._called()}")
+            self._next = 0
+            if self.header is not None:
+                sql = "select coalesce(max(event), -1) + 1 from equipoise_log where study = ?"
+                ((self._next,),) = self._database.execute(sql, (self._study,))
+        except BaseException:
+            self._database.close()
+            raise
+
+    @property
+    def name(self) -> str:
+        """Where the store is, for messages; without a password."""
+        return self._database.name
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the store. What was not committed is not kept."""
+        self._database.close()
+
+    # ---- writing
+
+    def begin(self, header: Header) -> None:
+        """Write the header of a new study."""
+        text = header.to_json()
+        database = self._database
+        database.begin()
+        try:
+            database.alone()  # two new studies in one database would both make the tables
+            for statement in _SCHEMA:
+                database.execute(f"{statement} {database.table_options}")
+            ((self._study,),) = database.execute("select coalesce(max(study), 0) + 1 from equipoise_study")
+            database.execute(
+                "insert into equipoise_study values (?, ?, ?, ?, ?)",
+                (self._study, self._study_name, FORMAT, text, time.time()),
+            )
+            database.commit()
+        except BaseException:
+            database.rollback()
+            raise
+        self.header = header
+
+    def append(
+        self,
+        kind: str,
+        ticket: int | None = None,
+        arm: int | None = None,
+        value: float | None = None,
+        seconds: float | None = None,
+        text: str | None = None,
+    ) -> None:
+        """One more event; it is kept once `commit` has returned."""
+        self._waiting.append((self._study, self._next, time.time(), kind, ticket, arm, value, seconds, text))
+        self._next += 1
+
+    def asked(self, tickets: Sequence[int], arms: Sequence[int]) -> None:
+        """Many tickets were handed out."""
+        now, study, first = time.time(), self._study, self._next
+        self._waiting += [
+            (study, first + j, now, "ask", ticket, arm, None, None, None)
+            for j, (ticket, arm) in enumerate(zip(tickets, arms, strict=True))
+        ]
+        self._next += len(tickets)
+
+    def told(self, tickets: Sequence[int], values: Sequence[float], seconds: Sequence[float]) -> None:
+        """Many answers came."""
+        now, study, first = time.time(), self._study, self._next
+        self._waiting += [
+            (study, first + j, now, "tell", ticket, None, value, took, None)
+            for j, (ticket, value, took) in enumerate(zip(tickets, values, seconds, strict=True))
+        ]
+        self._next += len(tickets)
+
+    def commit(self) -> None:
+        """All that was appended is on the disk when this returns; if it raises, none is and it can be tried again."""
+        if not self._waiting:
+            return
+        self._database.begin()
+        try:
+            self._database.insert(_INSERT, self._waiting)
+            self._database.commit()
+        except BaseException:
+            self._database.rollback()
+            raise
+        self._waiting.clear()
+
+    # ---- reading
+
+    def events(self, after: int = -1) -> Iterator[Event]:
+        """What is committed, in order, from the event behind `after` on."""
+        if self.header is None:
+            return
+        sql = (
+            "select event, at, kind, ticket, arm, value, seconds, text from equipoise_log "
+            f"where study = ? and event > ? order by event limit {_PAGE}"
+        )
+        while rows := self._database.execute(sql, (self._study, after)):
+            yield from map(Event._make, rows)
+            after = rows[-1][0]
+
+    def _read_header(self) -> Header | None:
+        tables = self._database.tables()
+        if "equipoise_study" not in tables:
+            # A database server's other tables are nobody's mistake; a file's are.
+            if tables and self._database.table_options:
+                raise ValueError(f"{self.name} is no store of a study; it is a database with other tables")
+            return None
+        sql = "select study, format, header from equipoise_study where name = ?"
+        found = self._database.execute(sql, (self._study_name,))
+        if not found:
+            return None
+        ((self._study, written, text),) = found
+        if written > FORMAT:
+            raise EquipoiseError(
+                f"{self.name} was written by a newer equipoise, in format {written}; this one reads up to {FORMAT}: "
+                "a newer version of it is needed"
+            )
+        return Header.from_json(text)
+
+    def _called(self) -> str:
+        return "" if self._database.table_options else f" called {self._study_name!r}"

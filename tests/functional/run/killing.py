@@ -1,0 +1,161 @@
+"""
+Kill a run with 8 workers at moments that chance chooses, until it has ended in spite of that, and look after each.
+
+A process of its own: it loads what is slow to load once and forks the runs, which it kills. It prints one JSON object.
+After each kill the log must hold everything that was acknowledged, once, and be a continuation of what it held before;
+at the end the samples must be the first ones of each arm, as many as the budget, none missing and none twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections import defaultdict
+from typing import Any
+
+import equipoise as eq
+from equipoise.run import seeds
+from equipoise.store import Event, Store, differences, fold, replay
+from equipoise.store.fold import begin
+
+ARMS = ("a", "b", "c")
+BUDGET = 1000
+
+
+def sample(arm: str, seed: int) -> float:
+    time.sleep(0.001 + 0.002 * (seed % 3))
+    return value(arm, seed)
+
+
+def value(arm: str, seed: int) -> float:
+    return random.Random(seed).gauss(0, 1 + ARMS.index(arm))
+
+
+def acknowledgement(result: eq.Result) -> list[Any]:
+    return [result.counts.array.tolist(), [x.hex() for x in result.means.array.tolist()]]
+
+
+def run(where: str, seed: int, pipe: int) -> None:
+    """In the child: the whole study, each acknowledgement written to the pipe."""
+
+    def tell(progress: eq.Progress) -> None:
+        os.write(pipe, (json.dumps(acknowledgement(progress.result)) + "\n").encode())
+
+    os.write(pipe, b"begun\n")
+    eq.estimate(sample, budget=BUDGET, arms=ARMS, seed=seed, store=where, executor=8, progress=tell)
+
+
+def attempt(where: str, seed: int, after: float) -> tuple[bool, list[str]]:
+    """Run until it ends or for so many seconds; whether it was killed, and what it acknowledged."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            os.close(reading)
+            run(where, seed, writing)
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(writing)
+    said = b""
+    # The clock starts when the run does.
+    while b"\n" not in said:
+        more = os.read(reading, 65536)
+        assert more, "the run ended before it began"
+        said += more
+    time.sleep(after)
+    os.kill(child, signal.SIGKILL)
+    while more := os.read(reading, 65536):
+        said += more
+    os.close(reading)
+    _, status = os.waitpid(child, 0)
+    if not os.WIFSIGNALED(status):
+        assert os.WEXITSTATUS(status) == 0, "the run failed"
+    # A line that was cut off acknowledges nothing.
+    return os.WIFSIGNALED(status), said.decode().split("\n")[1:-1]
+
+
+def check(where: str, seed: int, said: list[str], before: list[Event]) -> list[Event]:
+    """The log after a kill: complete, free of doubles, a continuation."""
+    # As a writer, who waits until the server has noticed that the last one is dead: it may still be committing.
+    with Store(where, write=True) as store:
+        lines = list(store.events())
+        study = replay(store)
+        header = store.header
+    assert header is not None
+    folded = begin(header)
+    fold(folded, lines)
+    assert differences(study, folded) == []
+    assert lines[: len(before)] == before
+    told = [line for line in lines if line.kind == "tell"]
+    assert len({line.ticket for line in told}) == len(told)
+    # What was acknowledged last is the state after some beginning of the log, to the bit.
+    if said:
+        counts, means = json.loads(said[-1])
+        ends = [i for i, line in enumerate(lines) if line.kind == "tell"]
+        assert len(told) >= sum(counts)
+        again = begin(header)
+        fold(again, lines[: ends[sum(counts) - 1] + 1] if sum(counts) else [])
+        assert acknowledgement(again.result()) == [counts, means]
+    assert study.remaining >= 0
+    return lines
+
+
+def check_end(where: str, seed: int, budget: int) -> None:
+    """The log of a study that has ended: the first samples of each arm, as many as the budget."""
+    with Store(where) as store:
+        lines = list(store.events())
+        study = replay(store)
+    arm_of = {line.ticket: line.arm for line in lines if line.kind == "ask"}
+    assert len(arm_of) == budget
+    assert study.remaining == study.in_flight == 0
+    found = defaultdict(list)
+    for line in lines:
+        if line.kind == "tell":
+            found[arm_of[line.ticket]].append(line.value)
+    assert sum(map(len, found.values())) == budget
+    for place, values in found.items():
+        arm = ARMS[place or 0]
+        first = [value(arm, seeds.seed(seeds.base(seed, arm), i)) for i in range(len(values))]
+        assert sorted(values) == sorted(first)  # type: ignore[type-var]
+
+
+def main(where: str, moments: int, seed: int) -> None:
+    # What a run needs is loaded here, so that the forked ones begin at once.
+    eq.estimate(value, budget=50, arms=ARMS, seed=seed, store=f"{where}warm")
+    check_end(f"{where}warm", seed, budget=50)
+    chance = random.Random(seed)
+    kills = studies = acknowledged = 0
+    while kills < moments:
+        name = f"{where}{studies}"
+        studies += 1
+        lines: list[Event] = []
+        killed = True
+        while killed and kills < moments:
+            killed, said = attempt(name, seed, chance.choice([0.05, 0.2, 0.5]) * chance.random())
+            kills += killed
+            acknowledged += len(said)
+            if lines or said or started(name):
+                lines = check(name, seed, said, lines)
+        if killed:
+            eq.estimate(sample, budget=BUDGET, arms=ARMS, seed=seed, store=name, executor=8)
+        check_end(name, seed, BUDGET)
+    print(json.dumps({"kills": kills, "studies": studies, "acknowledgements": acknowledged}))
+
+
+def started(where: str) -> bool:
+    """Whether there is a study yet."""
+    try:
+        Store(where).close()
+    except ValueError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,441 @@
+"""Samplers that raise, hang, return nonsense; workers that die, disks that fill: a sentence, and nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import re
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+import equipoise as eq
+from equipoise.store import Store, replay
+
+ARMS = ["calm", "rough"]
+
+
+def sample(arm: str, seed: int) -> float:
+    return random.Random(seed).gauss(10, 4 if arm == "rough" else 1)
+
+
+def failure(*args: Any, **kwargs: Any) -> eq.EquipoiseError:
+    """The error that a call of `estimate` ends with, which is one sentence."""
+    with pytest.raises(eq.EquipoiseError) as caught:
+        eq.estimate(*args, **kwargs)
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+# ---- samplers that raise
+
+
+@pytest.mark.parametrize("executor", [None, 8])
+def test_one_time_in_three(where: str, executor: Any) -> None:
+    lock, calls = threading.Lock(), 0
+
+    def measure(arm: str, seed: int) -> float:
+        nonlocal calls
+        with lock:
+            calls += 1
+            unlucky = calls % 3 == 0
+        if unlucky:
+            raise ConnectionError("the line is busy")
+        return sample(arm, seed)
+
+    result = eq.estimate(measure, budget=300, arms=ARMS, seed=1, retries=20, executor=executor, store=where)
+    assert result.samples == 300
+    with Store(where) as store:
+        kinds = Counter(line.kind for line in store.events())
+        texts = {line.text for line in store.events() if line.kind == "fail"}
+    # Every call was an answer or a failure; a ticket that failed was tried again, and not asked again.
+    assert kinds["ask"] == kinds["tell"] == 300
+    assert kinds["fail"] == calls - 300
+    assert texts == {"ConnectionError: the line is busy"}
+    if executor is None:  # a failure and another try change nothing
+        assert dict(result.means) == dict(eq.estimate(sample, budget=300, arms=ARMS, seed=1).means)
+
+
+@pytest.mark.parametrize("executor", [None, 3])
+def test_past_the_retries(where: str, executor: Any) -> None:
+    broken = threading.Event()
+    lock, good = threading.Lock(), 0
+
+    def measure(arm: str, seed: int) -> float:
+        nonlocal good
+        if arm == "rough" and broken.is_set():
+            raise ZeroDivisionError("the sensor\nis off")
+        with lock:
+            good += 1
+            if good == 60:
+                broken.set()
+        return sample(arm, seed)
+
+    error = failure(measure, budget=200, arms=ARMS, retries=2, executor=executor, store=where)
+    assert re.match(
+        r"sampling arm 'rough' failed 3 times, the last time with ZeroDivisionError: the sensor is off; "
+        r"the \d+ samples so far are in .*, and the same call goes on from there$",
+        str(error),
+    )
+    assert "in measure" in error.__notes__[0]  # where it was raised
+    assert error.study.result().samples == good
+    assert error.study.in_flight >= 1  # the sample that failed, for another run
+    with Store(where) as store:
+        assert replay(store).result().samples == good
+    broken.clear()
+    good = 1000
+    result = eq.estimate(measure, budget=200, arms=ARMS, retries=2, executor=executor, store=where)
+    assert result.samples == 200
+    with Store(where) as store:
+        assert replay(store).remaining == replay(store).in_flight == 0
+
+
+def test_without_a_store_the_error_has_the_study() -> None:
+    calls = iter(range(1000))
+
+    def measure(arm: str) -> float:
+        if next(calls) == 30:
+            raise KeyError("gone")
+        return 1.0
+
+    error = failure(measure, budget=100, arms=ARMS)
+    assert str(error) == (
+        "sampling arm 'calm' failed with KeyError: 'gone'; the 30 samples so far are in the study of this error, "
+        "`error.study`"
+    )
+    assert error.study.result().samples == 30
+
+
+# ---- samplers that return what is no sample
+
+
+@pytest.mark.parametrize("executor", [None, 2])
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (float("nan"), "nan is not a sample; it must be a finite number"),
+        (float("inf"), "inf is not a sample; it must be a finite number"),
+        (None, "None is not a number; a sample is a finite number"),
+        ("12", "'12' is not a number; a sample is a finite number"),
+        ([1.0], r"\[1.0\] is not a number; a sample is a finite number"),
+        (1e200, "1e\\+200 is too large a sample"),
+    ],
+)
+def test_nonsense(value: Any, said: str, executor: Any) -> None:
+    lock, calls = threading.Lock(), 0
+
+    def measure(arm: str) -> Any:
+        nonlocal calls
+        with lock:
+            calls += 1
+            return value if calls == 40 else float(calls)
+
+    error = failure(measure, budget=100, arms=ARMS, executor=executor)
+    assert re.match(rf"sampling arm '(calm|rough)' failed with {said}", str(error))
+    assert not hasattr(error, "__notes__")  # no trace of equipoise's own: the sampler raised nothing
+    calls = 0
+    assert eq.estimate(measure, budget=100, arms=ARMS, executor=executor, retries=1).samples == 100
+
+
+def test_a_value_outside_the_support() -> None:
+    error = failure(lambda arm: 2, budget=100, arms=ARMS, support="binary")
+    assert str(error).startswith(
+        "sampling arm 'calm' failed with 2.0 is not possible here; the support is 0 or 1; the 0"
+    )
+
+
+def test_nonsense_in_arrays() -> None:
+    """What is good of an array is kept."""
+    calls = 0
+
+    def measure(arm: str, size: int) -> Any:
+        nonlocal calls
+        calls += 1
+        values = np.random.default_rng(calls).normal(size=size)
+        if calls % 5 == 0:
+            values[-1] = np.nan
+        return values
+
+    assert eq.estimate(measure, budget=2000, arms=ARMS, retries=3).samples == 2000
+    calls = 0
+    assert "failed with nan is not a sample" in str(failure(measure, budget=2000, arms=ARMS))
+
+    error = failure(lambda arm, size: np.zeros(size + 1), budget=100, arms=ARMS)
+    assert "failed with a sampler with a size of 1 returned an array of shape (2,)" in str(error)
+    error = failure(lambda arm, size: 0.5, budget=100, arms=ARMS)
+    assert "failed with a sampler with a size of 1 returned 0.5" in str(error)
+    error = failure(lambda arm, size: ["a"] * size, budget=100, arms=ARMS)
+    assert "failed with 'a' is not a number; a sample is a finite number" in str(error)
+
+
+# ---- samplers that hang
+
+
+@pytest.mark.parametrize("executor", [None, 3])
+def test_a_lease_ends_the_waiting(where: str, executor: Any) -> None:
+    lock, calls, forever = threading.Lock(), 0, threading.Event()
+
+    def measure(arm: str, seed: int) -> float:
+        nonlocal calls
+        with lock:
+            calls += 1
+            hangs = calls in (10, 20)
+        if hangs:
+            forever.wait()
+        return sample(arm, seed)
+
+    start = time.perf_counter()
+    result = eq.estimate(measure, budget=60, arms=ARMS, lease=0.2, executor=executor, store=where)
+    assert time.perf_counter() - start < 5
+    forever.set()
+    assert result.samples == 60
+    with Store(where) as store:
+        kinds = Counter(line.kind for line in store.events())
+        why = {line.text for line in store.events() if line.kind == "forget"}
+    assert (kinds["ask"], kinds["tell"], kinds["forget"]) == (62, 60, 2)
+    assert why == {"no answer in 0.2 seconds"}
+
+
+def test_a_late_answer_is_taken(where: str) -> None:
+    lock, calls = threading.Lock(), 0
+
+    def measure(arm: str) -> float:
+        nonlocal calls
+        with lock:
+            calls += 1
+            mine = calls
+        time.sleep(0.4 if mine == 5 else 0.02)
+        return float(mine)
+
+    result = eq.estimate(measure, budget=60, arms=ARMS, lease=0.15, executor=2, store=where)
+    with Store(where) as store:
+        lines = list(store.events())
+    values = [line.value for line in lines if line.kind == "tell"]
+    assert 5.0 in values
+    assert len(set(values)) == len(values) == result.samples == 61
+    assert sum(line.kind == "forget" for line in lines) == 1
+
+
+def test_awaited_samplers_are_cancelled() -> None:
+    cancelled: list[str] = []
+    calls = 0
+
+    async def measure(arm: str) -> float:
+        nonlocal calls
+        calls += 1
+        if calls == 7:
+            try:
+                await asyncio.sleep(100)
+            except asyncio.CancelledError:
+                cancelled.append(arm)
+                raise
+        return 1.0
+
+    assert eq.estimate(measure, budget=40, arms=ARMS, lease=0.1).samples == 40
+    assert len(cancelled) == 1
+
+
+def test_an_arm_that_never_answers() -> None:
+    forever = threading.Event()
+
+    def measure(arm: str) -> float:
+        if arm == "rough":
+            forever.wait()
+        return 1.0
+
+    error = failure(measure, budget=40, arms=ARMS, lease=0.02, executor=2)
+    forever.set()
+    assert str(error).startswith("arm 'rough' gave no answer in 0.02 seconds, 10 times in a row; the")
+
+
+def test_a_pool_all_of_whose_workers_hang() -> None:
+    forever = threading.Event()
+    with ThreadPoolExecutor(2) as pool:
+        error = failure(lambda arm: forever.wait(), budget=40, arms=ARMS, lease=0.05, executor=pool)
+        forever.set()
+    assert str(error).startswith("every worker of the executor hangs, and none is left to sample; the 0 samples")
+
+
+# ---- workers that die
+
+
+def mortal(arm: str, seed: int) -> float:
+    if os.path.exists(os.environ["EQUIPOISE_TEST_DEATH"]) and seed % 50 == 0:
+        os._exit(1)
+    return sample(arm, seed)
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded, use of fork:DeprecationWarning")
+def test_a_process_that_dies(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    death = tmp_path / "death"
+    monkeypatch.setenv("EQUIPOISE_TEST_DEATH", str(death))
+    death.touch()
+    with ProcessPoolExecutor(2) as pool:
+        error = failure(mortal, budget=2000, arms=ARMS, seed=1, executor=pool, store=where)
+    assert re.match(r"a worker died while sampling .*, and the executor with it; the [\d,]+ samples so far", str(error))
+    with Store(where) as store:
+        kept = replay(store).result().samples
+    assert kept == error.study.result().samples
+    death.unlink()
+    with ProcessPoolExecutor(2) as pool:
+        result = eq.estimate(mortal, budget=2000, arms=ARMS, executor=pool, store=where)
+    assert result.samples == 2000
+    with Store(where) as store:
+        asks = sum(line.kind == "ask" for line in store.events())
+    assert asks == 2000  # what was in flight was sampled again, not asked again
+
+
+def test_an_executor_that_was_shut_down() -> None:
+    pool = ThreadPoolExecutor(1)
+    pool.shutdown()
+    error = failure(sample, budget=20, arms=ARMS, executor=pool)
+    assert str(error).startswith("the executor takes no more work: cannot schedule new futures after shutdown; the 0")
+
+
+# ---- Dask
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_dask(client: Client) -> None:
+    """The same samples; a failure on a worker is the same sentence as here."""
+
+    def measure(arm: str, seed: int) -> float:
+        return sample(arm, seed)
+
+    here = eq.estimate(measure, budget=60, arms=ARMS, seed=5)
+    there = eq.estimate(measure, budget=60, arms=ARMS, seed=5, executor=client, in_flight=1)
+    assert dict(there.means) == dict(here.means)
+    assert eq.estimate(measure, budget=3000, arms=ARMS, executor=client).samples == 3000
+
+    def broken(arm: str) -> float:
+        raise ValueError("not today")
+
+    error = failure(broken, budget=60, arms=ARMS, executor=client)
+    assert re.match(r"sampling arm '(calm|rough)' failed with ValueError: not today; the 0 samples so far", str(error))
+
+
+# ---- disks and stores
+
+
+def test_a_disk_that_fills(tmp_path: Path) -> None:
+    """
+    No file of this process may grow past 2 MB, then it may again.
+
+    What was committed is there, what was not is in the error's study, and the study goes on.
+    """
+    where = tmp_path / "study.db"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, before[1]))
+    try:
+        error = failure(sample, budget=50_000, arms=ARMS, seed=1, store=where)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert re.search(
+        r"study\.db cannot grow \(.*\); what was committed is kept: make room, then open it again$", str(error)
+    )
+    with Store(where) as store:
+        kept = replay(store).result().samples
+    assert 100 < kept <= error.study.result().samples < 50_000
+    result = eq.estimate(sample, budget=50_000, arms=ARMS, seed=1, store=where)
+    assert dict(result.means) == dict(eq.estimate(sample, budget=50_000, arms=ARMS, seed=1).means)
+
+
+def test_two_at_once(where: str) -> None:
+    """A second run of the same store is told so at once; the first one does not notice."""
+    script = (
+        "import sys, time, equipoise as eq\n"
+        "def sample(arm):\n    print(arm, flush=True)\n    time.sleep(0.01)\n    return 1.0\n"
+        "eq.estimate(sample, budget=10**6, arms=['calm', 'rough'], store=sys.argv[1])\n"
+    )
+    child = subprocess.Popen([sys.executable, "-c", script, where], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    try:
+        child.stdout.readline()
+        error = failure(lambda arm: 1.0, budget=10**6, arms=ARMS, store=where)
+        assert str(error).endswith("is being written by another process; one at a time can, and any number can read")
+        with Store(where) as store:
+            assert replay(store).budget == 10**6
+        assert child.poll() is None
+    finally:
+        child.kill()
+        child.wait()
+        child.stdout.close()
+
+
+def test_an_interrupt(where: str) -> None:
+    """Ctrl-C in a run with 8 workers: what came is kept, and the next run takes the rest, each sample once."""
+    script = (
+        "import sys, time, equipoise as eq\n"
+        "def sample(arm, seed):\n    time.sleep(0.005)\n    return seed / 2**64\n"
+        "shown = lambda progress: print(progress.samples, flush=True)\n"
+        "eq.estimate(sample, 10**4, arms=['calm', 'rough'], seed=3, executor=8, store=sys.argv[1], progress=shown)\n"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", script, where], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    while int(child.stdout.readline()) < 50:
+        pass
+    child.send_signal(signal.SIGINT)
+    said, trace = child.communicate(timeout=30)
+    assert trace.strip().endswith("KeyboardInterrupt")
+    with Store(where) as store:
+        kept = replay(store).result().samples
+    assert kept >= int(said.split()[-1])
+    result = eq.estimate(lambda arm, seed: seed / 2**64, 10**4, arms=ARMS, store=where, executor=8)
+    assert result.samples == 10**4
+    with Store(where) as store:
+        values = [line.value for line in store.events() if line.kind == "tell"]
+    assert len(set(values)) == 10**4
+
+
+def test_the_server_goes_away(postgres: str) -> None:
+    """The connection is cut in the middle of a run: a sentence, and what was committed is there."""
+    import sqlalchemy
+
+    where = f"{postgres}#cut"
+    engine = sqlalchemy.create_engine(postgres.replace("postgresql://", "postgresql+psycopg://"))
+    calls = 0
+
+    def measure(arm: str, seed: int) -> float:
+        nonlocal calls
+        calls += 1
+        if calls == 500:
+            with engine.connect() as connection:
+                connection.exec_driver_sql(
+                    "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() "
+                    "and backend_type = 'client backend'"
+                )
+        time.sleep(0.0002)
+        return sample(arm, seed)
+
+    error = failure(measure, budget=1000, arms=ARMS, seed=1, store=where)
+    engine.dispose()
+    assert re.search(r"^postgresql://.* cannot be used: .*; what was committed is kept$", str(error))
+    result = eq.estimate(sample, budget=1000, arms=ARMS, seed=1, store=where)
+    assert dict(result.means) == dict(eq.estimate(sample, budget=1000, arms=ARMS, seed=1).means)

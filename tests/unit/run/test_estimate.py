@@ -1,0 +1,586 @@
+"""`estimate`: every kind of sampler, every reason to stop, wherever it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import math
+import random
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+import equipoise as eq
+from equipoise.intervals import asymptotic
+from equipoise.run import half_width
+from equipoise.store import Store, differences, replay
+from equipoise.study import FiniteResult
+
+ARMS = ["calm", "rough"]
+THREE: Any = 3
+
+
+def sample(arm: str, seed: int) -> float:
+    return random.Random(seed).gauss(10, 4 if arm == "rough" else 1)
+
+
+def resting(seconds: float) -> Any:
+    """A sampler that takes so long."""
+
+    def measure(arm: str) -> float:
+        time.sleep(seconds)
+        return random.random()
+
+    return measure
+
+
+def enough(half: float, arms: int) -> int:
+    """How many samples of variance one it takes for an asymptotic half-width, without a budget."""
+    (rho2, *_) = asymptotic.settings(-math.inf, math.inf, 1000, 0.05 / arms)
+    return next(t for t in range(20, 10**6) if asymptotic.radius(t, rho2, 0.05 / arms) <= half)
+
+
+def brief(result: eq.Result) -> tuple[Any, ...]:
+    return dict(result.counts), dict(result.means), dict(result.variances)
+
+
+# ---- what a study is made of
+
+
+def test_options_reach_the_study(where: str) -> None:
+    """Costs, weights and another norm decide as they do in a study, and are the same when it goes on."""
+    options: dict[str, Any] = {"objective": 1, "costs": {"calm": 1, "rough": 5}, "weights": [1, 4], "seed": 3}
+    result = eq.estimate(sample, 3000.0, arms=ARMS, store=where, **options)
+    # T in proportion to sqrt(w s²/c): 1 to sqrt(4 · 16/5); the money is spent.
+    assert result.counts["rough"] / result.counts["calm"] == pytest.approx(math.sqrt(64 / 5), rel=0.25)
+    assert 2995 < result.spent <= 3000
+    again = eq.estimate(sample, 6000.0, arms=ARMS, store=where, **options)
+    assert 5995 < again.spent <= 6000
+    with pytest.raises(ValueError, match="the study in the store has options="):
+        eq.estimate(sample, 6000.0, arms=ARMS, store=where, **options | {"costs": [1, 4]})
+    whole = eq.estimate(sample, 6000.0, arms=ARMS, **options)
+    assert whole.spent == again.spent
+    seen: list[eq.Progress] = []
+    eq.estimate(sample, 3000.0, arms=ARMS, progress=seen.append, **options)
+    assert (seen[-1].spent, seen[-1].budget) == (result.spent, 3000.0)
+
+
+def test_precision_closes_arms_where_samples_cost() -> None:
+    result = eq.estimate(sample, 20_000.0, arms=ARMS, costs=[1, 10], precision=[0.5, 0.8], seed=1)
+    assert result.spent < 20_000
+    assert (half_width(result, 0.95) <= [0.5, 0.8]).all()
+
+
+def test_slow_answers_that_differ_are_told(where: str) -> None:
+    """What a sampler gives grows with the time it takes; half of it is known from the log alone."""
+
+    def measure(arm: str, seed: int) -> float:
+        wait = random.Random(seed).random()
+        time.sleep(wait / 200)
+        return wait if arm == "rough" else random.Random(seed + 1).random()
+
+    half = eq.estimate(measure, 150, arms=ARMS, strategy="uniform", seed=2, store=where)
+    with Store(where) as store:
+        assert replay(store).result().certificate.slow is None
+    result = eq.estimate(measure, 300, arms=ARMS, strategy="uniform", seed=2, store=where)
+    for each in (half, result, eq.estimate(measure, 150, arms=ARMS, strategy="uniform", seed=2)):
+        assert each.certificate.slow == ("rough",)
+    assert result._evidence is not None
+    assert result._evidence.slow is not None
+    assert half._evidence is not None
+    assert half._evidence.slow is not None
+    assert result._evidence.slow[1] < half._evidence.slow[1] ** 1.5  # twice the samples, not the later half alone
+
+
+def test_the_certificate_counts_who_never_answers() -> None:
+    def measure(arm: str, seed: int) -> float:
+        if seed % 10 == 0:
+            time.sleep(0.5)
+        return random.Random(seed).random()
+
+    result = eq.estimate(measure, 60, arms=ARMS, seed=3, executor=8, lease=0.1)
+    answered = result.certificate.answered
+    assert answered is not None
+    assert answered.asked - answered.given_up == result.samples >= 60
+    assert answered.given_up > 0
+    assert "were never answered: the estimates speak of those that answer" in str(result.certificate)
+
+
+# ---- kinds of samplers
+
+
+def test_a_function_of_the_arm() -> None:
+    asked: list[str] = []
+
+    def measure(arm: str) -> float:
+        asked.append(arm)
+        return float(len(asked))
+
+    result = eq.estimate(measure, budget=50, arms=ARMS)
+    assert dict(result.counts) == Counter(asked)
+    for arm in ARMS:
+        assert result.means[arm] == pytest.approx(np.mean([i + 1 for i, name in enumerate(asked) if name == arm]))
+
+
+def test_a_mapping_of_functions() -> None:
+    result = eq.estimate({"one": lambda: 1, "two": lambda: np.float32(2)}, budget=20)
+    assert dict(result.means) == {"one": 1.0, "two": 2.0}
+    assert result.samples == 20
+
+
+def test_numbered_arms() -> None:
+    assert list(eq.estimate(lambda arm: arm, budget=20, arms=3).means.values()) == [0.0, 1.0, 2.0]
+
+
+def test_vectorised_functions() -> None:
+    sizes: list[int] = []
+
+    def measure(arm: str, size: int) -> Any:
+        sizes.append(size)
+        return np.random.default_rng(len(sizes)).normal(0, 4 if arm == "rough" else 1, size)
+
+    result = eq.estimate(measure, budget=10_000, arms=ARMS)
+    assert sum(sizes) == result.samples == 10_000
+    assert len(sizes) < 1000
+    # The oracle gives the rough arm 16 in 17.
+    assert result.counts["rough"] == pytest.approx(10_000 * 16 / 17, rel=0.02)
+    rng = np.random.default_rng(1)
+    assert eq.estimate({"a": rng.normal, "b": functools.partial(rng.normal, 3)}, budget=1000).samples == 1000
+
+
+def test_awaited_functions_are_in_flight_together() -> None:
+    flying, most = 0, 0
+
+    async def measure(arm: str) -> float:
+        nonlocal flying, most
+        flying += 1
+        most = max(most, flying)
+        await asyncio.sleep(0.005)
+        flying -= 1
+        return 1.0
+
+    assert eq.estimate(measure, budget=60, arms=ARMS, executor=8).samples == 60
+    assert most == 8
+
+    class Device:
+        async def __call__(self) -> float:
+            return 2.0
+
+    assert eq.estimate({"a": Device(), "b": functools.partial(measure, "b")}, budget=20).means["a"] == 2.0
+
+
+def test_awaited_in_a_running_loop() -> None:
+    async def measure(arm: str, seed: int) -> float:
+        return sample(arm, seed)
+
+    async def main() -> eq.Result:
+        return eq.estimate(measure, budget=30, arms=ARMS)
+
+    assert asyncio.run(main()).samples == 30
+
+
+def test_iterables_and_lists() -> None:
+    def stream() -> Iterator[float]:
+        yield from [1.0, 2.0, 3.0, 4.0, 5.0]
+
+    result = eq.estimate({"stream": stream(), "list": [1, 1, 4], "array": np.arange(4.0)}, budget=100)
+    assert dict(result.counts) == {"stream": 5, "list": 3, "array": 4}
+    assert dict(result.means) == {"stream": 3.0, "list": 2.0, "array": 1.5}
+    on_threads = eq.estimate({"stream": stream(), "list": [1, 1, 4]}, budget=100, executor=3)
+    assert dict(on_threads.counts) == {"stream": 5, "list": 3}
+    with ThreadPoolExecutor(1) as pool, pytest.raises(eq.EquipoiseError, match="an iterable is drawn from in this"):
+        eq.estimate({"stream": stream()}, budget=100, executor=pool)
+
+
+def test_lists_alone_need_no_budget() -> None:
+    assert eq.estimate({"a": [1, 2], "b": [3, 5, 6]}).samples == 5
+
+
+# ---- populations
+
+
+@pytest.mark.parametrize("executor", [None, 4])
+def test_populations_are_drawn_without_replacement(executor: Any) -> None:
+    drawn: defaultdict[str, list[int]] = defaultdict(list)
+
+    def measure(arm: str, item: int) -> float:
+        drawn[arm].append(item)
+        return float(item % 7)
+
+    populations = {"few": [3, 1, 2], "many": range(100, 400), "array": np.arange(50)}
+    result = eq.estimate(measure, budget=150, populations=populations, seed=5, executor=executor)
+    assert result.samples == 150
+    assert sorted(drawn["few"]) == [1, 2, 3]
+    for arm, items in drawn.items():
+        assert len(set(items)) == len(items) == result.counts[arm]
+        assert set(items) <= set(populations[arm])
+    # The order is one of chance, not that of the list.
+    assert drawn["many"] != sorted(drawn["many"])
+    assert result.standard_errors["few"] == 0
+    n, size = result.counts["many"], 300
+    expected = math.sqrt(result.variances["many"] / n * (1 - n / size))
+    assert result.standard_errors["many"] == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_population_that_is_used_up_is_known_exactly() -> None:
+    result = eq.estimate(lambda item: item * item, populations={"a": 5, "b": [2, 3]}, budget=100)
+    assert dict(result.counts) == {"a": 5, "b": 2}
+    assert dict(result.means) == {"a": 6.0, "b": 6.5}
+    assert result.loss == 0
+    assert result.oracle_loss == pytest.approx(0, abs=1e-12)
+
+
+def test_the_oracle_of_finite_populations() -> None:
+    """Variances 4 and 1, sizes 20 and 1000, 50 samples: v (1/T - 1/N) = L for both, with the T adding up to 50."""
+    result = FiniteResult(eq.Result(["a", "b"], np.array([20, 30]), np.zeros(2), np.array([76.0, 29.0])), [20, 1000])
+    found = result.oracle_loss
+    pulls = [4 / (found + 4 / 20), 1 / (found + 1 / 1000)]
+    assert sum(pulls) == pytest.approx(50)
+    assert result.uniform_loss == pytest.approx(max(4 * (1 / 25 - 1 / 20), 1 * (1 / 25 - 1 / 1000)))
+    assert result.loss == pytest.approx(1 / 30 * (1 - 30 / 1000))
+    assert result.uniform_samples == pytest.approx(2 * max(4 / (result.loss + 4 / 20), 1 / (result.loss + 1 / 1000)))
+
+
+def test_vectorised_items() -> None:
+    def measure(items: Any, size: int) -> Any:
+        assert len(items) == size
+        return np.asarray(items) % 2
+
+    result = eq.estimate(measure, populations={"a": np.arange(1000), "b": list(range(10))}, budget=400)
+    assert result.counts["b"] <= 10
+    assert result.samples == 400
+
+
+# ---- reasons to stop
+
+
+def test_precision() -> None:
+    result = eq.estimate(sample, arms=ARMS, precision=0.5, seed=1)
+    assert (half_width(result, 0.95) <= 0.5).all()
+    # A standard deviation of 4 is known to 0.5 after 693 samples; the rest is chance, as the deviation is estimated.
+    assert enough(0.5 / 4, 2) == 693
+    assert result.counts["rough"] == pytest.approx(693, rel=0.2)
+    finer = eq.estimate(sample, arms=ARMS, precision=0.5, level=0.999, seed=1)
+    assert finer.samples > 1.5 * result.samples
+
+
+def test_precision_with_a_budget_as_cap() -> None:
+    assert eq.estimate(sample, arms=ARMS, precision=0.001, budget=300, seed=1).samples == 300
+
+
+def test_relative_precision_and_one_for_each_arm() -> None:
+    result = eq.estimate(sample, arms=ARMS, precision="3%", seed=1)
+    assert (half_width(result, 0.95) <= 0.03 * np.abs(result.means.array)).all()
+    result = eq.estimate(sample, arms=ARMS, precision={"calm": 0.2, "rough": "20%"}, seed=1)
+    half = half_width(result, 0.95)
+    assert half[0] <= 0.2
+    assert half[1] <= 2.1
+    assert half[1] > 0.5  # it was not asked for more than it needed
+
+
+def test_an_arm_that_is_known_is_left_alone() -> None:
+    """A rough arm that need not be known well is not sampled on while a calm one is."""
+    result = eq.estimate(sample, arms=ARMS, precision=[0.05, 2.0], seed=2)
+    assert result.counts["rough"] < 100
+    assert result.counts["calm"] > 1000
+
+
+def test_precision_on_threads_and_with_populations() -> None:
+    result = eq.estimate(sample, arms=ARMS, precision=0.5, seed=1, executor=4)
+    assert (half_width(result, 0.95) <= 0.5).all()
+    small = eq.estimate(lambda item: item % 7, populations={"a": 30, "b": 100_000}, precision=0.2, seed=3)
+    # Variances of 4; of 30 items nearly all are needed, and no more than all.
+    assert 27 <= small.counts["a"] <= 30
+    assert small.counts["b"] == pytest.approx(enough(0.2 / 2, 2), rel=0.1)
+
+
+def test_seconds() -> None:
+    start = time.perf_counter()
+    result = eq.estimate(sample, arms=ARMS, max_seconds=0.3)
+    assert 0.3 <= time.perf_counter() - start < 5
+    assert result.samples > 100
+    with_threads = eq.estimate(resting(0.01), arms=ARMS, max_seconds=0.2, executor=3)
+    assert 3 < with_threads.samples < 200
+
+
+def test_nothing_to_stop_at() -> None:
+    with pytest.raises(ValueError, match=r"^nothing says when to stop; give a budget, a precision or max_seconds$"):
+        eq.estimate(sample, arms=ARMS)
+
+
+# ---- seeds
+
+
+def test_the_same_study_wherever_one_is_in_flight() -> None:
+    async def awaited(arm: str, seed: int) -> float:
+        return sample(arm, seed)
+
+    def vectorised(arm: str, size: int, seed: Any) -> Any:
+        return np.array([sample(arm, int(s)) for s in seed])
+
+    here = brief(eq.estimate(sample, budget=100, arms=ARMS, seed=9))
+    assert brief(eq.estimate(sample, budget=100, arms=ARMS, seed=10)) != here
+    assert brief(eq.estimate(sample, budget=100, arms=ARMS, seed=9, executor=4, in_flight=1)) == here
+    assert brief(eq.estimate(awaited, budget=100, arms=ARMS, seed=9, executor=1)) == here
+    assert brief(eq.estimate(vectorised, budget=100, arms=ARMS, seed=9, in_flight=1)) == here
+    by_arm = {arm: functools.partial(sample, arm) for arm in ARMS}
+    assert brief(eq.estimate(by_arm, budget=100, seed=9)) == here
+
+
+@pytest.mark.parametrize("executor", [None, 2, 7])
+def test_each_arms_samples_are_the_same_on_every_executor(executor: Any) -> None:
+    """Whatever the counts are, the values are those of the arm's first samples."""
+    seen: defaultdict[str, list[int]] = defaultdict(list)
+
+    def measure(arm: str, seed: int) -> float:
+        seen[arm].append(seed)
+        return sample(arm, seed)
+
+    eq.estimate(measure, budget=300, arms=ARMS, seed=4, executor=executor)
+    from equipoise.run import seeds
+
+    for arm, found in seen.items():
+        assert sorted(found) == sorted(seeds.seed(seeds.base(4, arm), i) for i in range(len(found)))
+
+
+# ---- executors
+
+
+def test_threads_are_kept_full() -> None:
+    """Samples of very different lengths: a wave would wait for its longest."""
+    lengths = iter([0.2] + [0.002] * 200)
+    lock = threading.Lock()
+
+    def measure(arm: str) -> float:
+        with lock:
+            length = next(lengths)
+        time.sleep(length)
+        return 1.0
+
+    start = time.perf_counter()
+    eq.estimate(measure, budget=150, arms=ARMS, executor=2)
+    # One thread sleeps 0.2 s; the other does 100 samples meanwhile. Waves of two would take 0.2 s more.
+    assert time.perf_counter() - start < 0.2 + 0.3
+
+
+def test_short_samples_go_in_chunks() -> None:
+    class Counting(ThreadPoolExecutor):
+        submitted = 0
+
+        def submit(self, *args: Any, **kwargs: Any) -> Any:
+            Counting.submitted += 1
+            return super().submit(*args, **kwargs)
+
+    with Counting(2) as pool:
+        result = eq.estimate(sample, budget=20_000, arms=ARMS, executor=pool, seed=1)
+    assert result.samples == 20_000
+    assert Counting.submitted < 2000
+
+
+def test_no_more_in_flight_than_wanted() -> None:
+    flying, most, lock = 0, 0, threading.Lock()
+
+    def measure(arm: str) -> float:
+        nonlocal flying, most
+        with lock:
+            flying += 1
+            most = max(most, flying)
+        time.sleep(0.001)
+        with lock:
+            flying -= 1
+        return 1.0
+
+    eq.estimate(measure, budget=60, arms=ARMS, executor=8, in_flight=3)
+    assert most == 3
+
+
+# ---- a guess
+
+
+def test_a_guess_decides_who_is_first() -> None:
+    asked: list[str] = []
+
+    def measure(arm: str, seed: int) -> float:
+        asked.append(arm)
+        return sample(arm, seed)
+
+    eq.estimate(measure, budget=1000, arms=ARMS, seed=1, guess={"calm": 9.0, "rough": 1.0})
+    assert 17 <= Counter(asked[:20])["calm"] <= 19
+    # A guess as wrong as this one costs a tenth at most.
+    assert Counter(asked)["rough"] > 880
+    # A small budget gives a tenth of itself to the guess.
+    asked.clear()
+    eq.estimate(measure, budget=50, arms=ARMS, seed=1, guess=[1.0, 100.0])
+    assert asked[:5] == ["rough"] * 5
+
+
+# ---- a store
+
+
+def test_a_store_is_the_whole_study(where: str) -> None:
+    result = eq.estimate(sample, budget=300, arms=ARMS, seed=1, store=where)
+    with Store(where) as store:
+        assert brief(replay(store).result()) == brief(result)
+        lines = list(store.events())
+    assert lines[0].kind == "start"
+    assert Counter(line.kind for line in lines) == {"start": 1, "ask": 300, "tell": 300}
+    assert all(line.seconds is not None and line.seconds > 0 for line in lines if line.kind == "tell")
+
+
+@pytest.mark.parametrize("executor", [None, 4])
+def test_a_larger_budget_goes_on(where: str, executor: Any) -> None:
+    eq.estimate(sample, budget=100, arms=ARMS, seed=1, store=where, executor=executor)
+    assert eq.estimate(sample, budget=100, arms=ARMS, store=where, executor=executor).samples == 100
+    result = eq.estimate(sample, budget=250, arms=ARMS, store=where, executor=executor)
+    assert result.samples == 250
+    if executor is None:
+        assert brief(result) == brief(eq.estimate(sample, budget=250, arms=ARMS, seed=1))
+
+
+def test_a_finer_precision_goes_on(where: str) -> None:
+    coarse = eq.estimate(sample, precision=1.0, arms=ARMS, seed=1, store=where)
+    fine = eq.estimate(sample, precision=0.5, arms=ARMS, store=where)
+    assert fine.samples > 2 * coarse.samples
+    assert (half_width(fine, 0.95) <= 0.5).all()
+    with Store(where) as store:
+        study = replay(store)
+        assert set(study.closed) == set(ARMS)
+    assert brief(study.result()) == brief(fine)
+
+
+def test_interrupted_anywhere_it_goes_on_as_if_it_had_not_been(where: str) -> None:
+    """With one in flight a study that was interrupted over and over is the study that was not, to the bit."""
+    calls = 0
+
+    def measure(arm: str, seed: int) -> float:
+        nonlocal calls
+        calls += 1
+        if calls % 17 == 0:
+            raise KeyboardInterrupt
+        return sample(arm, seed)
+
+    for _ in range(100):
+        try:
+            result = eq.estimate(measure, budget=200, arms=ARMS, seed=3, store=where)
+            break
+        except KeyboardInterrupt:
+            continue
+    assert calls == 212
+    assert brief(result) == brief(eq.estimate(sample, budget=200, arms=ARMS, seed=3))
+
+
+def test_populations_go_on(where: str) -> None:
+    drawn: list[int] = []
+
+    def measure(item: int) -> float:
+        drawn.append(item)
+        if len(drawn) == 20:
+            raise KeyboardInterrupt
+        return float(item)
+
+    with pytest.raises(KeyboardInterrupt):
+        eq.estimate(measure, populations={"a": 30, "b": 30}, budget=50, store=where)
+    result = eq.estimate(measure, populations={"a": 30, "b": 30}, budget=1000, store=where)
+    assert dict(result.means) == pytest.approx({"a": 14.5, "b": 14.5})
+    assert len(drawn) == 61
+    with pytest.raises(ValueError, match=r"has populations=\(30, 30\), and \(30, 31\) was given"):
+        eq.estimate(measure, populations={"a": 30, "b": 31}, budget=1000, store=where)
+
+
+# ---- progress
+
+
+def test_progress_tells_a_function() -> None:
+    told: list[eq.Progress] = []
+    eq.estimate(sample, budget=3000, arms=ARMS, seed=1, progress=told.append)
+    last = told[-1]
+    assert (last.samples, last.spent, last.budget, last.in_flight, last.seconds_left) == (3000, 3000, 3000, 0, 0)
+    assert last.worst == "rough"
+    assert last.error == pytest.approx(4 / math.sqrt(2800), rel=0.1)
+    assert [p.samples for p in told] == sorted(p.samples for p in told)
+
+
+def test_progress_shows_a_bar_when_wanted(capsys: pytest.CaptureFixture[str]) -> None:
+    eq.estimate(resting(0.002), budget=200, arms=ARMS, progress=True)
+    assert "samples" in capsys.readouterr().err
+    eq.estimate(sample, budget=200, arms=ARMS)
+    assert capsys.readouterr().err == ""
+
+
+def test_time_left() -> None:
+    told: list[eq.Progress] = []
+    eq.estimate(resting(0.001), budget=500, arms=ARMS, progress=told.append)
+    middle = next(p for p in told if p.samples >= 250)
+    assert middle.seconds_left == pytest.approx(middle.seconds, rel=0.5)
+
+
+# ---- what is refused
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (
+            lambda: eq.estimate(sample, budget=10),
+            r"one sampler for all arms needs to know them, as in arms=\['a', 'b'\]",
+        ),
+        (lambda: eq.estimate(THREE, budget=10), "3 is no sampler; a function of an arm is, or a mapping"),
+        (lambda: eq.estimate({}, budget=10), "no arms were given"),
+        (lambda: eq.estimate({"a": 5}, budget=10), "arm 'a' is to be sampled by 5; a function will do, or an iterable"),
+        (lambda: eq.estimate({"a": "text"}, budget=10), "arm 'a' is to be sampled by 'text'; a function will do"),
+        (lambda: eq.estimate({"a": lambda x: 1}, budget=10), "must be given 1 argument; here it gets nothing"),
+        (lambda: eq.estimate(lambda: 1, budget=10, arms=["a"]), "must be given 0 arguments; here it gets the arm"),
+        (lambda: eq.estimate(sample, 10, arms="ab"), "arms='ab' is one text"),
+        (lambda: eq.estimate({"a": max}, 10, arms=["b"]), r"arms=\['b'\] are not those of the samplers, \['a'\]"),
+        (lambda: eq.estimate(sample, arms=ARMS, precision=-1), "precision=-1 will not do; a half-width such as 0.01"),
+        (lambda: eq.estimate(sample, arms=ARMS, precision="x%"), "precision='x%' will not do"),
+        (lambda: eq.estimate(sample, arms=ARMS, precision=[1]), "1 precisions were given for 2 arms"),
+        (lambda: eq.estimate(sample, arms=ARMS, precision={"calm": 1}), "precision will not do: arm 'rough' has none"),
+        (lambda: eq.estimate(sample, arms=ARMS, precision=1, level=95), "level=95.0 will not do; it must lie strictly"),
+        (lambda: eq.estimate(sample, 10, arms=ARMS, lease=0), "lease=0 will not do; it must be a positive number"),
+        (lambda: eq.estimate(sample, 10, arms=ARMS, retries=-1), "retries=-1 will not do"),
+        (
+            lambda: eq.estimate(sample, 10, arms=ARMS, executor="many"),
+            "executor='many' will not do; a number of",
+        ),
+        (lambda: eq.estimate(sample, 10, arms=ARMS, executor=0), "executor=0 will not do; it must be at least 1"),
+        (lambda: eq.estimate(sample, 10, populations={"a": []}), "the population of arm 'a' is empty"),
+        (lambda: eq.estimate(sample, 10, populations={"a": 2.5}), "the population of arm 'a' is 2.5; a list, or its"),
+        (lambda: eq.estimate(sample, 10, arms=ARMS, guess=[1.0]), "1 guess were given for 2 arms"),
+    ],
+)
+def test_refusals(call: Any, said: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=said):
+        call()
+
+
+def test_a_refusal_leaves_no_store(tmp_path: Any) -> None:
+    with pytest.raises(ValueError, match="budget=3 is too small"):
+        eq.estimate(sample, budget=3, arms=ARMS, store=tmp_path / "study.db")
+    eq.estimate(sample, budget=30, arms=ARMS, strategy="uniform", store=tmp_path / "study.db")
+
+
+def test_differences_between_live_and_replayed_after_a_run(where: str) -> None:
+    """A run on threads with retries: the study in memory and the one of the log agree to the bit."""
+    rng = random.Random(1)
+
+    def measure(arm: str, seed: int) -> float:
+        if rng.random() < 0.3:
+            raise OSError("busy")
+        return sample(arm, seed)
+
+    live: list[Any] = []
+
+    def watch(progress: eq.Progress) -> None:
+        live.append(progress.result)
+
+    result = eq.estimate(measure, budget=200, arms=ARMS, store=where, executor=3, retries=50, progress=watch)
+    with Store(where) as store, Store(where) as again:
+        assert brief(replay(store).result()) == brief(result) == brief(live[-1])
+        assert differences(replay(store), replay(again)) == []

@@ -1,0 +1,67 @@
+"""Half-widths, and what may be asked for."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import equipoise as eq
+from equipoise.run import half_width, precision
+from equipoise.study import FiniteResult
+
+
+def result(counts: list[int], variances: list[float], means: list[float] | None = None) -> eq.Result:
+    n = np.array(counts)
+    m2s = np.array(variances) * np.maximum(n - 1, 0)
+    return eq.Result([f"arm {k}" for k in range(len(counts))], n, np.array(means or [1.0] * len(counts)), m2s)
+
+
+def test_half_widths() -> None:
+    """A study's is that of its sequences; of moments alone there is the fixed-n interval."""
+    rng = np.random.default_rng(1)
+    study = eq.Study(2, budget=400)
+    while not study.done:
+        ticket = study.ask()
+        study.tell(ticket, rng.normal(0, 1 if ticket.arm else 2))
+    for level in (0.9, 0.95):
+        intervals = study.result().intervals(level)
+        assert intervals.kind == "asymptotic"
+        assert half_width(study.result(), level).tolist() == ((intervals.high - intervals.low) / 2).tolist()
+    # Student's quantile at 1 - 0.05/2/2 with 99 degrees of freedom, from tables: 2.276.
+    found = half_width(result([100, 25], [4.0, 1.0]), 0.95)
+    assert found[0] == pytest.approx(2.276 * 0.2, rel=1e-4)
+
+
+def test_few_samples_say_nothing() -> None:
+    study = eq.Study(2)
+    for i in range(19):
+        study.tell(study.ask(), float(i % 3))
+    assert half_width(study.result(), 0.95).tolist() == [math.inf, math.inf]
+    assert half_width(result([0, 1], [0.0, 0.0]), 0.95).tolist() == [math.inf, math.inf]
+
+
+def test_equal_samples_are_not_taken_at_their_word() -> None:
+    found = half_width(result([16, 100], [0.0, 4.0]), 0.95)
+    assert found[0] == pytest.approx(found[1] * math.sqrt(100 / 16))
+    assert half_width(result([400, 100], [0.0, 4.0]), 0.95)[0] == pytest.approx(found[1])
+    assert half_width(result([16, 16], [0.0, 0.0]), 0.95).tolist() == [0.0, 0.0]
+
+
+def test_finite_populations() -> None:
+    found = half_width(FiniteResult(result([20, 50], [4.0, 4.0]), [20, 100]), 0.95)
+    assert found == pytest.approx([0.0, half_width(result([20, 50], [4.0, 4.0]), 0.95)[1] * math.sqrt(0.5)])
+    # A small population that is used up is known.
+    assert half_width(FiniteResult(result([3], [4.0]), [3]), 0.95).tolist() == [0.0]
+    assert half_width(FiniteResult(result([1], [4.0]), [3]), 0.95).tolist() == [math.inf]
+
+
+def test_absolute_and_relative() -> None:
+    wanted = precision([0.3, "10%"], 0.95, ["a", "b"])
+    found = result([100, 100], [1.0, 1.0], [0.0, -3.0])
+    assert wanted.targets(found).tolist() == pytest.approx([0.3, 0.3])
+    assert wanted.reached(found).tolist() == [True, True]
+    assert wanted.reached(result([100, 100], [1.0, 1.0], [0.0, -2.0])).tolist() == [True, False]
+    # A mean of zero is never known to a share of itself; a mean that is not known is not known well enough.
+    assert wanted.reached(result([100, 0], [1.0, 0.0])).tolist() == [True, False]

@@ -1,0 +1,264 @@
+"""What a store refuses, and that it is one writer's at a time, whatever becomes of that writer."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import equipoise as eq
+from equipoise.store import FORMAT, Header, Journal, Store, differences, replay
+from equipoise.strategies import resolve
+
+HEADER = Header(("a", "b"), resolve("auto"), None, 100_000, 1)
+
+# Opens the store for writing, writes a little, says so, and waits to be killed.
+WRITER = """
+import sys, time
+import numpy as np
+from equipoise.store import Header, Journal
+from equipoise.strategies import resolve
+journal = Journal(Header(("a", "b"), resolve("auto"), None, 100_000, 1), sys.argv[1])
+ids, _ = journal.hand_out(10)
+journal.take(ids, np.arange(10.0), np.zeros(10))
+journal.commit()
+if sys.argv[2] == "fork":
+    import os
+    if os.fork() == 0:
+        print(os.getpid(), flush=True)
+        time.sleep(60)
+        os._exit(0)
+else:
+    print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def writer(where: str, how: str = "") -> tuple[subprocess.Popen[str], str]:
+    child = subprocess.Popen([sys.executable, "-c", WRITER, where, how], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    return child, child.stdout.readline().strip()
+
+
+def end(child: subprocess.Popen[str]) -> None:
+    child.kill()
+    child.wait()
+    assert child.stdout is not None
+    child.stdout.close()
+
+
+def test_one_writer_and_many_readers(where: str) -> None:
+    child, _ = writer(where)
+    try:
+        with pytest.raises(eq.EquipoiseError, match="is being written by another process; one at a time can"):
+            Store(where, write=True)
+        with Store(where) as one, Store(where) as two:
+            assert differences(replay(one), replay(two)) == []
+            assert replay(one).result().samples == 10
+    finally:
+        end(child)
+    # The writer is dead, not gone politely: nothing of its lock is left.
+    journal = Journal(HEADER, where)
+    assert journal.study.result().samples == 10
+    journal.close()
+
+
+def test_a_child_of_a_dead_writer_holds_no_lock(tmp_path: Path) -> None:
+    """As the workers of a pool do that outlive the process that was killed."""
+    where = str(tmp_path / "study.db")
+    child, orphan = writer(where, "fork")
+    end(child)
+    try:
+        os.kill(int(orphan), 0)  # it lives
+        Journal(HEADER, where).close()
+    finally:
+        os.kill(int(orphan), signal.SIGKILL)
+
+
+def test_twice_in_one_process(where: str) -> None:
+    journal = Journal(HEADER, where)
+    with pytest.raises(eq.EquipoiseError, match=r"is open for writing in this process already|is being written by"):
+        Store(where, write=True)
+    journal.close()
+    Journal(HEADER, where).close()
+
+
+def test_nothing_lies_about_after_a_clean_end(tmp_path: Path) -> None:
+    Journal(HEADER, tmp_path / "study.db").close()
+    assert [path.name for path in tmp_path.iterdir()] == ["study.db"]
+
+
+def test_every_commit_is_synced(tmp_path: Path) -> None:
+    """WAL with full sync: what survives a power cut."""
+    journal = Journal(HEADER, tmp_path / "study.db")
+    assert journal.store is not None
+    assert list(journal.store._database.execute("pragma journal_mode")) == [("wal",)]
+    assert list(journal.store._database.execute("pragma synchronous")) == [(2,)]
+    journal.close()
+
+
+def test_a_newer_store(where: str) -> None:
+    journal = Journal(HEADER, where)
+    assert journal.store is not None
+    sql = "update equipoise_study set format = ? where name = ?"
+    journal.store._database.execute(sql, (FORMAT + 1, journal.store._study_name))
+    journal.close()
+    for write in (False, True):
+        with pytest.raises(eq.EquipoiseError, match="was written by a newer equipoise, in format 2; this one reads up"):
+            Store(where, write=write)
+
+
+def test_files_that_are_no_store(tmp_path: Path) -> None:
+    text = tmp_path / "text.db"
+    text.write_text("This is a letter, and long enough to have a header of its own. " * 20)
+    before = text.read_bytes()
+    for write in (False, True):
+        with pytest.raises(ValueError, match=r"text\.db is no store of a study \(file is not a database\)$"):
+            Store(text, write=write)
+    assert text.read_bytes() == before
+
+    other = tmp_path / "other.db"
+    connection = sqlite3.connect(other)
+    connection.execute("create table letters (text)")
+    connection.commit()
+    connection.close()
+    before = other.read_bytes()
+    for write in (False, True):
+        with pytest.raises(ValueError, match=r"other\.db is no store of a study; it is a database with other tables"):
+            Store(other, write=write)
+    assert other.read_bytes() == before
+
+    with pytest.raises(ValueError, match=r"there is no store .*nothing\.db$"):
+        Store(tmp_path / "nothing.db")
+    with pytest.raises(ValueError, match="is a folder; a store is a file in one"):
+        Store(tmp_path, write=True)
+    with pytest.raises(ValueError, match="cannot be made: there is no folder"):
+        Store(tmp_path / "nowhere" / "study.db", write=True)
+    (tmp_path / "empty.db").touch()
+    with pytest.raises(ValueError, match=r"empty\.db holds no study$"):
+        Store(tmp_path / "empty.db")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.db", "other.db", "text.db"]
+
+
+def test_places_that_are_none() -> None:
+    with pytest.raises(ValueError, match=r"^store=':memory:' will not do; a store is a file that outlives the process"):
+        Store(":memory:", write=True)
+    with pytest.raises(ValueError, match=r"a path such as 'study\.db' will, or a postgresql:// URL"):
+        Store("mysql://host/db", write=True)
+
+
+def test_no_server(tmp_path: Path) -> None:
+    with pytest.raises(eq.EquipoiseError, match=r"^postgresql://u:\*\*\*@/db.* cannot be used: "):
+        Store(f"postgresql://u:secret@/db?host={tmp_path}", write=True)
+
+
+def test_sqlite_needs_nothing_but_python(tmp_path: Path) -> None:
+    """Without the libraries that PostgreSQL wants, a file is a store, and a URL is refused in one sentence."""
+    script = (
+        "import sys\n"
+        "sys.modules['sqlalchemy'] = sys.modules['psycopg'] = None\n"
+        "import equipoise as eq\n"
+        "print(eq.estimate(lambda arm: 1.0, 20, arms=['a', 'b'], store=sys.argv[1]).samples)\n"
+        "try:\n    eq.estimate(lambda arm: 1.0, 20, arms=['a', 'b'], store='postgresql://u@h/d')\n"
+        "except ModuleNotFoundError as error:\n    print(error)\n"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "study.db")], capture_output=True, text=True, check=True
+    )
+    assert found.stdout == (
+        '20\na store in PostgreSQL needs psycopg, which is not installed: pip install "equipoise[serve]"\n'
+    )
+
+
+def test_a_url_that_is_none() -> None:
+    with pytest.raises(ValueError, match=r"^the store's URL will not do; postgresql://user@host/database is one$"):
+        Store("postgresql://user:secret@host:port/database")
+
+
+def test_no_such_study(postgres: str) -> None:
+    with pytest.raises(ValueError, match=r"holds no study called 'nobody'$"):
+        Store(f"{postgres}#nobody")
+
+
+def test_a_disk_that_fills(tmp_path: Path) -> None:
+    """No file of this process may grow past 300 kB, for a while: one sentence, and what was committed is there."""
+    where = tmp_path / "study.db"
+    journal = Journal(HEADER, where)
+    told = 0
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, before[1]))
+    try:
+        for _ in range(1000):
+            ids, _ = journal.hand_out(100)
+            journal.take(ids, np.arange(100.0), np.zeros(100))
+            journal.commit()
+            told += 100
+    except eq.EquipoiseError as error:
+        said = str(error)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert re.fullmatch(
+        r".*study\.db cannot grow \(.*\); what was committed is kept: make room, then open it again", said
+    )
+    assert told > 500
+    with Store(where) as store:
+        assert replay(store).result().samples == told
+    # There is room again: even what could not be committed is not lost, as the journal still has it.
+    journal.commit()
+    journal.close()
+    journal = Journal(HEADER, where)
+    assert journal.study.result().samples == told + 100
+    journal.close()
+
+
+def test_a_copy_of_the_file_is_a_store(tmp_path: Path) -> None:
+    journal = Journal(HEADER, tmp_path / "study.db")
+    journal.hand_out(5)
+    journal.commit()
+    journal.close()
+    shutil.copy(tmp_path / "study.db", tmp_path / "copy.db")
+    with Store(tmp_path / "copy.db") as store:
+        assert replay(store).in_flight == 5
+
+
+def test_a_reader_changes_nothing(tmp_path: Path) -> None:
+    where = tmp_path / "study.db"
+    journal = Journal(HEADER, where)
+    journal.hand_out(5)
+    journal.commit()
+    journal.close()
+    with Store(where) as store, pytest.raises(eq.EquipoiseError, match="readonly"):
+        store._database.execute("delete from equipoise_log")
+
+
+def test_what_a_killed_writer_left_is_put_right_by_a_reader(tmp_path: Path) -> None:
+    """A hot journal of a killed writer is rolled back by whoever comes next, a reader as well."""
+    where = tmp_path / "study.db"
+    journal = Journal(HEADER, where)
+    journal.hand_out(5)
+    journal.commit()
+    journal.close()
+    # A writer that was killed while it wrote pages into the file itself, which a journal beside it can undo.
+    script = (
+        "import os, sqlite3, sys\n"
+        "c = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+        "c.execute('pragma journal_mode = delete')\n"
+        "c.execute('pragma cache_size = 1')\n"
+        "c.execute('begin immediate')\n"
+        "c.executemany('insert into equipoise_log (study, event, at, kind) values (1, ?, 0, ?)',"
+        " [(i, 'ask' * 50) for i in range(1000, 3000)])\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    subprocess.run([sys.executable, "-c", script, str(where)], check=False)
+    assert (tmp_path / "study.db-journal").exists()
+    with Store(where) as store:
+        assert replay(store).in_flight == 5

@@ -1,0 +1,397 @@
+"""Intervals of a study: of each arm's samples in the order of asking, the same whenever one looks."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import pickle
+import random
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+import equipoise as eq
+from equipoise.intervals import InOrder, Intervals, populations
+from equipoise.study import FiniteResult, evidence
+
+ARMS = ["a", "b", "c"]
+
+
+def value(rng: random.Random, support: Any) -> float:
+    return float(rng.random() < 0.3) if support == "binary" else rng.random()
+
+
+def lived(support: Any, seed: int, look: float, steps: int = 400) -> tuple[eq.Study, Intervals, np.ndarray[Any, Any]]:
+    """A study with late answers, forgotten tickets and samples from elsewhere, and its sequences kept by hand."""
+    rng, looks = random.Random(seed), random.Random(seed + 1)
+    study = eq.Study(ARMS, budget=5000, support=support)
+    by_hand = Intervals(3, support, budget=5000)
+    state, line = by_hand.start(), InOrder(3)
+    flying: list[tuple[eq.Ticket, int]] = []
+    forgotten: list[eq.Ticket] = []
+    for _ in range(steps):
+        what = rng.random()
+        if what < 0.4:
+            for ticket in study.ask(rng.choice([1, 5])):
+                flying.append((ticket, line.ask(ARMS.index(ticket.arm))))  # type: ignore[arg-type]
+        elif what < 0.9 and flying:
+            for _ in range(min(len(flying), rng.choice([1, 4]))):
+                ticket, place = flying.pop(rng.randrange(len(flying)))
+                x, k = value(rng, support), ARMS.index(ticket.arm)  # type: ignore[arg-type]
+                study.tell(ticket, x)
+                for ready in line.tell(k, place, x):
+                    by_hand.update(state, k, ready)
+        elif what < 0.95 and flying:
+            ticket, place = flying.pop(rng.randrange(len(flying)))
+            study.forget(ticket)
+            forgotten.append(ticket)
+            for ready in line.give_up(k := ARMS.index(ticket.arm), place):  # type: ignore[arg-type]
+                by_hand.update(state, k, ready)
+        elif what < 0.97 and forgotten:
+            study.tell(forgotten.pop(rng.randrange(len(forgotten))), value(rng, support))
+        elif what < 0.98:
+            study.tell(arm="b", value=value(rng, support))
+        if looks.random() < look:
+            study.result().intervals(kind=looks.choice([None, "asymptotic"]))
+    return study, by_hand, state
+
+
+@pytest.mark.parametrize("support", [None, (0, 1), "binary"], ids=str)
+@pytest.mark.parametrize("look", [0.0, 0.05, 0.7])
+def test_in_the_order_of_asking(support: Any, look: float) -> None:
+    """
+    The same as sample by sample through `InOrder`, to the bit and however often one looks.
+
+    A forgotten ticket's answer stays out even where its turn had not come, which `InOrder` would let in: the study
+    here forgets a ticket only once.
+    """
+    for seed in range(5):
+        study, by_hand, state = lived(support, seed, look)
+        found = study.result().intervals()
+        low, high = by_hand.bounds(state)
+        assert (found.kind, found.level) == (by_hand.kind, 0.95)
+        assert found.low.tolist() == low.tolist()
+        assert found.high.tolist() == high.tolist()
+        assert np.isfinite(high).all()
+
+
+def test_a_late_answer_stays_out_whether_one_looked_or_not() -> None:
+    for look in (False, True):
+        study = eq.Study(1, support="binary")
+        first, second, third = study.ask(3)
+        study.tell(third, 1)
+        study.tell(first, 1)
+        study.forget(second)
+        if look:
+            study.result().intervals()
+        study.tell(second, 0)
+        result = study.result()
+        assert result.counts[0] == 3
+        assert result.means[0] == pytest.approx(2 / 3)
+        two = Intervals(1, "binary")
+        state = two.start()
+        two.update(state, 0, 1)
+        two.update(state, 0, 1)
+        assert result.intervals()[0] == two.alone(state, 0)
+
+
+def test_an_arm_waits_for_its_own_tickets_only() -> None:
+    study = eq.Study(2, support="binary")
+    a, b, a2, b2 = study.ask(4)
+    for ticket in (b, a2, b2):
+        study.tell(ticket, 1)
+    low = study.result().intervals().low
+    assert low[0] == 0  # behind a, which is in flight
+    assert low[1] > 0
+    study.tell(a, 1)
+    low = study.result().intervals().low
+    assert low[0] == low[1]
+
+
+def test_an_earlier_result_stays_as_it_was() -> None:
+    study, _, _ = lived((0, 1), 3, 0.0)
+    earlier, looked_at = study.result(), study.result()
+    kept = looked_at.intervals().low.tolist()
+    for _ in range(2000):
+        study.tell(study.ask(), 0.9)
+    for ticket_id in range(study._next):  # room was made, and what was in flight has come
+        if math.isnan(study.answer(ticket_id)):
+            study.take_one(ticket_id, 0.1)
+    study.result().intervals()
+    assert earlier.intervals().low.tolist() == kept
+    assert looked_at.intervals().low.tolist() == kept
+    assert study.result().intervals().low.tolist() != kept
+
+
+@pytest.mark.parametrize("copied", [copy.copy, lambda study: pickle.loads(pickle.dumps(study))], ids=["copy", "pickle"])
+def test_a_saved_study_keeps_its_sequences(copied: Any) -> None:
+    study, _, _ = lived((0, 1), 4, 0.1)
+    again = copied(study)
+    assert again.result().intervals().low.tolist() == study.result().intervals().low.tolist()
+    # What was forgotten before stays out after.
+    assert str(again.result().certificate) == str(study.result().certificate)
+
+
+@pytest.mark.parametrize("support", [None, (0, 1), "binary"], ids=str)
+def test_a_saved_result_answers_the_same(support: Any) -> None:
+    study, _, _ = lived(support, 5, 0.0)
+    result = study.result(np.linspace(1, 2, 3000))
+    again = pickle.loads(pickle.dumps(result))
+    assert len(pickle.dumps(result)) < 10_000  # not the samples
+    kinds: tuple[Any, ...] = (None, "asymptotic", "fixed-n", "betting", "empirical-bernstein")
+    for kind in kinds if support else kinds[:3]:
+        assert again.intervals(0.9, kind).high.tolist() == result.intervals(0.9, kind).high.tolist()
+    assert repr(again) == repr(result)
+    assert again.certificate == result.certificate
+
+
+def test_a_larger_budget_does_not_tune_anew() -> None:
+    one, two = eq.Study(2, budget=200), eq.Study(2, budget=200)
+    two.set_budget(100_000)
+    for study in (one, two):
+        rng = random.Random(1)
+        for _ in range(200):
+            study.tell(study.ask(), rng.gauss(0, 1))
+    assert one.result().intervals().low.tolist() == two.result().intervals().low.tolist()
+
+
+# ---- what a result says
+
+
+def test_a_mapping_by_arm() -> None:
+    study, _, _ = lived((0, 1), 6, 0.0)
+    result = study.result()
+    found = result.intervals()
+    assert list(found) == ARMS
+    assert len(found) == 3
+    for arm in ARMS:
+        low, high = found[arm]
+        assert 0 <= low < result.means[arm] < high <= 1
+    assert found.promise == "valid at all times at once, whatever the strategy did"
+    assert repr(found).startswith("{'a': (0.")
+    with pytest.raises(KeyError):
+        found["z"]
+    # Levels and kinds.
+    widths = [float(result.intervals(level).half_widths.sum()) for level in (0.5, 0.9, 0.99)]
+    assert all(a < b for a, b in pairwise(widths))
+    assert (result.intervals(kind="fixed-n").half_widths < found.half_widths).all()
+    assert result.intervals(kind="empirical-bernstein").low.tolist() != found.low.tolist()
+    for wrong in (0, 1, 1.5, "high"):
+        with pytest.raises(ValueError, match=r"level=.* will not do"):
+            result.intervals(wrong)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match=r"level=.* will not do"):
+            result.difference("a", "b", wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="the kinds are empirical-bernstein, betting"):
+        result.intervals(kind="narrow")  # type: ignore[arg-type]
+
+
+def test_fixed_n_takes_samples_from_elsewhere() -> None:
+    study = eq.Study(["a", "b"], support="binary")
+    study.tell_moments("a", 100, 0.5, 25.0)
+    result = study.result()
+    assert result.intervals()["a"] == (0.0, 1.0)
+    # Clopper and Pearson at 97.5%: with the low end as the mean, 50 or more of 100 have a probability of 1.25%.
+    low, high = result.intervals(kind="fixed-n")["a"]
+    assert sum(math.comb(100, i) * low**i * (1 - low) ** (100 - i) for i in range(50, 101)) == pytest.approx(0.0125)
+    assert high == pytest.approx(1 - low)
+
+
+def test_moments_alone_have_the_fixed_n_interval() -> None:
+    result = eq.Result(["a", "b"], np.array([100, 100]), np.array([1.0, 2.0]), np.array([99.0, 99.0]))
+    assert result.intervals().kind == "fixed-n"
+    assert "fixed-n: not valid when you look and decide" in repr(result)
+    with pytest.raises(ValueError, match="needs samples in the order of asking, and this result was made of moments"):
+        result.intervals(kind="asymptotic")
+    assert result.certificate.answered is None
+
+
+def test_differences_hold_for_all_pairs_at_once() -> None:
+    study, _, _ = lived((0, 1), 7, 0.0)
+    result = study.result()
+    low, high = result.intervals().low, result.intervals().high
+    found = result.difference("a", "c")
+    assert (found.low, found.high) == pytest.approx((low[0] - high[2], high[0] - low[2]))
+    assert found.low < found.value < found.high
+    assert result.differences()["c", "b"].low == pytest.approx(low[2] - high[1])
+    assert result.differences("b")["a"].high == pytest.approx(high[0] - low[1])
+    assert result.difference("a", "c", 0.5).high < found.high
+
+
+def test_written_down() -> None:
+    study = eq.Study([1, "x"], support=None)
+    for _ in range(60):
+        ticket = study.ask()
+        study.tell(ticket, random.Random(ticket.id).gauss(0, 1) if ticket.arm == 1 else 0.5)
+    study.tell_moments("x", 1, 0.5, 0.0)
+    known = json.loads(study.result().to_json())
+    low, high = known["intervals"]["1"]
+    assert low < known["means"]["1"] < high
+    assert (known["interval_kind"], known["interval_level"]) == ("asymptotic", 0.95)
+    # An end that is infinite is not known.
+    assert json.loads(eq.Study(["y"]).result().to_json())["intervals"] == {"y": [None, None]}
+    table = repr(study.result()).splitlines()
+    assert table[0].endswith("95% interval  std. error  variance")
+    assert f"{low:.4g} to {high:.4g}" in table[1]
+    assert table[3].startswith("Intervals: all arms at once; asymptotic: at all times at once for many samples")
+
+
+@pytest.mark.parametrize("many", [10, 10**6])
+def test_a_few_of_many_arms(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table of twenty arms need not follow a thousand, and says the same."""
+    monkeypatch.setattr(evidence, "MANY", many)
+    study = eq.Study(1000, support=(0, 1))
+    rng = random.Random(1)
+    for ticket in study.ask(8000):
+        study.tell(ticket, rng.random())
+    result = study.result()
+    shown = repr(result).splitlines()[1:21]
+    same = result.difference(3, 3)
+    pair = result.difference(999, 3)
+    assert (same.low, same.high) == (0.0, 0.0)
+    assert (many == 10) == (not result._evidence._states)  # type: ignore[union-attr]
+    assert pair.low == pytest.approx(result.intervals()[999].low - result.intervals()[3].high)
+    for line in shown:
+        low, high = result.intervals()[int(line.split()[0])]
+        assert f"{low:.4g} to {high:.4g}" in line
+
+
+# ---- populations
+
+
+def test_populations_without_replacement() -> None:
+    """By hand: 4 items, a one and a zero seen, so that one to three are ones; R is 1/2 at most, and leaves none out."""
+    study = eq.Study(["a"], support="binary")
+    for x in (1, 0):
+        study.tell(study.ask(), x)
+    result = FiniteResult(study.result(), [4])
+    assert result.intervals()["a"] == (0.25, 0.75)
+    for x in (0, 0):
+        study.tell(study.ask(), x)
+    result = FiniteResult(study.result(), [4])
+    assert result.intervals()["a"] == (0.25, 0.25)
+    assert result.intervals(kind="fixed-n")["a"] == (0.25, 0.25)
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.3])
+@pytest.mark.parametrize("ones", [0, 1, 7, 20, 40])
+def test_a_population_is_missed_no_more_often_than_promised(ones: int, alpha: float) -> None:
+    """The exact probability that the interval of 40 items, so many of them ones, ever leaves out their share."""
+    size, missed = 40, 0.0
+    reached = {(0, 0): 1.0}  # the probability of so many ones and zeros with no miss before
+    for _ in range(size + 1):
+        following: dict[tuple[int, int], float] = {}
+        for (s, f), p in reached.items():
+            low, high = populations.binary(s, f, size, alpha)
+            if not low <= ones / size <= high:
+                missed += p
+            elif s + f < size:
+                one = (ones - s) / (size - s - f)
+                for step, q in (((s + 1, f), one), ((s, f + 1), 1 - one)):
+                    if q > 0:
+                        following[step] = following.get(step, 0.0) + p * q
+        reached = following
+    assert missed <= alpha
+    if alpha == 0.3 and ones == 7:
+        assert missed > 0.1  # it is no wider than it need be
+
+
+def test_a_large_population_is_as_good_as_endless() -> None:
+    for support in ("binary", None, (0, 1)):
+        study, _, _ = lived(support, 8, 0.0)
+        result = study.result()
+        kind: Any = "betting" if support == "binary" else "asymptotic"
+        found = FiniteResult(result, [1e7] * 3).intervals()
+        assert found.kind == kind
+        assert found.low == pytest.approx(result.intervals(kind=kind).low, abs=1e-4)
+        assert found.high == pytest.approx(result.intervals(kind=kind).high, abs=1e-4)
+        # A smaller one is known better.
+        smaller = FiniteResult(result, [400] * 3)
+        for each in (kind, *(["fixed-n"] if support != "binary" else [])):
+            assert (smaller.intervals(kind=each).half_widths < result.intervals(kind=each).half_widths).all()
+    with pytest.raises(ValueError, match="kind='betting' is not known for finite populations"):
+        smaller.intervals(kind="betting")
+
+
+# ---- the certificate
+
+
+def test_a_certificate() -> None:
+    rng = random.Random(2)
+    study = eq.Study(["even", "skewed"], budget=400)
+    while not study.done:
+        ticket = study.ask()
+        study.tell(ticket, rng.gauss(0, 5) if ticket.arm == "even" else rng.expovariate(1))
+    result = study.result()
+    found = result.certificate
+    k = list(result.arms).index(result.worst)
+    assert found.half_width == result.intervals().half_widths[k]
+    assert found.standard_error == result.standard_errors[result.worst]
+    assert (found.loss, found.uniform_loss, found.oracle_loss) == (
+        result.loss,
+        result.uniform_loss,
+        result.oracle_loss,
+    )
+    # The bias by hand, from the samples themselves.
+    assert found.skewed == "skewed"
+    arms, values = study.handed_out()
+    x = values[arms == 1]
+    skewness = float(((x - x.mean()) ** 3).mean() / ((x - x.mean()) ** 2).mean() ** 1.5)
+    assert found.bias == pytest.approx(-(1 - len(x) / 400) * skewness * x.std(ddof=1) / len(x))
+    text = str(found)
+    assert f"its 95% interval is ±{found.half_width:.3g} (all arms at once; asymptotic: at all times" in text
+    assert f"would have had a worst standard error of {math.sqrt(found.uniform_loss):.3g}, the best" in text
+    assert "The samples of 'skewed' are skewed" in text
+    assert "never answered" not in text
+    assert "Warning" not in text
+
+
+def test_what_does_not_go_by_the_samples_has_no_bias() -> None:
+    study = eq.Study(2, budget=400, strategy="uniform")
+    for ticket in study.ask(400):
+        study.tell(ticket, random.Random(ticket.id).expovariate(1))
+    assert (study.result().certificate.skewed, study.result().certificate.bias) == (None, 0.0)
+
+
+def test_who_never_answers_is_told() -> None:
+    study = eq.Study(2, budget=100)
+    tickets = study.ask(100)
+    for ticket in tickets[:80]:
+        study.tell(ticket, float(ticket.id % 5))
+    for ticket in tickets[80:92]:
+        study.forget(ticket)
+    study.tell(tickets[80], 1.0)  # after all
+    study.tell(arm=0, value=2.0)
+    found = study.result().certificate
+    assert found.answered is not None
+    assert (found.answered.asked, found.answered.given_up, found.answered.in_flight) == (100, 11, 8)
+    assert "Of 100 samples asked for, 11 (12.0%) were never answered" in str(found)
+
+
+def test_slow_answers_that_differ_are_told() -> None:
+    """Values of arm 0 grow with the time they take; those of arm 1 do not."""
+    rng = random.Random(3)
+    study = eq.Study(2, budget=400, strategy="uniform")
+    seconds = np.full(500, math.nan)
+    for ticket in study.ask(400):
+        seconds[ticket.id] = rng.expovariate(1)
+        study.tell(ticket, rng.gauss(0, 1) + (seconds[ticket.id] if ticket.arm == 0 else 0))
+    assert study.result(seconds).certificate.slow == (0,)
+    assert "Warning: slow answers differ from fast ones (rank test, p < 0.001) in 0" in str(
+        study.result(seconds).certificate
+    )
+    assert study.result().certificate.slow is None
+    assert study.result(seconds[:0]).certificate.slow == ()
+
+
+def test_rank_tests_say_what_they_should() -> None:
+    """Of 2,000 arms of 60 binary samples that time says nothing about, p < 0.05 in 5%, standard error 0.5%."""
+    rng = np.random.default_rng(4)
+    study = eq.Study(2000, budget=120_000, strategy="uniform", support="binary")
+    ids, _ = study.hand_out(120_000)
+    study.take(ids, (rng.random(120_000) < 0.3).astype(float))
+    p = study.result(np.round(rng.exponential(size=120_000), 1))._evidence.slow  # type: ignore[union-attr]
+    assert p is not None
+    assert (p < 0.05).mean() == pytest.approx(0.05, abs=5 * math.sqrt(0.05 * 0.95 / 2000))
