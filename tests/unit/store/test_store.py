@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -217,6 +218,43 @@ def test_a_disk_that_fills(tmp_path: Path) -> None:
     journal.close()
     journal = Journal(HEADER, where)
     assert journal.study.result().samples == told + 100
+    journal.close()
+
+
+def test_a_commit_is_not_interrupted(tmp_path: Path) -> None:
+    """Ctrl-C while it commits comes after it, whole; a second one does not wait."""
+    journal = Journal(HEADER, tmp_path / "study.db")
+    assert journal.store is not None
+    database = journal.store._database
+    insert = database.insert
+
+    def interrupted(sql: str, rows: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        insert(sql, rows)
+
+    database.insert = interrupted  # type: ignore[method-assign]
+    journal.hand_out(3)
+    with pytest.raises(KeyboardInterrupt):
+        journal.commit()
+    database.insert = insert  # type: ignore[method-assign]
+    journal.commit()
+    with Store(tmp_path / "study.db") as store:
+        assert replay(store).in_flight == 3
+
+    def twice(sql: str, rows: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    database.insert = twice  # type: ignore[method-assign]
+    journal.hand_out(3)
+    with pytest.raises(KeyboardInterrupt):
+        journal.commit()
+    database.insert = insert  # type: ignore[method-assign]
+    with Store(tmp_path / "study.db") as store:
+        assert replay(store).in_flight == 3
+    journal.commit()
+    with Store(tmp_path / "study.db") as store:
+        assert replay(store).in_flight == 6
     journal.close()
 
 
