@@ -200,6 +200,99 @@ def lines(
     return drawn.properties(title=alt.Title(title, anchor="start", **heading)) if title else drawn
 
 
+# Between these the colour of an excess in percent changes; beyond them it stays.
+LEAST_EXCESS, MOST_EXCESS = 1.0, 1000.0
+GROUPS = {
+    "light": "continuous, light tails",
+    "exponential": "continuous, tails to exponential",
+    "heavy": "continuous, heavy tails",
+    "binary": "binary",
+}
+
+
+def board(rows: Rows, order: Sequence[str], *, cell: tuple[int, int] = (38, 14)) -> Any:
+    """
+    Excesses as a map: a column for each strategy, a row for each problem, the darker the worse.
+
+    Problems stand in groups, by tails and kind, within them by samples per arm, the scarcest first. Colours follow the
+    logarithm of the excess from 1% to 1,000%. A frame marks the worst of each strategy, on continuous and on binary
+    problems.
+
+    Parameters
+    ----------
+    rows
+        As `Board.rows()` gives them: strategy, problem, kind, tails, K, n/K, excess.
+    order
+        The strategies from left to right.
+    cell
+        Width and height of a cell.
+    """
+    data = [plain(row) for row in rows]
+    if not data:
+        raise ValueError("there is nothing to draw: no rows were given")
+    worst: dict[tuple[str, str], float] = {}
+    for row in data:
+        key = (row["strategy"], row["kind"])
+        worst[key] = max(worst.get(key, -math.inf), row["excess"])
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in sorted(data, key=lambda row: (row["n/K"], row["problem"])):
+        excess = row["excess"]
+        shown = {
+            "strategy": row["strategy"],
+            "problem": f"{row['problem']}  {row['n/K']:,.0f}",
+            "excess": excess,
+            "colour": min(max(excess, LEAST_EXCESS), MOST_EXCESS),
+            "text": f"{excess:,.0f}" if excess < 9_999.5 else f"{excess / 1000:,.0f}k",
+            "worst": excess == worst[row["strategy"], row["kind"]],
+        }
+        groups.setdefault("binary" if row["kind"] == "binary" else row["tails"], []).append(shown)
+    panels = [
+        _map(groups[name], list(order), f"{title}: samples per arm, and excess in %", cell)
+        for name, title in GROUPS.items()
+        if name in groups
+    ]
+    # Two columns of about the same height.
+    heights = [len({row["problem"] for row in groups[name]}) + 7 for name in GROUPS if name in groups]
+    split = min(range(1, len(panels) + 1), key=lambda i: max(sum(heights[:i]), sum(heights[i:])))
+    alt = _altair()
+    columns = [alt.vconcat(*part, spacing=14) for part in (panels[:split], panels[split:]) if part]
+    return alt.hconcat(*columns, spacing=24)
+
+
+def _map(rows: Sequence[Mapping[str, Any]], order: list[str], title: str, cell: tuple[int, int]) -> Any:
+    alt = _altair()
+    names = list(dict.fromkeys(row["problem"] for row in rows))
+    base = alt.Chart(alt.Data(values=list(rows))).encode(
+        x=alt.X(
+            "strategy:N",
+            title=None,
+            scale=alt.Scale(domain=order, paddingInner=0, paddingOuter=0),
+            axis=alt.Axis(orient="top", labelAngle=-40, labelLimit=160, domain=False, ticks=False, labelPadding=4),
+        ),
+        y=alt.Y(
+            "problem:N",
+            title=None,
+            scale=alt.Scale(domain=names, paddingInner=0, paddingOuter=0),
+            axis=alt.Axis(labelLimit=260, domain=False, ticks=False, labelFontSize=10),
+        ),
+        tooltip=[alt.Tooltip("strategy:N"), alt.Tooltip("problem:N"), alt.Tooltip("excess:Q", format=",.1f")],
+    )
+    ends = [LEAST_EXCESS, MOST_EXCESS]
+    colour = alt.Color(
+        "colour:Q",
+        scale=alt.Scale(type="log", domain=ends, scheme="orangered", clamp=True),
+        legend=None,
+    )
+    ink = alt.condition("datum.colour > 120", alt.value("#ffffff"), alt.value("#1c1c1c"))
+    tiles = base.mark_rect(stroke="#ffffff", strokeWidth=0.5).encode(color=colour)
+    marks = base.transform_filter("datum.worst").mark_rect(fillOpacity=0, stroke="#000000", strokeWidth=1.8)
+    numbers = base.mark_text(fontSize=9).encode(text="text:N", color=ink)
+    heading = alt.Title(title, anchor="start", fontSize=12, offset=6)
+    return alt.layer(tiles, marks, numbers).properties(
+        width=cell[0] * len(order), height=cell[1] * len(names), title=heading
+    )
+
+
 def beside(charts: Sequence[Any], *, below: bool = False, one_legend: bool = False) -> Any:
     """Charts beside one another, or one below the other; with one legend where their series are the same."""
     alt = _altair()

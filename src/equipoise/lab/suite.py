@@ -357,6 +357,7 @@ def case(name: str) -> Case:
     raise ValueError(f"there is no problem {name!r} in the suite; there are {', '.join(each.name for each in suite())}")
 
 
+@cache
 def tuning_half() -> frozenset[str]:
     """The names of the half on which the default strategy was tuned, drawn at random from those there were then."""
     coin = random.Random(TUNING_SEED)
