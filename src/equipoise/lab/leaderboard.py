@@ -47,8 +47,9 @@ SEED = 4
 EXPLORATIONS = (0.5, 2)
 # Runs of a first pass: so many steps of all runs together, where losses are noisy, between the fewest and the most.
 FIRST_STEPS, FEWEST, MOST = 1 << 21, 1024, 8192
-# The second pass aims at this error, in percent of the loss, with so many steps at most.
-AIM, MORE_STEPS = 2.0, 1 << 25
+# The second pass aims at this error, in percent of the loss, with so many steps at most; where a strategy loses more
+# than as much again as it must, at the other.
+AIM, ROUGH_AIM, MORE_STEPS = 2.0, 5.0, 1 << 25
 # Above this error, in percent of the loss, few runs decide (arms that starve): controls, fitted on a pilot that has
 # seen few of those, then add noise, and the second pass averages squared errors as they are.
 RARE = 10.0
@@ -342,9 +343,9 @@ def first_runs(case: Case) -> int:
 def more_runs(case: Case, excess: float, error: float, runs: int) -> int:
     """Runs of the second pass, from the error of the first: a power of two, no fewer than there were."""
     # A loss that noise has put below the best possible one is taken for that one.
-    wanted = runs * (error / (AIM / 100 * max(100 + excess, 100))) ** 2
-    most = MORE_STEPS / case.budget
-    return max(runs, 1 << math.floor(math.log2(max(1.0, min(wanted * 1.5, most)))))
+    aim = (AIM if excess <= 100 else ROUGH_AIM) / 100 * max(100 + excess, 100)
+    wanted = math.ceil(math.log2(max(1.0, runs * (error / aim) ** 2)))
+    return max(runs, 1 << min(wanted, math.floor(math.log2(MORE_STEPS / case.budget))))
 
 
 @dataclass(frozen=True)
