@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -200,8 +201,9 @@ def lines(
     return drawn.properties(title=alt.Title(title, anchor="start", **heading)) if title else drawn
 
 
-# Between these the colour of an excess in percent changes; beyond them it stays.
-LEAST_EXCESS, MOST_EXCESS = 1.0, 1000.0
+# The colours of excesses in percent, darker with each, so that any kind of colour vision ranks them; constant beyond.
+EXCESSES = (1.0, 10.0, 40.0, 200.0, 1000.0)
+HEAT = ("#ffffff", "#fde5c0", "#f6a864", "#c8381f", "#4d0011")
 GROUPS = {
     "light": "continuous, light tails",
     "exponential": "continuous, tails to exponential",
@@ -241,8 +243,8 @@ def board(rows: Rows, order: Sequence[str], *, cell: tuple[int, int] = (38, 14))
             "strategy": row["strategy"],
             "problem": f"{row['problem']}  {row['n/K']:,.0f}",
             "excess": excess,
-            "colour": min(max(excess, LEAST_EXCESS), MOST_EXCESS),
-            "text": f"{excess:,.0f}" if excess < 9_999.5 else f"{excess / 1000:,.0f}k",
+            "colour": min(max(excess, EXCESSES[0]), EXCESSES[-1]),
+            "text": f"{round(excess):,}" if excess < 9_999.5 else f"{excess / 1000:,.0f}k",
             "worst": excess == worst[row["strategy"], row["kind"]],
         }
         groups.setdefault("binary" if row["kind"] == "binary" else row["tails"], []).append(shown)
@@ -251,12 +253,20 @@ def board(rows: Rows, order: Sequence[str], *, cell: tuple[int, int] = (38, 14))
         for name, title in GROUPS.items()
         if name in groups
     ]
-    # Two columns of about the same height.
     heights = [len({row["problem"] for row in groups[name]}) + 7 for name in GROUPS if name in groups]
-    split = min(range(1, len(panels) + 1), key=lambda i: max(sum(heights[:i]), sum(heights[i:])))
+
+    def height(right: Sequence[bool]) -> int:
+        return max(
+            sum(h for h, is_right in zip(heights, right, strict=True) if is_right is side) for side in (False, True)
+        )
+
+    # Two columns of about the same height, the first panel on the left.
+    sides = min(product([False], *[[False, True]] * (len(panels) - 1)), key=height)
+    columns = [
+        [panel for panel, is_right in zip(panels, sides, strict=True) if is_right is side] for side in (False, True)
+    ]
     alt = _altair()
-    columns = [alt.vconcat(*part, spacing=14) for part in (panels[:split], panels[split:]) if part]
-    return alt.hconcat(*columns, spacing=24)
+    return alt.hconcat(*(alt.vconcat(*column, spacing=14) for column in columns if column), spacing=24)
 
 
 def _map(rows: Sequence[Mapping[str, Any]], order: list[str], title: str, cell: tuple[int, int]) -> Any:
@@ -277,13 +287,9 @@ def _map(rows: Sequence[Mapping[str, Any]], order: list[str], title: str, cell: 
         ),
         tooltip=[alt.Tooltip("strategy:N"), alt.Tooltip("problem:N"), alt.Tooltip("excess:Q", format=",.1f")],
     )
-    ends = [LEAST_EXCESS, MOST_EXCESS]
-    colour = alt.Color(
-        "colour:Q",
-        scale=alt.Scale(type="log", domain=ends, scheme="orangered", clamp=True),
-        legend=None,
-    )
-    ink = alt.condition("datum.colour > 120", alt.value("#ffffff"), alt.value("#1c1c1c"))
+    scale = alt.Scale(type="log", domain=list(EXCESSES), range=list(HEAT), clamp=True)
+    colour = alt.Color("colour:Q", scale=scale, legend=None)
+    ink = alt.condition("datum.colour > 100", alt.value("#ffffff"), alt.value("#1c1c1c"))
     tiles = base.mark_rect(stroke="#ffffff", strokeWidth=0.5).encode(color=colour)
     marks = base.transform_filter("datum.worst").mark_rect(fillOpacity=0, stroke="#000000", strokeWidth=1.8)
     numbers = base.mark_text(fontSize=9).encode(text="text:N", color=ink)

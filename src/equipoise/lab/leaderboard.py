@@ -49,7 +49,7 @@ EXPLORATIONS = (0.5, 2)
 FIRST_STEPS, FEWEST, MOST = 1 << 21, 1024, 8192
 # The second pass aims at this error, in percent of the loss, with so many steps at most; where a strategy loses more
 # than as much again as it must, at the other.
-AIM, ROUGH_AIM, MORE_STEPS = 2.0, 5.0, 1 << 25
+AIM, ROUGH_AIM, MORE_STEPS = 1.5, 5.0, 1 << 25
 # Above this error, in percent of the loss, few runs decide (arms that starve): controls, fitted on a pilot that has
 # seen few of those, then add noise, and the second pass averages squared errors as they are.
 RARE = 10.0

@@ -122,13 +122,13 @@ def test_the_runs_follow_from_problem_and_error_alone() -> None:
     assert first_runs(case("exponential-3-short")) == MOST
     assert first_runs(case("mixed-10-long")) == FEWEST
     noisy = case("exponential-10-row")
-    assert more_runs(noisy, 100, 4.0, 1024) == 1024  # 2% of the loss: as aimed at
-    assert more_runs(noisy, 100, 9.0, 1024) == 8192  # 5.06 times as many, up to a power of two
+    assert more_runs(noisy, 100, 3.0, 1024) == 1024  # 1.5% of the loss: as aimed at
+    assert more_runs(noisy, 100, 7.0, 1024) == 8192  # 5.4 times as many, up to a power of two
     assert more_runs(noisy, 300, 20.0, 1024) == 1024  # 5% of a large loss will do
     assert more_runs(noisy, 300, 40.0, 1024) == 4096
     assert more_runs(noisy, 100, 1e6, 1024) == 1 << int(math.log2(MORE_STEPS / 500))
     assert more_runs(noisy, 100, 0.0, 1024) == 1024
-    assert more_runs(noisy, -300, 4.0, 1024) == 4096  # as at 0
+    assert more_runs(noisy, -300, 3.0, 1024) == 4096  # as at 0
 
 
 def test_a_second_pass_of_what_is_noisy() -> None:
