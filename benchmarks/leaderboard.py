@@ -64,7 +64,7 @@ def standings(board: Board, kind: str) -> list[str]:
         "| strategy | worst | where | 90th percentile | median | worst of those tuned on | worst of those held out |",
         "|---|--:|---|--:|--:|--:|--:|",
     ]
-    for name in board.strategies():
+    for name in board.strategies(kind):
         if found := board.summary(name, kind):
             halves = [board.summary(name, f"{half}, {kind}") for half in ("tuning", "held-out")]
             worsts = " | ".join(worst(half) if half else "" for half in halves)

@@ -268,18 +268,27 @@ def _standings(board: boards.Board) -> list[Table]:
         if not cells:
             continue
         runs = [cell.runs for cell in cells]
+        how_many = len({cell.case.name for cell in cells})
         table = Table(
-            title=f"{len({cell.case.name for cell in cells})} {kind} problems: excess over the best loss, in percent",
+            title=f"{how_many} {kind} problem{'s'[: how_many > 1]}: excess over the best loss, in percent",
             caption=f"± one standard error; {min(runs):,} to {max(runs):,} runs, seed {board.seed}",
         )
-        for title in ("strategy", "worst", "where", "90th", "median", "tuned on:\nworst", "held out:\nworst"):
-            table.add_column(title, justify="left" if title in ("strategy", "where") else "right")
-        for name in names:
+        for title in ("strategy", "worst", "where", "90th", "median"):
+            table.add_column(title, justify="left" if title in ("strategy", "where") else "right", no_wrap=True)
+        for name in board.strategies(kind):
             if found := board.summary(name, kind):
-                halves = (board.summary(name, f"{half}, {kind}") for half in ("tuning", "held-out"))
-                worsts = (_percent(half.worst) if half else "" for half in halves)
-                table.add_row(name, _worst(found), found.where, _percent(found.ninth), _percent(found.median), *worsts)
+                table.add_row(name, _worst(found), found.where, _percent(found.ninth), _percent(found.median))
         tables.append(table)
+    halves = [f"{half}, {kind}" for kind in ("continuous", "binary") for half in ("tuning", "held-out")]
+    halves = [half for half in halves if any(board.summary(name, half) for name in names)]
+    table = Table(title="Worst on what the default was tuned on, and held out")
+    table.add_column("strategy")
+    for half in halves:
+        table.add_column(boards.GROUPS[half][0].replace(", ", ",\n"), justify="right")
+    for name in names:
+        found_there = (board.summary(name, half) for half in halves)
+        table.add_row(name, *(_worst(found) if found else "" for found in found_there))
+    tables.append(table)
     groups = [group for group in ("enough", "ones") if any(board.summary(name, group) for name in names)]
     limits = {name: board.over_limit(name) for name in names}
     long = any(limit is not None for limit in limits.values())

@@ -172,12 +172,13 @@ class Board:
     cells: tuple[Cell, ...]
     seed: int
 
-    def strategies(self) -> list[str]:
-        """The entries by their worst excess, the least first; last those that did not take part everywhere."""
+    def strategies(self, kind: str | None = None) -> list[str]:
+        """The entries by their worst excess, of a kind if given; last those that did not take part everywhere."""
         cells: dict[str, list[Cell]] = {}
         for cell in self.cells:
-            cells.setdefault(cell.strategy, []).append(cell)
-        most = max(map(len, cells.values()))
+            if kind in (None, cell.case.kind):
+                cells.setdefault(cell.strategy, []).append(cell)
+        most = max(map(len, cells.values()), default=0)
         return sorted(cells, key=lambda name: (len(cells[name]) < most, max(cell.excess for cell in cells[name])))
 
     def of(self, strategy: str) -> list[Cell]:

@@ -200,6 +200,8 @@ def test_what_cells_come_to() -> None:
         4,
     )
     assert board.strategies() == ["a", "b", "theory"]
+    assert board.strategies("continuous") == ["a", "b"]
+    assert Board((*board.cells[:-1], cell("c", "gauss-2", 0.0)), 4).strategies() == ["a", "b", "c"]
     b = board.summary("b", "continuous")
     assert b is not None
     assert (b.worst, b.error, b.where, b.median, b.problems) == (50.0, 3.0, "stars-8", 30.0, 3)
