@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-slow lint bench docs clean
+.PHONY: demo test test-slow lint bench leaderboard docs clean
 
 demo: $(VENV)/core
 	$(BIN)/equipoise demo
@@ -26,6 +26,10 @@ bench: $(VENV)/dev
 	$(BIN)/python benchmarks/ask_tell.py
 	$(BIN)/python benchmarks/simulator.py
 	$(BIN)/python benchmarks/estimate.py
+
+# Measures every strategy on the suite, and writes the tables of docs/leaderboard.md, its CSV file and its picture.
+leaderboard: $(VENV)/dev
+	$(BIN)/python benchmarks/leaderboard.py
 
 # Measures the slack of the paper's bounds and the coverage of the intervals, writes docs/bounds.md, docs/coverage.md and
 # the tables of docs/intervals.md, then runs every listing of the pages.

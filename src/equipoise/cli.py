@@ -21,6 +21,7 @@ from equipoise import chart
 from equipoise import demo as poll
 from equipoise.errors import EquipoiseError
 from equipoise.lab import Curve, page, texts
+from equipoise.lab import leaderboard as boards
 from equipoise.lab import paper as again
 from equipoise.plan import Plan, parse, read
 
@@ -237,6 +238,103 @@ def paper(
     console.print(
         f"{sum(claim.holds for claim in claims)} of {len(claims)} hold. Figures, tables and the page: {files[0]}"
     )
+
+
+@app.command()
+def leaderboard(
+    strategy: Annotated[
+        list[str] | None, typer.Option(help="All that are no oracle, if not given; again for more. As in simulate.")
+    ] = None,
+    problem: Annotated[
+        list[str] | None, typer.Option(help="Of the suite, as in gauss-2 or 'binary-*'; again for more.")
+    ] = None,
+    runs: Annotated[int | None, typer.Option(help="Runs of each pair; if not given, as its error asks.")] = None,
+    engine: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    to_csv: Annotated[Path | None, typer.Option("--csv", help="Write a row for each pair to this file.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw all pairs to this .png, .svg or .html file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all of it as one JSON object.")] = False,
+) -> None:
+    """Measure every strategy on every problem of the suite: how far it stays behind the best allocation."""
+    lines, cases = boards.entries(strategy), boards.problems(problem)
+    _writable(to_csv, plot)
+    with _progress() as progress:
+        task = progress.add_task("measuring", total=None)
+        board = boards.leaderboard(
+            lines,
+            cases,
+            runs,
+            engine=engine,
+            progress=lambda done, total: progress.update(task, completed=done, total=total),
+        )
+    if to_csv:
+        _write(to_csv, board.rows())
+    if plot:
+        chart.save(board.plot(), plot)
+    if as_json:
+        print(json.dumps(board.to_dict(), ensure_ascii=False, allow_nan=False))
+        return
+    console = Console(highlight=False)
+    for table in _standings(board):
+        console.print(table)
+
+
+def _standings(board: boards.Board) -> list[Table]:
+    """Who does how well, on continuous and on binary problems; and on those with enough to learn from."""
+    names = board.strategies()
+    tables = []
+    for kind in ("continuous", "binary"):
+        cells = [cell for cell in board.cells if cell.case.kind == kind]
+        if not cells:
+            continue
+        runs = [cell.runs for cell in cells]
+        how_many = len({cell.case.name for cell in cells})
+        table = Table(
+            title=f"{how_many} {kind} problem{'s'[: how_many > 1]}: excess over the best loss, in percent",
+            caption=f"± one standard error; {min(runs):,} to {max(runs):,} runs, seed {board.seed}",
+        )
+        for title in ("strategy", "worst", "where", "90th", "median"):
+            table.add_column(title, justify="left" if title in ("strategy", "where") else "right", no_wrap=True)
+        for name in board.strategies(kind):
+            if found := board.summary(name, kind):
+                table.add_row(name, _worst(found), found.where, _percent(found.ninth), _percent(found.median))
+        tables.append(table)
+    halves = [f"{half}, {kind}" for kind in ("continuous", "binary") for half in ("tuning", "held-out")]
+    halves = [half for half in halves if any(board.summary(name, half) for name in names)]
+    table = Table(title="Worst on what the default was tuned on, and held out")
+    table.add_column("strategy")
+    for half in halves:
+        table.add_column(boards.GROUPS[half][0].replace(", ", ",\n"), justify="right")
+    for name in names:
+        found_there = (board.summary(name, half) for half in halves)
+        table.add_row(name, *(_worst(found) if found else "" for found in found_there))
+    tables.append(table)
+    groups = [group for group in ("enough", "ones") if any(board.summary(name, group) for name in names)]
+    limits = {name: board.over_limit(name) for name in names}
+    long = any(limit is not None for limit in limits.values())
+    if groups or long:
+        table = Table(title="Where there is enough to learn from")
+        table.add_column("strategy")
+        for group in groups:
+            table.add_column(f"{boards.GROUPS[group][0]}: worst")
+        if long:
+            table.add_column("continuous, n/K ≥ 200: median over the limit 2(K-1)/n", justify="right")
+        for name in names:
+            limit = limits[name]
+            shown = [
+                f"{_worst(each)}\n[dim]{each.where}[/dim]" if each else ""
+                for each in (board.summary(name, group) for group in groups)
+            ]
+            table.add_row(name, *shown, *([f"{limit:,.1f}" if limit is not None else ""] if long else []))
+        tables.append(table)
+    return tables
+
+
+def _worst(found: boards.Summary) -> str:
+    return f"{_percent(found.worst)} ±{_percent(found.error)}"
+
+
+def _percent(excess: float) -> str:
+    return f"{excess:,.1f}" if excess < 99.95 else f"{excess:,.0f}"
 
 
 @app.command()

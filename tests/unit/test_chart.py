@@ -145,3 +145,48 @@ def test_without_the_plot_extra_the_message_says_what_to_install(missing: str, m
     monkeypatch.setattr(builtins, "__import__", absent)
     with pytest.raises(ModuleNotFoundError, match=r'pip install "equipoise\[plot\]"'):
         chart.require()
+
+
+def cells(*given: tuple[str, str, str, float, float]) -> list[dict[str, object]]:
+    keys = ("strategy", "problem", "tails", "n/K", "excess")
+    return [
+        dict(zip(keys, row, strict=True)) | {"kind": "binary" if row[1].startswith("b") else "continuous"}
+        for row in given
+    ]
+
+
+def data(spec: Any) -> list[Any]:
+    """All rows in a chart, by panel; Altair puts them as high up as it can."""
+    if isinstance(spec, list):
+        return [found for part in spec for found in data(part)]
+    if not isinstance(spec, dict):
+        return []
+    here = [spec["data"]["values"]] if "data" in spec else []
+    return here + [found for key, part in spec.items() if key != "data" for found in data(part)]
+
+
+def test_a_board_has_a_panel_for_each_group_and_marks_the_worst() -> None:
+    rows = cells(
+        ("auto", "long", "light", 500.0, 0.2),
+        ("auto", "short", "light", 15.0, 30.0),
+        ("auto", "heavy", "heavy", 50.0, 12.0),
+        ("auto", "binary", "light", 50.0, -0.2),
+        ("greedy", "short", "light", 15.0, 12_345.0),
+        ("greedy", "binary", "light", 50.0, 120.0),
+    )
+    spec = chart.board(rows, ["auto", "greedy"]).to_dict()
+    panels = [panel for column in spec["hconcat"] for panel in column["vconcat"]]
+    titles = [panel["title"]["text"] for panel in panels]
+    assert [title.partition(":")[0] for title in titles] == [
+        "continuous, light tails",
+        "continuous, heavy tails",
+        "binary",
+    ]
+    light, heavy, binary = data(spec)
+    assert [row["problem"] for row in light] == ["short  15", "short  15", "long  500"]  # the scarcest first
+    assert [row["text"] for row in light] == ["30", "12k", "0"]
+    assert [row["colour"] for row in light] == [30.0, 1000.0, 1.0]  # capped at both ends
+    assert [row["worst"] for row in light] == [True, True, False]
+    assert [row["worst"] for row in heavy + binary] == [False, True, True]
+    with pytest.raises(ValueError, match="nothing to draw"):
+        chart.board([], ["auto"])

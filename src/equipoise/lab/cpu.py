@@ -15,7 +15,8 @@ A fourth kernel, in `delayed.py`, is for answers that come late and for samples 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -645,3 +646,19 @@ def simulate(plan: Plan, first: int, runs: int) -> Ends:
             *late,
         )
     return Ends(*ends[..., :runs])
+
+
+@contextmanager
+def one_kernel() -> Iterator[None]:
+    """
+    Within it a handful of arms is simulated by `lanes_many` too, with the same results.
+
+    That kernel is slower there and compiled once for a strategy, not for each number of arms: better for simulations of
+    many problems that are short.
+    """
+    global FEW
+    before, FEW = FEW, 0
+    try:
+        yield
+    finally:
+        FEW = before

@@ -172,6 +172,7 @@ def paper_right(law: Callable[[float], Law], inverse: float) -> list[Law]:
     return [Gaussian(0, inverse - 1), law(1.0)]
 
 
+@cache
 def _generated() -> list[Case]:
     light: Tails = "light"
     exponential: Tails = "exponential"
@@ -315,6 +316,7 @@ def _generated() -> list[Case]:
     return cases
 
 
+@cache
 def _data() -> list[Case]:
     """Resampled data from the files of statsmodels and scikit-learn."""
     try:
@@ -357,6 +359,7 @@ def case(name: str) -> Case:
     raise ValueError(f"there is no problem {name!r} in the suite; there are {', '.join(each.name for each in suite())}")
 
 
+@cache
 def tuning_half() -> frozenset[str]:
     """The names of the half on which the default strategy was tuned, drawn at random from those there were then."""
     coin = random.Random(TUNING_SEED)

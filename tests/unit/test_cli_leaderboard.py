@@ -1,0 +1,100 @@
+"""The command `equipoise leaderboard`."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from equipoise.cli import main
+from equipoise.lab.leaderboard import entries, leaderboard, problems
+
+
+def run(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(sys, "argv", ["equipoise", "leaderboard", *words])
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+FEW = ["--strategy", "uniform", "--strategy", "auto", "--strategy", "b-as", "--runs", "64"]
+FEW += ["--problem", "gauss-2*", "--problem", "binary-2"]
+
+
+def test_table_files_and_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, picture = tmp_path / "board.csv", tmp_path / "board.svg"
+    assert run([*FEW, "--csv", str(table), "--plot", str(picture)], monkeypatch) == 0
+    out = capsys.readouterr().out
+    board = leaderboard(entries(["uniform", "auto", "b-as"]), problems(["gauss-2*", "binary-2"]), runs=64)
+    lines = out.splitlines()
+    assert any("7 continuous problems" in line for line in lines)
+    assert any("1 binary problem:" in line for line in lines)
+    assert "64 to 64 runs, seed 4" in out
+    # The best first, and where each is worst.
+    order = [line.split("│")[1].strip() for line in lines if line.startswith("│")]
+    assert order[:4] == board.strategies("continuous")
+    assert order[4:9] == board.strategies("binary")
+    [even] = [line for line in lines if line.startswith("│ uniform") and "gauss-20-wide" in line][:1]
+    assert [cell.strip() for cell in even.split("│")[2:4]] == ["668 ±0.0", "gauss-20-wide"]
+    assert "Where there is enough to learn from" in out
+    with table.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    # b-as with A = 0.5 and 2 everywhere, and its theory where the support is declared.
+    assert len(rows) == 4 * 8 + 1
+    assert list(rows[0]) == ["strategy", "problem", "kind", "tails", "K", "n", "n/K", "half", "excess", "error", "runs"]
+    assert [float(row["excess"]) for row in rows] == [cell.excess for cell in board.cells]
+    drawn = picture.read_text()
+    assert drawn.startswith("<svg")
+    assert "gauss-20-wide" in drawn
+
+
+def test_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*FEW, "--json"], monkeypatch) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found.keys() == {"seed", "strategies", "cells", "summaries", "over_limit"}
+    assert found["strategies"][0] == "auto"
+    assert found["strategies"][-1] == "b-as, theory"
+    assert found["over_limit"]["continuous"]["uniform"] > 100
+    assert found["over_limit"]["binary"]["uniform"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--strategy", "b-sa"], "there is no strategy 'b-sa'"),
+        (["--strategy", "b-as:A=1"], "no parameter 'A'"),
+        (["--problem", "gauss-3"], "no problem of the suite is called 'gauss-3'"),
+        (["--runs", "2"], "runs=2 will not do"),
+        (["--engine", "tpu"], "engine='tpu' will not do"),
+        (["--csv", "no/such/folder/a.csv"], "there is no folder"),
+        (["--plot", "a.jpg"], "'a.jpg' will not do"),
+        (["--runs", "many"], "Invalid value for '--runs'"),
+    ],
+)
+def test_wrong_input(
+    words: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(words, monkeypatch) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("equipoise: ")
+    assert sentence in printed.err
+    assert len(printed.err.strip().splitlines()) == 1
+
+
+def test_without_the_plot_extra_the_table_is_still_there(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "altair", None)
+    few = ["--strategy", "uniform", "--problem", "gauss-2", "--runs", "64"]
+    assert run([*few, "--plot", "a.png"], monkeypatch) == 2
+    assert 'pip install "equipoise[plot]"' in capsys.readouterr().err
+    assert run(few, monkeypatch) == 0
+    assert "gauss-2" in capsys.readouterr().out
