@@ -45,6 +45,7 @@ def estimate(
     seed: int | None = None,
     store: str | os.PathLike[str] | None = None,
     progress: bool | Callable[[Progress], Any] | None = None,
+    about: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Result:
     """
@@ -95,6 +96,8 @@ def estimate(
     progress
         None for a bar if the standard error is a terminal, True, False, or a function of a `Progress`, which is called
         after commits.
+    about
+        What is sampled, by texts and numbers: it is kept in the store where a run begins, for who reads it later.
     **options
         As in `Study`: `objective`, `weights`, `costs`.
 
@@ -149,7 +152,15 @@ def estimate(
         watcher = display(progress)
         try:
             driver = Driver(journal, drawn, settings, order, watcher)
-            journal.started({"precision": precision, "level": level, "executor": shown(executor), "lease": lease})
+            journal.started(
+                {
+                    "precision": precision,
+                    "level": level,
+                    "executor": shown(executor),
+                    "lease": lease,
+                    **({} if about is None else {"about": about}),
+                }
+            )
             _drive(driver, journal, drawn, executor, settings)
             return driver.result()
         finally:
@@ -177,6 +188,7 @@ def _drive(driver: Driver, journal: Journal, samplers: Samplers, executor: Any, 
             raise driver.ending
     except EquipoiseError as error:
         samples = journal.study.result().samples
+        error.reason = str(error)
         if error is driver.ending:
             kept = (
                 f"the {samples:,} samples so far are in {journal.store.name}, and the same call goes on from there"
