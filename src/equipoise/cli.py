@@ -112,7 +112,8 @@ def run(
         raise ValueError("a study is needed, as in: equipoise run study.toml (equipoise run --example prints one)")
     loaded = spec.load(study, budget=_number(budget), precision=_number(precision), jobs=jobs, store=store)
     live = reports.Live(loaded.level, sys.stderr.isatty())
-    code, said = 0, ""
+    said = ""
+    trace: list[str] = []
     try:
         with live:
             result = loaded.run(live)
@@ -121,23 +122,30 @@ def run(
         if isinstance(stop, EquipoiseError) and not stop.reason:
             raise
         code, said = (3, f"{stop.reason}; ") if isinstance(stop, EquipoiseError) else (130, "stopped; ")
-        samples = live.last.samples if live.last else 0
+        if "function" in loaded.about:  # a sentence does not say which line of it
+            trace = getattr(stop, "__notes__", [])
+        taken = live.last.samples if live.last else 0
+        samples = f"{taken:,} sample{'s' * (taken != 1)}"
         said += (
-            f"{samples:,} samples are in {loaded.store}, and the same command goes on from there"
+            f"{samples} in {loaded.store}, and the same command goes on from there"
             if loaded.store
-            else f"{samples:,} samples were taken and are not kept; with --store study.db the same command would go on"
+            else f"{samples} in all, and none is kept; with --store study.db the same command would go on"
         )
-    if live.last:
+    if live.last and (live.last.samples or as_json):
         _show_run(live.last.result, loaded, code, as_json)
-    if said:
-        print(f"equipoise: {said}", file=sys.stderr)
+    for line in (*trace, f"equipoise: {said}" if said else ""):
+        if line:
+            print(line, file=sys.stderr)
     raise typer.Exit(code)
 
 
 def _show_run(result: Result, loaded: spec.Spec, code: int, as_json: bool) -> None:
     if as_json:
         known = reports.plain(result, loaded.level)
-        known |= {"precision_reached": loaded.reached(result) if loaded.precision is not None else None, "exit": code}
+        reached = loaded.reached(result) if loaded.precision is not None else None
+        known |= {"precision": loaded.precision, "precision_reached": reached, "exit": code}
+        if reached:
+            known["evenly"] = reports.evenly(result, loaded.precision, loaded.level)
         print(json.dumps(known, ensure_ascii=False, allow_nan=False))
         return
     console = Console(highlight=False)

@@ -2,6 +2,11 @@
 What a study knows, for people: in a terminal while it runs and after, as one HTML page, as a picture, as JSON.
 
 Everything comes from a result, or from the log of a store, which may be written to meanwhile.
+
+References
+----------
+.. [1] J. von Neumann (1941), Distribution of the ratio of the mean square successive difference to the variance. Annals
+   of Mathematical Statistics 12.
 """
 
 from __future__ import annotations
@@ -13,9 +18,10 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -44,6 +50,9 @@ LINES: Final = 7
 FOLLOWED: Final = 1000
 # The history has a point whenever there are by this factor more samples.
 STEP: Final = 2 ** (1 / 8)
+# Samples drift if neighbours are by so many standard errors too alike, and there are enough to tell.
+DRIFT: Final = 4.0
+LEAST_TO_DRIFT: Final = 20
 
 
 def intervals(result: Result, level: float) -> tuple[Floats, Floats]:
@@ -153,6 +162,8 @@ class Report:
         The times of the first and the last event, in seconds since 1970.
     history
         How errors fell.
+    drifting
+        Arms whose samples changed in the course of the study.
     """
 
     name: str
@@ -169,6 +180,7 @@ class Report:
     began: float
     latest: float
     history: tuple[Moment, ...]
+    drifting: tuple[Hashable, ...]
 
     @property
     def reached(self) -> bool | None:
@@ -184,35 +196,20 @@ def read(where: str | os.PathLike[str]) -> Report:
         header = store.header
         if header is None:
             raise ValueError(f"{store.name} holds no study")
-        level = 0.95
-        settings: dict[str, Any] = {}
         kinds: Counter[str] = Counter()
-        began = latest = math.nan
+        settings: dict[str, Any] = {}
+        first = last = None
+        for last in store.events():
+            first = first or last
+            kinds["given up" if last.kind == "forget" and last.text != "exhausted" else last.kind] += 1
+            if last.kind == "start":
+                settings = loads(last.text or "null")
+        level = float(settings.get("level", 0.95))
         study = begin(header)
-        history: list[Moment] = []
-        waiting: list[Event] = []
-        samples = due = 0
-        for event in store.events():
-            began = event.at if math.isnan(began) else began
-            latest = event.at
-            kinds[event.kind] += 1
-            waiting.append(event)
-            if event.kind == "start":
-                settings = loads(event.text or "null") or {}
-                level = float(settings.get("level", level))
-            elif event.kind == "forget" and event.text != "exhausted":
-                kinds["given up"] += 1
-            elif event.kind == "tell":
-                samples += 1
-                if samples >= due:
-                    fold(study, waiting)
-                    waiting.clear()
-                    history += _moment(_result(study, header), level)
-                    due = max(samples + 1, math.ceil(samples * STEP))
-        fold(study, waiting)
+        # Up to what was seen above, as somebody may be writing.
+        seen = islice(store.events(), 0 if last is None else last.event + 1)
+        history = tuple(_history(study, seen, header, level))
         result = _result(study, header)
-        if history and history[-1].samples < result.samples:
-            history += _moment(result, level)
         return Report(
             name=store.name,
             header=header,
@@ -225,9 +222,10 @@ def read(where: str | os.PathLike[str]) -> Report:
             precision=settings.get("precision"),
             level=level,
             about=settings.get("about") or {},
-            began=began,
-            latest=latest,
-            history=tuple(history),
+            began=math.nan if first is None else first.at,
+            latest=math.nan if last is None else last.at,
+            history=history,
+            drifting=_drifting(study),
         )
 
 
@@ -236,13 +234,48 @@ def _result(study: Study, header: Header) -> Result:
     return result if header.populations is None else FiniteResult(result, header.populations)  # type: ignore[arg-type]
 
 
-def _moment(result: Result, level: float) -> list[Moment]:
-    """How well things are known now; nothing as long as no arm's error is."""
+def _history(study: Study, events: Iterable[Event], header: Header, level: float) -> Iterator[Moment]:
+    """Let all events happen to a study, and say on the way how well things were known, once any error was."""
+    waiting: list[Event] = []
+    samples = due = 0
+    for event in events:
+        waiting.append(event)
+        samples += event.kind == "tell"
+        if samples >= due and event.kind == "tell":
+            fold(study, waiting)
+            waiting.clear()
+            due = max(samples + 1, math.ceil(samples * STEP))
+            yield from _moment(_result(study, header), level)
+    fold(study, waiting)
+    if any(event.kind in ("tell", "more") for event in waiting):
+        yield from _moment(_result(study, header), level)
+
+
+def _moment(result: Result, level: float) -> Iterator[Moment]:
     low, high = intervals(result, level)
     widths = (high - low) / 2
-    if not np.isfinite(widths).any():
-        return []
-    return [Moment(result.samples, float(widths.max()), widths if len(widths) <= FOLLOWED else None)]
+    if np.isfinite(widths).any():
+        yield Moment(result.samples, float(widths.max()), widths if len(widths) <= FOLLOWED else None)
+
+
+def _drifting(study: Study) -> tuple[Hashable, ...]:
+    """
+    The arms whose neighbouring samples are more alike than chance would have it.
+
+    Of n independent samples, the squared differences of neighbours over the squared deviations from the mean are 2 on
+    average, with a variance of 4 (n - 2)/(n² - 1) [1]_; samples are in the order of asking.
+    """
+    places, values = study.handed_out()
+    found = []
+    for k in range(min(len(study.arms), FOLLOWED)):
+        own = values[(places == k) & np.isfinite(values)]
+        n, spread = len(own), float(np.square(own - own.mean()).sum()) if len(own) else 0.0
+        if n < LEAST_TO_DRIFT or spread == 0:
+            continue
+        ratio = float(np.square(np.diff(own)).sum()) / spread
+        if (2 - ratio) / math.sqrt(4 * (n - 2) / (n * n - 1)) > DRIFT:
+            found.append(study.arms[k])
+    return tuple(found)
 
 
 # ---- numbers
@@ -270,6 +303,7 @@ def to_dict(report: Report) -> dict[str, Any]:
             "given_up": report.given_up,
             "precision": report.precision,
             "precision_reached": report.reached,
+            "drifting": [str(arm) for arm in report.drifting],
             "about": report.about,
             "began": report.began,
             "latest": report.latest,
@@ -318,6 +352,13 @@ def facts(report: Report) -> list[str]:
         said.append(
             f"Sampling failed {_times(report.failures)}; {report.given_up:,} "
             f"ticket{'s were' if report.given_up != 1 else ' was'} given up unanswered."
+        )
+    if report.drifting:
+        names = ", ".join(map(repr, report.drifting[:5])) + ", ..." * (len(report.drifting) > 5)
+        said.append(
+            f"The samples of {names} drift: neighbours are more alike than chance would have it. Something changed "
+            "while the study ran; errors are larger than they look, and arms that were sampled at other times compare "
+            "badly."
         )
     said.append(certificate(report.result))
     return said

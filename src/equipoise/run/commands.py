@@ -102,7 +102,8 @@ class Command:
     running: Running = field(default_factory=Running, repr=False)
 
     def __call__(self, seed: int = 0) -> float:
-        env = os.environ | {"EQUIPOISE_ARM": self.arm, "EQUIPOISE_SEED": str(seed)}
+        # 31 bits of the seed: shells and many programs take no larger number.
+        env = os.environ | {"EQUIPOISE_ARM": self.arm, "EQUIPOISE_SEED": str(seed >> 33)}
         # Files and no pipes: a child that stays behind would keep a pipe open, and a reader waiting.
         with tempfile.TemporaryFile() as err, tempfile.TemporaryFile() as out:
             start = time.perf_counter()

@@ -49,6 +49,7 @@ measure = "seconds"     # how long it takes; "stdout": the number it prints; "ex
 timeout = 60            # seconds, then it is killed with all that it started
 retries = 1             # how often to try a sample again that failed
 warmup = 1              # runs of each command that are not counted, before the first one that is
+# rounds = 2            # each command at least once in so many times as many runs as there are arms
 # jobs = 1              # commands at the same time; more than one disturb one another's times
 
 [arms]
@@ -75,10 +76,12 @@ _COMMON: Final[tuple[str, ...]] = (
     "objective", "weights", "costs", "guess",
 )  # fmt: skip
 _KINDS: Final[dict[str, tuple[str, ...]]] = {
-    "commands": ("arms", "measure", "timeout", "warmup"),
+    "commands": ("arms", "measure", "timeout", "warmup", "rounds"),
     "a table": ("table", "group", "value", "columns", "arms", "replacement", "missing"),
-    "a function": ("function", "arms", "populations"),
+    "a function": ("function", "arms", "populations", "rounds"),
 }
+# Times drift as the machine does; every command is timed once at least in so many times as many runs as there are arms.
+_ROUNDS: Final = 2
 
 
 @dataclass(frozen=True)
@@ -231,6 +234,9 @@ def _of_commands(given: dict[str, Any], folder: Path, settings: dict[str, Any]) 
                 f"support = {shown(given['support'])} will not do; a command that passes or fails is binary"
             )
         settings["support"] = "binary"
+    if measure == "seconds" and "costs" not in given:
+        settings["rounds"] = _ROUNDS
+    settings |= {name: given[name] for name in ("rounds",) if name in given}
     timeout = number(given["timeout"]) if "timeout" in given else None
     if timeout is not None and not timeout > 0:
         raise ValueError(f"timeout = {timeout:g} will not do; it must be a positive number of seconds")
@@ -287,6 +293,7 @@ def _resampled(pools: Mapping[Any, Floats], arm: Any, size: int, seed: npt.NDArr
 def _of_function(given: dict[str, Any], folder: Path, settings: dict[str, Any]) -> Spec:
     text = _text("function", given["function"])
     populations = given.get("populations")
+    settings |= {name: given[name] for name in ("rounds",) if name in given}
     if populations is not None:
         if not isinstance(populations, dict):
             raise TypeError(f"populations = {shown(populations)} will not do; it is a table of sizes by arm")
