@@ -102,7 +102,7 @@ def saving(result: Result, wanted: Any, level: float) -> str:
     even = evenly(result, wanted, level)
     return (
         f"Every mean is known to {_said(wanted)} with {result.samples:,} samples; as many of each arm would have taken "
-        f"about {even:,.0f}, {even / result.samples:.2g} times as many."
+        f"about {even:,.0f}, {even / result.samples:.2f} times as many."
     )
 
 

@@ -129,6 +129,22 @@ def test_while_it_runs(tmp_path: Path) -> None:
     assert len(seen) > 1
 
 
+def test_in_any_store(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = tmp_path / "study.toml"
+    study.write_text('budget = 12\nmeasure = "stdout"\n[arms]\na = "echo 1"\nb = "echo $((EQUIPOISE_SEED % 9))"\n')
+    monkeypatch.setattr(sys, "argv", ["equipoise", "run", str(study), "--store", where, "--json"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 0
+    known = json.loads(capsys.readouterr().out)
+    code, out, _ = call(monkeypatch, capsys, where, "--json")
+    assert code == 0
+    assert json.loads(out)["means"] == known["means"]
+    assert sum(known["counts"].values()) == 12
+
+
 def test_before_anything_is_known(tmp_path: Path) -> None:
     header = Header(arms=["a", "b"], strategy=eq.strategies.Auto(), support=None, budget=50, seed=1)
     journal = Journal(header, tmp_path / "study.db")
