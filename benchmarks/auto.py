@@ -136,7 +136,11 @@ def in_flight(runs: int = 2048) -> None:
                 f"{late[0]:.1f} ± {late[1]:.1f} |",
                 flush=True,
             )
-    top = [max(each[i] for each in found if each[3].kind == kind) for kind in ("continuous", "binary") for i in (1, 0)]
+    top = [
+        max((late, prompt)[i] for late, prompt, _, case in found if case.kind == kind)
+        for kind in ("continuous", "binary")
+        for i in (1, 0)
+    ]
     print(f"\nworst, continuous: {top[0]:.1f} prompt, {top[1]:.1f} late; binary: {top[2]:.1f}, {top[3]:.1f}")
     print(f"median growth {np.median([late - prompt for late, prompt, _, _ in found]):.2f}")
 

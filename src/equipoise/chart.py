@@ -6,6 +6,7 @@ Rows are mappings of texts and numbers. Altair is imported when a chart is asked
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
@@ -297,6 +298,58 @@ def _map(rows: Sequence[Mapping[str, Any]], order: list[str], title: str, cell: 
     return alt.layer(tiles, marks, numbers).properties(
         width=cell[0] * len(order), height=cell[1] * len(names), title=heading
     )
+
+
+def intervals(rows: Rows, *, title: str = "", width: int = 360) -> Any:
+    """
+    A point for each arm with its interval, one below the other in the order of the rows.
+
+    Parameters
+    ----------
+    rows
+        arm, mean, low, high; None for what is not known.
+    """
+    alt = _altair()
+    data = [plain(row) for row in rows]
+    names = [str(row["arm"]) for row in data]
+    up = alt.Y("arm:N", sort=names, title=None, axis=alt.Axis(labelLimit=220))
+    scale = alt.Scale(zero=False, nice=True)
+    across = alt.X(
+        "mean:Q", title="mean, with its interval", scale=scale, axis=alt.Axis(gridColor="#e4e4e4", tickCount=6)
+    )
+    known = [row for row in data if row["low"] is not None and row["high"] is not None]
+    lines = alt.Chart(alt.Data(values=known)).mark_rule(strokeWidth=2.2, color=COLOURS[0])
+    points = alt.Chart(alt.Data(values=[row for row in data if row["mean"] is not None] or [{"arm": "", "mean": None}]))
+    tips = [alt.Tooltip("arm:N"), alt.Tooltip("mean:Q", format=".4~g")]
+    drawn = alt.layer(
+        lines.encode(x=alt.X("low:Q", scale=scale), x2="high:Q", y=up),
+        points.mark_point(filled=True, size=60, opacity=1, color=COLOURS[0]).encode(x=across, y=up, tooltip=tips),
+    )
+    return drawn.properties(width=width, height=alt.Step(26), title=alt.Title(title, anchor="start"))
+
+
+def bars(rows: Rows, *, x: str, y: str, title: str = "", width: int = 240) -> Any:
+    """A bar of length x for each y, one below the other in the order of the rows, with its number."""
+    alt = _altair()
+    data = [plain(row) for row in rows]
+    up = alt.Y(f"{y}:N", sort=[str(row[y]) for row in data], title=None, axis=alt.Axis(labelLimit=220))
+    room = alt.Scale(domain=[0, 1.2 * max((row[x] for row in data), default=0) or 1], nice=False)  # for the numbers
+    base = alt.Chart(alt.Data(values=data)).encode(
+        x=alt.X(f"{x}:Q", title=x, scale=room, axis=alt.Axis(gridColor="#e4e4e4", tickCount=5)), y=up
+    )
+    drawn = alt.layer(
+        base.mark_bar(color=COLOURS[0], height=alt.RelativeBandSize(0.62)),
+        base.mark_text(align="left", dx=4, color="#333").encode(text=alt.Text(f"{x}:Q", format=",")),
+    )
+    return drawn.properties(width=width, height=alt.Step(26), title=alt.Title(title, anchor="start"))
+
+
+def svg(chart: Any) -> str:
+    """A chart as the text of an SVG drawing."""
+    _converter()
+    file = io.StringIO()
+    chart.save(file, format="svg")
+    return file.getvalue()
 
 
 def beside(charts: Sequence[Any], *, below: bool = False, one_legend: bool = False) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import math
@@ -19,11 +20,14 @@ from rich.table import Table
 import equipoise
 from equipoise import chart
 from equipoise import demo as poll
+from equipoise import report as reports
 from equipoise.errors import EquipoiseError
 from equipoise.lab import Curve, page, texts
 from equipoise.lab import leaderboard as boards
 from equipoise.lab import paper as again
 from equipoise.plan import Plan, parse, read
+from equipoise.run import spec
+from equipoise.study import Result
 
 app = typer.Typer(
     name="equipoise",
@@ -84,6 +88,110 @@ def demo(
     console = Console(highlight=False)
     console.print(table)
     console.print(poll.gain(auto, uniform))
+
+
+@app.command()
+def run(
+    study: Annotated[Path | None, typer.Argument(help="The study, a TOML file; --example prints one.")] = None,
+    budget: Annotated[str | None, typer.Option(help="At most so many samples, instead of the file's.")] = None,
+    precision: Annotated[
+        str | None, typer.Option(help="Stop at this half-width of every mean, such as 0.05 or 2%.")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(help="How many samples at the same time.")] = None,
+    store: Annotated[str | None, typer.Option(help="Keep every sample in this file or PostgreSQL URL.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
+    example: Annotated[bool, typer.Option("--example", help="Print an example of a study and end.")] = False,
+) -> None:
+    """
+    Run a study of shell commands, a table or a Python function.
+
+    Exit code: 0 if the precision was reached, or none was asked for; 1 if it was not reached; 2 for wrong input; 3 if a
+    sample failed for good; 130 after Ctrl-C.
+    """
+    if example:
+        print(spec.EXAMPLE, end="")
+        return
+    if study is None:
+        raise ValueError("a study is needed, as in: equipoise run study.toml (equipoise run --example prints one)")
+    loaded = spec.load(study, budget=_number(budget), precision=_number(precision), jobs=jobs, store=store)
+    live = reports.Live(loaded.level, sys.stderr.isatty())
+    said = ""
+    trace: list[str] = []
+    try:
+        with live:
+            result = loaded.run(live)
+        code = 0 if loaded.reached(result) else 1
+    except (KeyboardInterrupt, EquipoiseError) as stop:
+        if isinstance(stop, EquipoiseError) and not stop.reason:
+            raise
+        code, said = (3, f"{stop.reason}; ") if isinstance(stop, EquipoiseError) else (130, "stopped; ")
+        if "function" in loaded.about:  # a sentence does not say which line of it
+            trace = getattr(stop, "__notes__", [])
+        taken = live.last.samples if live.last else 0
+        samples = f"{taken:,} sample{'s' * (taken != 1)}"
+        said += (
+            f"{samples} in {loaded.store}, and the same command goes on from there"
+            if loaded.store
+            else f"{samples} in all, and none is kept; with --store study.db the same command would go on"
+        )
+    if live.last and (live.last.samples or as_json):
+        _show_run(live.last.result, loaded, code, as_json)
+    for line in (*trace, f"equipoise: {said}" if said else ""):
+        if line:
+            print(line, file=sys.stderr)
+    raise typer.Exit(code)
+
+
+def _show_run(result: Result, loaded: spec.Spec, code: int, as_json: bool) -> None:
+    if as_json:
+        known = reports.plain(result, loaded.level)
+        reached = loaded.reached(result) if loaded.precision is not None else None
+        known |= {"precision": loaded.precision, "precision_reached": reached, "exit": code}
+        if reached:
+            known["evenly"] = reports.evenly(result, loaded.precision, loaded.level)
+        print(json.dumps(known, ensure_ascii=False, allow_nan=False))
+        return
+    console = Console(highlight=False)
+    console.print(reports.table(result, loaded.level))
+    console.print(escape(reports.certificate(result)))
+    if code in (0, 1) and loaded.precision is not None:
+        said = reports.missed if code else reports.saving
+        console.print(said(result, loaded.precision, loaded.level), markup=False)
+
+
+def _number(text: str | None) -> int | float | str | None:
+    """A number where it is one; other texts are for others to judge."""
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text) if text is not None else None
+    return text
+
+
+@app.command()
+def report(
+    store: Annotated[str, typer.Argument(help="The file or PostgreSQL URL of a study; #name for one of several.")],
+    html: Annotated[Path | None, typer.Option(help="Write one page with everything to this .html file.")] = None,
+    png: Annotated[Path | None, typer.Option(help="Draw the charts to this .png file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")] = False,
+) -> None:
+    """Show a study that is kept in a store, also while it runs."""
+    for target in (html, png):
+        if target and not target.absolute().parent.is_dir():
+            raise ValueError(f"{target} cannot be written: there is no folder {target.parent}")
+    if html or png:
+        chart.require()
+    found = reports.read(store)
+    if png:
+        reports.png(found, png)
+    if html:
+        html.write_text(reports.page(found), encoding="utf-8")
+    if as_json:
+        print(json.dumps(reports.to_dict(found), ensure_ascii=False, allow_nan=False))
+        return
+    console = Console(highlight=False)
+    console.print(reports.table(found.result, found.level, found.name))
+    for sentence in reports.facts(found):
+        console.print(sentence, markup=False)
 
 
 @app.command()

@@ -11,6 +11,9 @@ class EquipoiseError(RuntimeError):
     ----------
     study
         Where `estimate` raised it, the study with all that was sampled; else None.
+    reason
+        Where sampling could not go on, why, without what became of the samples; else empty.
     """
 
     study: Any = None
+    reason: str = ""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import operator
+from collections.abc import Iterable
 from typing import Any, Final
 
 # Stands for an argument that was not given, where None could be one.
@@ -41,3 +43,9 @@ def shown(thing: Any) -> str:
     """Something that was handed in, short enough for a message."""
     text = "nothing" if thing is MISSING else repr(thing)
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def near(word: Any, known: Iterable[str]) -> str:
+    """The question what was meant, for the end of a sentence, if a word is nearly a known one; else nothing."""
+    found = difflib.get_close_matches(str(word), list(known), n=1)
+    return f"; did you mean {found[0]!r}?" if found else ""

@@ -62,6 +62,7 @@ class Settings:
     retries: int
     lease: float | None
     in_flight: int | None
+    rounds: int | None = None
 
 
 class Driver:
@@ -82,6 +83,10 @@ class Driver:
         )
         # The arms whom a guess sends the first tickets to, in order.
         self._first = first[len(places) :]
+        # Where every arm is to be asked in each round: how many asks that is, and who had had how many as it began.
+        self._round = arms * (settings.rounds or 0)
+        begun = len(places) // self._round * self._round if self._round else 0
+        self._round_ends, self._asked_before = begun + self._round, np.bincount(places[:begun], minlength=arms)
         self._finite = bool((samplers.limits < ENDLESS).any())
         self._dry = np.zeros(arms, bool)  # iterables that have ended
         self._silent = np.zeros(arms, np.int64)
@@ -119,6 +124,7 @@ class Driver:
 
     def _one_here(self) -> bool:
         """As `_batch_here`, for one sample: what a study of cheap samples spends its time with."""
+        self._end_round()
         if self._again or len(self._first):
             jobs = self._next_jobs(1)
             job = (int(jobs.ids[0]), int(jobs.places[0]), int(jobs.indices[0])) if len(jobs.ids) else None
@@ -267,6 +273,7 @@ class Driver:
 
     def _next_jobs(self, m: int) -> Jobs:
         """Up to m tickets to sample: those to be tried again first; none when it is time to stop."""
+        self._end_round()
         while True:
             if self._ending is not None or time.perf_counter() >= self._last:
                 return _NONE
@@ -293,6 +300,15 @@ class Driver:
                 ids, places, indices = ids[fits], places[fits], indices[fits]
             if len(ids):
                 return Jobs(ids, places, indices)
+
+    def _end_round(self) -> None:
+        """At the end of a round, queue the open arms that were not asked in it."""
+        if not self._round or self._asked.sum() < self._round_ends:
+            return
+        idle = np.flatnonzero((self._asked == self._asked_before) & ~self._study.closed_places())
+        self._asked_before, self._round_ends = self._asked.copy(), self._round_ends + self._round
+        if len(self._first) + len(idle) <= self._study.remaining:
+            self._first = np.r_[self._first, idle]
 
     def _next_job(self) -> tuple[int, int, int] | None:
         """As `_next_jobs(1)`, where no ticket is to be tried again."""

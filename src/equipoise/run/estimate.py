@@ -6,6 +6,7 @@ import heapq
 import math
 import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -40,11 +41,13 @@ def estimate(
     guess: Mapping[Any, float] | Sequence[float] | None = None,
     executor: Any = None,
     in_flight: int | None = None,
+    rounds: int | None = None,
     retries: int = 0,
     lease: float | None = None,
     seed: int | None = None,
     store: str | os.PathLike[str] | None = None,
     progress: bool | Callable[[Progress], Any] | None = None,
+    about: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Result:
     """
@@ -83,6 +86,10 @@ def estimate(
         functions are awaited); an executor of concurrent.futures; a Dask client. It is kept full.
     in_flight
         At most so many samples in flight. With 1 and a seed, the study is the same wherever it runs.
+    rounds
+        Ask every arm at least once in so many times as many asks as there are arms, for samples that drift: an arm that
+        rests while a machine slows down would look less varying than the others, and rest for longer. An arm that is
+        known well enough is not asked again all the same.
     retries
         How often to try a sample again that failed.
     lease
@@ -95,6 +102,8 @@ def estimate(
     progress
         None for a bar if the standard error is a terminal, True, False, or a function of a `Progress`, which is called
         after commits.
+    about
+        What is sampled, by texts and numbers: it is kept in the store where a run begins, for who reads it later.
     **options
         As in `Study`: `objective`, `weights`, `costs`.
 
@@ -125,12 +134,15 @@ def estimate(
         retries=whole("retries", retries, least=0),
         lease=_positive("lease", lease),
         in_flight=None if in_flight is None else whole("in_flight", in_flight, least=1),
+        rounds=None if rounds is None else whole("rounds", rounds, least=1),
     )
+    if rounds is not None and options.get("costs") is not None:
+        raise ValueError(f"rounds={rounds} will not do with costs; arms would be asked whatever they cost")
     # The store may know the seed; nothing is drawn with this one before it is asked.
     drawn = Samplers(samplers, arms, populations, 0 if given_seed is None else given_seed)
     if precision is not None:
         target = wanted_precision(precision, level, drawn.arms)
-        settings = Settings(target, settings.max_seconds, settings.retries, settings.lease, settings.in_flight)
+        settings = replace(settings, precision=target)
     if budget is None and precision is None and max_seconds is None and bool((drawn.limits == ENDLESS).any()):
         raise ValueError("nothing says when to stop; give a budget, a precision or max_seconds")
     header = Header(
@@ -149,7 +161,15 @@ def estimate(
         watcher = display(progress)
         try:
             driver = Driver(journal, drawn, settings, order, watcher)
-            journal.started({"precision": precision, "level": level, "executor": shown(executor), "lease": lease})
+            journal.started(
+                {
+                    "precision": precision,
+                    "level": level,
+                    "executor": shown(executor),
+                    "lease": lease,
+                    **({} if about is None else {"about": about}),
+                }
+            )
             _drive(driver, journal, drawn, executor, settings)
             return driver.result()
         finally:
@@ -178,6 +198,7 @@ def _drive(driver: Driver, journal: Journal, samplers: Samplers, executor: Any, 
             raise driver.ending
     except EquipoiseError as error:
         samples = journal.study.result().samples
+        error.reason = str(error)
         if error is driver.ending:
             kept = (
                 f"the {samples:,} samples so far are in {journal.store.name}, and the same call goes on from there"

@@ -1,0 +1,523 @@
+"""`equipoise run`, as a person or a program runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars
+import pytest
+
+from equipoise.cli import main
+from equipoise.run import spec
+from equipoise.run.commands import Command, CommandError
+from equipoise.store import Store
+
+
+@dataclass(frozen=True)
+class Done:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a study of this text in a folder of its own."""
+
+    def call(text: str, *words: str) -> Done:
+        file = tmp_path / "study.toml"
+        file.write_text(text, encoding="utf-8")
+        monkeypatch.setattr(sys, "argv", ["equipoise", "run", str(file), *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return Done(ended.value.code, printed.out, printed.err)
+
+    return call
+
+
+DICE = """
+budget = 60
+measure = "stdout"
+seed = 1
+[arms]
+coin = "echo $((EQUIPOISE_SEED % 2))"
+die = "echo rolling; echo $((EQUIPOISE_SEED % 6 + 1))"
+"""
+
+
+def test_commands_that_print_numbers(run: Run) -> None:
+    done = run(DICE, "--json")
+    assert done.code == 0, done.err
+    assert done.err == ""  # no live table where nobody watches
+    known = done.json
+    assert known["counts"].keys() == known["means"].keys() == known["variances"].keys() == {"coin", "die"}
+    assert sum(known["counts"].values()) == known["samples"] == 60
+    assert known["counts"]["die"] > 2 * known["counts"]["coin"]
+    low, high = known["intervals"]["die"]
+    assert low < known["means"]["die"] < high
+    assert known["precision_reached"] is None
+    # A seed of the file decides every $EQUIPOISE_SEED.
+    assert run(DICE, "--json").json == known
+    shown = run(DICE)
+    for text in ("die", "mean", "interval", "share", "60 samples", "spread evenly"):
+        assert text in shown.out
+
+
+def test_seconds_are_those_of_the_command(run: Run) -> None:
+    text = 'budget = 6\nmeasure = "seconds"\nstrategy = "uniform"\n[arms]\nquick = "true"\nslow = "sleep 0.15"\n'
+    means = run(text, "--json").json["means"]
+    assert 0.15 <= means["slow"] < 0.15 + 0.5
+    assert means["quick"] < means["slow"]
+
+
+def test_exit_codes_of_commands_are_pass_or_fail(run: Run) -> None:
+    text = """
+    budget = 40
+    measure = "exit"
+    timeout = 5
+    [arms]
+    never = "exit 3"
+    always = "true"
+    killed = "kill -9 $$"
+    half = "test $((EQUIPOISE_SEED % 2)) = 0"
+    """
+    known = run(text, "--json").json
+    assert (known["means"]["never"], known["means"]["always"], known["means"]["killed"]) == (0, 1, 0)
+    assert 0 < known["means"]["half"] < 1
+    # What the shell could not run has neither passed nor failed.
+    wrong = run('budget = 9\nmeasure = "exit"\n[arms]\na = "no-such-program-here"\n')
+    assert wrong.code == 3
+    assert "exit code 127" in wrong.err
+    assert "no-such-program-here" in wrong.err
+
+
+def test_commands_run_in_the_folder_of_the_file_and_know_their_arm(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "number.txt").write_text("7\n")
+    text = 'budget = 4\nmeasure = "stdout"\n[arms]\nhere = "cat number.txt"\nx3 = "echo ${EQUIPOISE_ARM#x}"\n'
+    assert run(text, "--json").json["means"] == {"here": 7, "x3": 3}
+
+
+# ---- when it stops
+
+
+def test_exit_code_1_where_the_precision_is_not_reached(run: Run) -> None:
+    done = run(DICE, "--precision", "1%")
+    assert done.code == 1
+    assert "2 of 2 means are not known to ±1% of it yet." in done.out
+    assert run(DICE, "--precision", "1%", "--json").json["precision_reached"] is False
+
+
+def test_exit_code_0_where_it_is(run: Run) -> None:
+    done = run(DICE, "--precision", "1.5", "--budget", "100")
+    assert done.code == 0
+    assert "Every mean is known to ±1.5 with" in done.out
+    assert "100%" not in done.out
+
+
+def test_nothing_says_when_to_stop(run: Run) -> None:
+    done = run(DICE.replace("budget = 60", ""))
+    assert (done.code, done.out) == (2, "")
+    assert "nothing says when to stop" in done.err
+
+
+def test_options_go_before_the_file(run: Run) -> None:
+    assert run(DICE, "--json", "--budget", "20").json["samples"] == 20
+    assert run(DICE, "--json", "--jobs", "3").json["samples"] == 60
+    assert run(DICE, "--budget", "many").code == 2
+    assert "jobs=0 will not do" in run(DICE, "--jobs", "0").err
+
+
+# ---- failures
+
+
+def test_a_command_that_fails_is_tried_again_then_named(run: Run, tmp_path: Path) -> None:
+    text = """
+    budget = 20
+    measure = "stdout"
+    retries = 2
+    store = "kept.db"
+    [arms]
+    good = "echo 1"
+    bad = "test -e mended && echo 2 && exit; echo $EQUIPOISE_SEED >> tries; seq 1 4 >&2; exit 4"
+    """
+    done = run(text)
+    assert done.code == 3
+    [line] = done.err.splitlines()
+    assert "sampling arm 'bad' failed 3 times" in line
+    assert "it ended with exit code 4; its stderr ends with: 2 / 3 / 4;" in line
+    assert "1 sample in" in line
+    assert "kept.db, and the same command goes on from there" in line
+    tries = (tmp_path / "tries").read_text().split()
+    assert len(tries) == 3
+    assert len(set(tries)) == 1  # the same sample each time
+    (tmp_path / "mended").touch()
+    assert run(text, "--json").json["samples"] == 20
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        ("true", "it printed nothing, and a number is needed"),
+        ("echo 3 4", "the last line it printed is no number: '3 4'"),
+        ("echo nan", "nan is not a sample"),
+        ("kill -TERM $$", "it was ended by SIGTERM"),
+    ],
+)
+def test_what_is_no_number(run: Run, command: str, sentence: str) -> None:
+    done = run(f'budget = 9\nmeasure = "stdout"\n[arms]\nodd = "{command}"\n')
+    assert done.code == 3
+    assert "arm 'odd'" in done.err
+    assert sentence in done.err
+    assert "none is kept; with --store study.db the same command would go on" in done.err
+
+
+def test_a_command_that_is_late_is_killed_with_all_that_it_started(run: Run, tmp_path: Path) -> None:
+    text = """
+    budget = 9
+    measure = "seconds"
+    timeout = 0.5
+    [arms]
+    late = "sleep 60 & echo $! > child; echo waiting >&2; wait"
+    """
+    done = run(text)
+    assert done.code == 3
+    assert "it took longer than 0.5 seconds and was stopped; its stderr ends with: waiting" in done.err
+    assert _ended(int((tmp_path / "child").read_text()))
+    # Where passing is asked for, one that hangs has not passed.
+    assert run(text.replace('"seconds"', '"exit"').replace("0.5", "0.1"), "--budget", "2", "--json").json["means"] == {
+        "late": 0
+    }
+
+
+def _ended(process: int) -> bool:
+    """Whether it is gone within a few seconds; a zombie that nobody has waited for is."""
+    for _ in range(50):
+        try:
+            state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def test_a_child_that_stays_behind_keeps_nobody_waiting(tmp_path: Path) -> None:
+    start = time.perf_counter()
+    assert Command("a", "sleep 20 & echo 5", "stdout", tmp_path)() == 5
+    assert time.perf_counter() - start < 10
+
+
+def test_no_command_starts_once_all_are_stopped(tmp_path: Path) -> None:
+    command = Command("a", "echo 5", "stdout", tmp_path)
+    command.running.stop()
+    with pytest.raises(CommandError, match="the study was stopped"):
+        command()
+
+
+def test_warm_up_runs_are_not_counted(run: Run, tmp_path: Path) -> None:
+    text = (
+        'budget = 4\nwarmup = 2\nmeasure = "stdout"\n[arms]\na = "echo a >> ran; echo 1"\nb = "echo b >> ran; echo 2"\n'
+    )
+    assert run(text, "--json").json["counts"] == {"a": 2, "b": 2}
+    assert (tmp_path / "ran").read_text().split()[:4] == ["a", "b", "a", "b"]
+    assert len((tmp_path / "ran").read_text().split()) == 8
+    failed = run(text.replace("echo 2", "exit 1"))
+    assert failed.code == 3
+    assert "the warm-up of arm 'b' failed: it ended with exit code 1" in failed.err
+
+
+# ---- Ctrl-C, and going on
+
+HANGING = """
+budget = 40
+measure = "stdout"
+store = "kept.db"
+[arms]
+a = "echo $$ >> processes; echo 1; test $(wc -l < processes) -lt 16 -o -e go || sleep 60"
+b = "echo $$ >> processes; echo 2; test $(wc -l < processes) -lt 16 -o -e go || sleep 60"
+"""
+
+
+@pytest.mark.parametrize("jobs", ["1", "3"])
+def test_ctrl_c_stops_and_the_same_command_goes_on(run: Run, tmp_path: Path, jobs: str) -> None:
+    file, processes = tmp_path / "study.toml", tmp_path / "processes"
+    file.write_text(HANGING)
+    words = [sys.executable, "-m", "equipoise", "run", str(file), "--jobs", jobs, "--json"]
+    child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        for _ in range(300):  # until a command hangs
+            if processes.exists() and len(processes.read_text().split()) >= 16:
+                break
+            time.sleep(0.1)
+        time.sleep(0.3)
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=30)
+    finally:
+        child.kill()
+    assert child.returncode == 130
+    [line] = err.splitlines()
+    so_far = json.loads(out)
+    assert line.startswith(f"equipoise: stopped; {so_far['samples']} samples in ")
+    assert line.endswith("kept.db, and the same command goes on from there")
+    assert 10 < so_far["samples"] < 20
+    assert so_far["exit"] == 130
+    assert all(_ended(int(process)) for process in processes.read_text().split())
+    (tmp_path / "go").touch()
+    done = run(HANGING, "--jobs", jobs, "--json")
+    assert done.code == 0, done.err
+    assert done.json["samples"] == 40
+    assert done.json["means"] == {"a": 1, "b": 2}
+    with Store(tmp_path / "kept.db") as store:
+        kinds = [event.kind for event in store.events()]
+    assert kinds.count("ask") == kinds.count("tell") == 40
+    assert kinds.count("start") == 2
+
+
+def test_it_goes_on_where_it_was(run: Run, tmp_path: Path) -> None:
+    text = DICE.replace("[arms]", 'store = "kept.db"\n[arms]')
+    assert run(text, "--budget", "25", "--json").json["samples"] == 25
+    whole = run(text, "--json").json
+    assert whole == run(DICE, "--json").json
+    with Store(tmp_path / "kept.db") as store:
+        kinds = [event.kind for event in store.events()]
+    assert kinds.count("tell") == kinds.count("ask") == 60
+    # Nothing is left to do, and the same is said again.
+    assert run(text, "--json").json == whole
+    elsewhere = tmp_path / "elsewhere.db"
+    assert run(text, "--budget", "20", "--store", str(elsewhere), "--json").json["samples"] == 20
+    assert elsewhere.exists()
+
+
+def test_samples_of_different_commands_are_not_mixed(run: Run) -> None:
+    text = DICE.replace("[arms]", 'store = "kept.db"\n[arms]')
+    assert run(text).code == 0
+    done = run(text.replace("% 6 + 1", "% 20 + 1"), "--budget", "80")
+    assert done.code == 2
+    assert "% 20 + 1" in done.err
+    assert "coin" not in done.err  # which is as it was
+    assert "begins anew in another store" in done.err
+
+
+# ---- tables
+
+VISITS = "plan,visits,age\n" + "".join(
+    f"{plan},{(i * 7) % spread},{20 + i % 30}\n"
+    for plan, spread, size in (("free", 3, 200), ("paid", 50, 300))
+    for i in range(size)
+)
+
+
+def test_groups_of_a_table(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "visits.csv").write_text(VISITS)
+    text = 'table = "visits.csv"\ngroup = "plan"\nvalue = "visits"\nseed = 3\n'
+    everything = run(text, "--json").json
+    truth = {
+        plan: np.mean([float(row.split(",")[1]) for row in VISITS.split() if row.startswith(plan)])
+        for plan in ("free", "paid")
+    }
+    assert everything["counts"] == {"free": 200, "paid": 300}
+    assert everything["means"] == pytest.approx(truth)
+    assert everything["standard_errors"] == {"free": 0, "paid": 0}
+    some = run(text, "--budget", "120", "--json").json
+    assert some["samples"] == 120
+    assert some["counts"]["paid"] > 3 * some["counts"]["free"]
+    assert some["means"]["paid"] == pytest.approx(truth["paid"], abs=5 * some["standard_errors"]["paid"])
+    # With replacement there is no end, and no correction for one.
+    again = run("replacement = true\n" + text, "--budget", "2000", "--json").json
+    assert again["samples"] == 2000
+    assert again["means"]["paid"] == pytest.approx(truth["paid"], abs=5 * again["standard_errors"]["paid"])
+    assert again["standard_errors"]["paid"] == pytest.approx(
+        (again["variances"]["paid"] / again["counts"]["paid"]) ** 0.5
+    )
+    assert run('arms = ["paid"]\n' + text, "--json").json["counts"] == {"paid": 300}
+
+
+def test_columns_of_a_parquet_table(run: Run, tmp_path: Path) -> None:
+    polars.DataFrame({"a": [1.0, 2.0, 3.0, None], "b": [4, 5, 6, 7], "c": ["x", "y", "z", ""]}).write_parquet(
+        tmp_path / "t.parquet"
+    )
+    text = 'table = "t.parquet"\ncolumns = ["a", "b"]\n'
+    known = run(text + 'missing = "drop"\n', "--json").json
+    assert known["means"] == {"a": 2, "b": 5.5}
+    assert known["counts"] == {"a": 3, "b": 4}
+    assert "row 5 has no number in 'a'" in run(text).err
+
+
+def test_a_table_that_has_changed_is_not_gone_on_with(run: Run, tmp_path: Path) -> None:
+    text = 'table = "visits.csv"\ngroup = "plan"\nvalue = "visits"\nbudget = 40\nstore = "kept.db"\n'
+    (tmp_path / "visits.csv").write_text(VISITS)
+    assert run(text).code == 0
+    (tmp_path / "visits.csv").write_text(VISITS.replace("paid,7,", "paid,8,"))
+    done = run(text, "--budget", "60")
+    assert done.code == 2
+    assert "contents" in done.err
+
+
+# ---- functions
+
+
+def test_a_function(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "sampling_here.py").write_text(
+        "import random\n"
+        "def sample(arm, seed):\n    return random.Random(seed).gauss(0, 5 if arm == 'rough' else 1)\n"
+        "def item(arm, item):\n    return item\n"
+        "def broken(arm):\n    raise OSError('the line is dead')\n"
+        "number = 3\n"
+    )
+    text = 'function = "sampling_here:{}"\narms = ["calm", "rough"]\nbudget = 200\nseed = 5\n'
+    known = run(text.format("sample"), "--json").json
+    assert known["counts"]["rough"] > 3 * known["counts"]["calm"]
+    pools = 'function = "sampling_here:item"\n[populations]\nfew = 4\nmany = 101\n'
+    assert run(pools, "--json").json["means"] == pytest.approx({"few": 1.5, "many": 50})
+    broken = run(text.format("broken"))
+    assert broken.code == 3
+    assert "arm 'calm' failed with OSError: the line is dead" in broken.err
+    assert "line 7, in broken" in broken.err  # where it happened
+    assert "did you mean 'sample'?" in run(text.format("sampel")).err
+    assert "no function" in run(text.format("number")).err
+    assert "there is no module 'nowhere_at_all'" in run('function = "nowhere_at_all:f"\narms = ["a"]\nbudget = 9\n').err
+
+
+def test_arms_take_turns(run: Run, tmp_path: Path) -> None:
+    """The first samples go round, and however quiet a command is, when times are measured it is not left to rest."""
+    (tmp_path / "sampling_in_turn.py").write_text("def sample(arm, seed):\n    return seed % 1000 * (arm == 'rough')\n")
+    text = 'function = "sampling_in_turn:sample"\narms = ["a", "rough", "c"]\nbudget = 300\nstore = "{}.db"\n'
+    assert run(text.format("without")).code == 0
+    assert run("rounds = 2\n" + text.format("with")).code == 0
+    longest = {}
+    for name in ("with", "without"):
+        with Store(tmp_path / f"{name}.db") as store:
+            asked = [event.arm for event in store.events() if event.kind == "ask"]
+        assert asked[:6] == [0, 1, 2, 0, 1, 2]
+        assert len(asked) == 300
+        longest[name] = max(len(list(run)) for _, run in groupby(asked))
+    # A round of six asks, less the two for the others in the one before and this.
+    assert longest["with"] <= 2 * 6 - 2
+    assert longest["without"] > 20
+    assert spec.load(_written(tmp_path, 'measure = "seconds"\n[arms]\na = "true"\n')).settings["rounds"] == 2
+    assert "rounds" not in spec.load(_written(tmp_path, DICE)).settings
+
+
+def _written(folder: Path, text: str) -> Path:
+    (folder / "other.toml").write_text(text)
+    return folder / "other.toml"
+
+
+# ---- bad files
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("budget = ", "is no TOML"),
+        ("", "there are no arms"),
+        ("budget = 9\n[arms]\n", "there are no arms"),
+        ('bugdet = 9\n[arms]\na = "true"', "there is no key 'bugdet'; did you mean 'budget'?"),
+        ('zzz = 9\n[arms]\na = "true"', "there is no key 'zzz'; there are budget, precision"),
+        ('budget = 9\n[arms]\na = "true"', "measure is missing"),
+        ('budget = 9\nmeasure = "second"\n[arms]\na = "true"', "did you mean 'seconds'?"),
+        ('measure = "exit"\n[arms]\na = "true"\nbudget = 9', "what belongs to the study stands before [arms]"),
+        ('measure = "exit"\n[arms]\na = 3', "arm 'a' is 3, and a command is needed"),
+        ('measure = "exit"\nsupport = [0, 9]\n[arms]\na = "true"', "support = [0, 9] will not do"),
+        ('measure = "exit"\ntimeout = 0\n[arms]\na = "true"', "timeout = 0 will not do"),
+        ('measure = "exit"\nwarmup = -1\n[arms]\na = "true"', "warmup=-1 will not do"),
+        ('measure = "exit"\nbudget = 1\n[arms]\na = "true"', "budget=1 is too small"),
+        ('measure = "exit"\nprecision = "much"\n[arms]\na = "true"', "precision='much' will not do"),
+        ('measure = "exit"\nbudget = 9\nstrategy = "b-sa"\n[arms]\na = "true"', "there is no strategy 'b-sa'"),
+        ('measure = "exit"\nbudget = 9\nstore = 3\n[arms]\na = "true"', "store = 3 will not do"),
+        ('table = "t.csv"\ntimeout = 3', "timeout is for commands, and the arms here are those of a table"),
+        ('table = "t.csv"', "a table needs either group and value, or columns"),
+        ('table = "t.csv"\ngroup = "plan"', "a table needs either group and value, or columns"),
+        ('table = "no.csv"\ncolumns = ["a"]', "there is no table"),
+        ('table = "t.txt"\ncolumns = ["a"]', "a .csv, .tsv or .parquet file will"),
+        ('table = "t.csv"\ngroup = "pan"\nvalue = "visits"', "there is no column 'pan'; did you mean 'plan'?"),
+        ('table = "t.csv"\ncolumns = ["zz"]', "there is no column 'zz'; there are 'plan', 'visits'"),
+        ('table = "t.csv"\ncolumns = "visits"', "it must be a list of names"),
+        ('table = "t.csv"\ncolumns = ["plan"]', "row 2 has plan = 'free', which is no number"),
+        ('table = "t.csv"\ngroup = "plan"\nvalue = "visits"\narms = ["fre"]', "did you mean 'free'?"),
+        ('table = "t.csv"\ngroup = "plan"\nvalue = "visits"\nmissing = "no"', "missing = 'no' will not do"),
+        ('table = "gaps.csv"\ngroup = "plan"\nvalue = "visits"', "row 3 has no number in 'visits'"),
+        ('table = "ragged.csv"\ncolumns = ["a"]', "has 1 cells, and there are 2 titles"),
+        ('table = "empty.csv"\ncolumns = ["a"]', "it is empty"),
+        ('function = "f"\narms = ["a"]', "it must be module:function"),
+        ('function = "math:sin"', "needs to know its arms"),
+    ],
+)
+def test_bad_files(run: Run, tmp_path: Path, text: str, sentence: str) -> None:
+    (tmp_path / "t.csv").write_text("plan,visits\nfree,1\nfree,2\npaid,3\npaid,5\n")
+    (tmp_path / "gaps.csv").write_text("plan,visits\nfree,1\nfree,\npaid,3\n")
+    (tmp_path / "ragged.csv").write_text("a,b\n1\n")
+    (tmp_path / "empty.csv").write_text("")
+    done = run(text)
+    assert (done.code, done.out) == (2, "")
+    assert sentence in done.err
+    assert len(done.err.strip().splitlines()) == 1
+
+
+def test_no_file(run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, sentence in ((["run"], "a study is needed"), (["run", "nowhere.toml"], "nowhere.toml: No such file")):
+        monkeypatch.setattr(sys, "argv", ["equipoise", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 2
+        assert sentence in capsys.readouterr().err
+
+
+# ---- the example, and the live table
+
+
+def test_the_example_works(run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["equipoise", "run", "--example"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    assert text == spec.EXAMPLE
+    known = run(text.replace("python3", "true"), "--budget", "12", "--json").json
+    assert known["counts"].keys() == {"zlib", "bz2", "lzma"}
+    assert known["samples"] == 12
+
+
+def test_a_live_table_on_a_terminal(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(DICE)
+    master, slave = pty.openpty()
+    words = [sys.executable, "-m", "equipoise", "run", str(tmp_path / "study.toml")]
+    env = os.environ | {"TERM": "xterm", "COLUMNS": "100"}
+    child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=slave, env=env)
+    os.close(slave)
+    seen = b""
+    try:
+        while part := os.read(master, 4096):
+            seen += part
+    except OSError:  # the terminal's other end is closed
+        pass
+    out, _ = child.communicate(timeout=30)
+    os.close(master)
+    assert child.returncode == 0
+    text = seen.decode()
+    assert "of 60 spent" in text
+    assert "Ctrl-C stops" in text
+    assert "interval" in text
+    assert "60 samples" in out.decode()

@@ -1,0 +1,234 @@
+"""What a report says of a study in a store."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import random
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import equipoise as eq
+from equipoise import report
+from equipoise.cli import main
+from equipoise.run import half_width
+from equipoise.store import Header, Journal
+
+
+def sample(arm: str, seed: int) -> float:
+    return random.Random(seed).gauss(10, 4 if arm == "rough" else 1)
+
+
+ARMS = ["calm", "rough", "<b>&[red]"]
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> tuple[Path, eq.Result]:
+    where = tmp_path / "study.db"
+    eq.estimate(sample, 150, arms=ARMS, seed=1, store=where)
+    about = {"measure": "stdout", "arms": {"calm": "roll <dice>"}}
+    return where, eq.estimate(sample, 300, arms=ARMS, store=where, precision=0.7, level=0.9, about=about)
+
+
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: Any) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["equipoise", "report", *map(str, words)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    printed = capsys.readouterr()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code, printed.out, printed.err
+
+
+def test_a_report_is_what_the_log_says(kept: tuple[Path, eq.Result]) -> None:
+    where, result = kept
+    read = report.read(where)
+    assert dict(read.result.means) == dict(result.means)
+    assert (read.level, read.precision, read.budget, read.in_flight) == (0.9, 0.7, 300, 0)
+    assert read.spent == result.samples
+    assert read.reached
+    assert read.history[-1].samples == result.samples
+    assert 150 < result.samples < 300
+    assert read.history[-1].worst == pytest.approx(half_width(result, 0.9).max())
+    assert [moment.samples for moment in read.history] == sorted({moment.samples for moment in read.history})
+    # An error in the history is that of the study as it was then, all at the level of the last run.
+    then = next(moment for moment in read.history if moment.samples > 90)
+    assert then.samples < 150
+    assert then.arms is not None
+    half = eq.estimate(sample, then.samples, arms=ARMS, seed=1)
+    assert then.arms.tolist() == pytest.approx(half_width(half, 0.9).tolist())
+    assert read.began <= read.latest
+    assert read.drifting == ()
+
+
+def test_json(
+    kept: tuple[Path, eq.Result], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where, result = kept
+    code, out, _ = call(monkeypatch, capsys, where, "--json")
+    assert code == 0
+    known = json.loads(out)
+    for name in ("means", "counts", "variances"):
+        assert known[name] == dict(getattr(result, name))
+    low, high = known["intervals"]["rough"]
+    assert (low + high) / 2 == pytest.approx(result.means["rough"])
+    assert (high - low) / 2 == pytest.approx(half_width(result, 0.9)[1])
+    assert known["precision_reached"] is True
+    assert known["history"][-1]["arms"].keys() == set(ARMS)
+    assert known["about"]["arms"] == {"calm": "roll <dice>"}
+
+
+def test_in_a_terminal(
+    kept: tuple[Path, eq.Result], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where, result = kept
+    monkeypatch.setenv("COLUMNS", "300")
+    code, out, err = call(monkeypatch, capsys, where)
+    assert (code, err) == (0, "")
+    for text in ("study.db", "rough", "<b>&[red]", "0.9 interval", "spent by auto", "Every mean is known to ±0.7 with"):
+        assert text in out
+    assert f"{result.counts['rough']} │" in out
+    assert "the worst-known mean is that of" in out
+
+
+def test_the_page_needs_nothing_else(
+    kept: tuple[Path, eq.Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, picture = tmp_path / "out.html", tmp_path / "out.png"
+    code, _, err = call(monkeypatch, capsys, kept[0], "--html", page, "--png", picture)
+    assert (code, err) == (0, "")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    text = page.read_text(encoding="utf-8")
+    drawings = [base64.b64decode(data).decode() for data in re.findall(r"base64,([A-Za-z0-9+/=]+)", text)]
+    assert len(drawings) == 3
+    assert all(drawing.startswith("<svg") for drawing in drawings)
+    assert "Who got the budget" in drawings[1]
+    assert "How errors fell" in drawings[2]
+    assert "asked for" in drawings[2]
+    assert "&lt;b&gt;&amp;[red]" in text
+    assert "<b>" not in text
+    assert "roll &lt;dice&gt;" in text
+    without = re.sub(r"base64,[A-Za-z0-9+/=]+", "", text)
+    assert "http" not in without
+    assert "<script" not in without
+    # The names of XML are no addresses that anything is fetched from.
+    addresses = {address for drawing in drawings for address in re.findall(r"https?://[^\"' ]+", drawing)}
+    assert all(address.startswith("http://www.w3.org/") for address in addresses)
+
+
+def test_while_it_runs(tmp_path: Path) -> None:
+    where = tmp_path / "study.db"
+    seen = []
+    eq.estimate(sample, 200, arms=ARMS, seed=1, store=where, progress=lambda _: seen.append(report.read(where)))
+    assert seen[-1].result.samples == 200
+    assert len(seen) > 1
+
+
+def test_in_any_store(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = tmp_path / "study.toml"
+    study.write_text('budget = 12\nmeasure = "stdout"\n[arms]\na = "echo 1"\nb = "echo $((EQUIPOISE_SEED % 9))"\n')
+    monkeypatch.setattr(sys, "argv", ["equipoise", "run", str(study), "--store", where, "--json"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 0
+    known = json.loads(capsys.readouterr().out)
+    code, out, _ = call(monkeypatch, capsys, where, "--json")
+    assert code == 0
+    assert json.loads(out)["means"] == known["means"]
+    assert sum(known["counts"].values()) == 12
+
+
+def test_before_anything_is_known(tmp_path: Path) -> None:
+    header = Header(arms=["a", "b"], strategy=eq.strategies.Auto(), support=None, budget=50, seed=1)
+    journal = Journal(header, tmp_path / "study.db")
+    journal.commit()
+    try:
+        empty = report.read(tmp_path / "study.db")
+        assert empty.result.samples == 0
+        assert "Errors" not in report.figures(empty)
+        assert "fewer than 2" in report.page(empty)
+        assert "nan" not in json.dumps(report.to_dict(empty), allow_nan=False).lower()
+        assert "begun never" in report.facts(empty)[0]
+        ids, _ = journal.hand_out(3)
+        journal.take(ids[:1], np.array([2.0]), np.array([0.1]))
+        journal.failed(int(ids[1]), 1, "no")
+        journal.forget(int(ids[2]), "no answer in 3 seconds")
+        journal.commit()
+        begun = report.read(tmp_path / "study.db")
+        assert (begun.in_flight, begun.failures, begun.given_up, begun.spent) == (1, 1, 1, 2)
+        assert "Sampling failed once; 1 ticket was given up unanswered." in report.facts(begun)
+    finally:
+        journal.close()
+
+
+def test_a_population_in_the_store(tmp_path: Path) -> None:
+    pools = {"few": [1, 2, 3, 4], "many": [i % 7 for i in range(500)]}
+    result = eq.estimate(lambda item: item, 100, populations=pools, seed=1, store=tmp_path / "study.db")
+    read = report.read(tmp_path / "study.db")
+    assert read.result.standard_errors["few"] == 0
+    assert dict(read.result.standard_errors) == dict(result.standard_errors)
+    report.page(read)
+
+
+def test_samples_that_drift_are_named(tmp_path: Path) -> None:
+    """Of 40 arms of 60 independent samples none drifts (at 4 standard errors, 40 * 3e-5 would), of 2 that rise both."""
+    rng = np.random.default_rng(5)
+    still = {f"still {k}": rng.normal(size=60).tolist() for k in range(40)}
+    rising = {f"rising {k}": (rng.normal(size=60) + np.linspace(0, 4, 60)).tolist() for k in range(2)}
+    eq.estimate(still | rising, store=tmp_path / "study.db")
+    read = report.read(tmp_path / "study.db")
+    assert read.drifting == ("rising 0", "rising 1")
+    assert "The samples of 'rising 0', 'rising 1' drift" in " ".join(report.facts(read))
+
+
+def test_more_arms_than_fit(tmp_path: Path) -> None:
+    eq.estimate(lambda arm, seed: seed % (arm + 2), 400, arms=50, seed=1, store=tmp_path / "study.db")
+    read = report.read(tmp_path / "study.db")
+    assert len(report.rows(read.result, 0.95)) == report.SHOWN
+    assert report.left_out(read.result) == "30 more arms are known better than these."
+    worst = max(np.nan_to_num(read.result.losses.array, nan=math.inf))
+    assert any(read.result.losses[int(row[0])] == worst for row in report.rows(read.result, 0.95))
+    assert "30 more arms" in report.page(read)
+
+
+@pytest.mark.parametrize(
+    ("mean", "half", "shown"), [(0.7551, 0.054, "0.755"), (1234567, 890, "1,234,567"), (5, 0, "5")]
+)
+def test_numbers_have_the_digits_they_deserve(mean: float, half: float, shown: str) -> None:
+    assert report._rounded(mean, half) == shown
+
+
+def test_what_evenly_would_have_taken() -> None:
+    """By hand: half-widths fall as 1/sqrt(count), so that 100 samples at twice the wanted width call for 400."""
+    result = eq.estimate({"a": [-1, 1] * 50, "b": [-2, 2] * 50})
+    wide = float(half_width(result, 0.95)[1])
+    assert report.evenly(result, wide, 0.95) == 2 * 100
+    assert report.evenly(result, wide / 2, 0.95) == 2 * 400
+    # Of populations of 150 that differ by chance alone: 1/m = 1/150 + 4 (1/100 - 1/150).
+    finite = eq.estimate(
+        lambda x: x, 200, populations={"a": [-1, 1] * 75, "b": [-1, 1] * 75}, strategy="uniform", seed=1
+    )
+    width = float(half_width(finite, 0.95).max())
+    assert report.evenly(finite, width / 2, 0.95) == 2 * math.ceil(1 / (1 / 150 + 1 / 4 * (1 / 100 - 1 / 150)))
+
+
+def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "text.db").write_text("no database, and long enough to be told from one by its first words\n" * 20)
+    eq.estimate({"a": [1, 2, 3]}, store=tmp_path / "study.db")
+    for words, sentence in (
+        ([tmp_path / "nowhere.db"], "there is no store"),
+        ([tmp_path / "text.db"], "is no store of a study"),
+        ([tmp_path / "study.db", "--png", tmp_path / "a.jpg"], "its name must end in .png"),
+        ([tmp_path / "study.db", "--html", tmp_path / "no" / "a.html"], "there is no folder"),
+    ):
+        code, out, err = call(monkeypatch, capsys, *words)
+        assert (code, out) == (2, "")
+        assert sentence in err
+        assert len(err.strip().splitlines()) == 1
