@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import random
 import shutil
 import statistics
@@ -79,10 +80,13 @@ def test_drift_hits_all_arms_alike() -> None:
     average of 20 has a standard error of 0.011). A drift by one standard deviation adds nothing that is seen. One by 30
     leaves an arm that rests behind: with rounds of two, the means lie less than half as far apart as without.
     """
-    runs = range(20)
-    assert abs(statistics.mean(_spread(0, 2, seed) for seed in runs) - 0.093) < 5 * 0.011
-    assert statistics.mean(_spread(1, 2, seed) for seed in runs) < 0.093 + 5 * 0.011
-    strong = statistics.mean(_spread(30, 2, seed) for seed in runs)
-    without = statistics.mean(_spread(30, None, seed) for seed in runs)
-    print(f"a drift by 30: means {strong:.2f} apart with rounds, {without:.2f} without")
-    assert strong < without / 2
+    found: dict[tuple[float, int | None], float] = {}
+    for drift in (0, 1, 3, 30):
+        for rounds in (2, None):
+            spreads = [_spread(drift, rounds, seed) for seed in range(20)]
+            found[drift, rounds] = statistics.mean(spreads)
+            error = statistics.stdev(spreads) / math.sqrt(20)
+            print(f"a rise by {drift}, rounds={rounds}: means {found[drift, rounds]:.3f} ± {error:.3f} apart")
+    assert abs(found[0, 2] - 0.093) < 5 * 0.011
+    assert found[1, 2] < 0.093 + 5 * 0.011
+    assert found[30, 2] < found[30, None] / 2

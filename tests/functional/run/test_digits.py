@@ -29,7 +29,7 @@ def correct(arm, item):
 """
 
 
-# All that were tried: which of them saves most is not known beforehand.
+# Every classifier whose saving was looked at on these pools, and not the best of them.
 @pytest.mark.parametrize(
     ("module", "name", "options"),
     [
