@@ -17,8 +17,10 @@ import ast
 import inspect
 import math
 import textwrap
+import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -514,10 +516,27 @@ def launch_runs(arms: int, checkpoints: int) -> int:
     return max(1024, min(LAUNCH, 2**27 // (arms * (checkpoints + 2))))
 
 
+# One thread at a time makes kernels and has the card.
+_CARD = threading.Lock()
+
+
 def simulate(plan: Plan, first: int, runs: int, single: bool = False) -> Ends:
     """Runs `first` to `first + runs` of the plan on the card."""
-    launch, _ = prepare(plan, first, runs, single)
-    return Ends(*launch().copy_to_host().astype(np.float64))
+    with _CARD:
+        launch, _ = prepare(plan, first, runs, single)
+        out = launch().copy_to_host()
+    return Ends(*out.astype(np.float64))
+
+
+@contextmanager
+def one_kernel() -> Iterator[None]:
+    """Within it the kernel for many arms serves any number of them, with the same bits: one for a strategy."""
+    global SHARED
+    before, SHARED = SHARED, 0
+    try:
+        yield
+    finally:
+        SHARED = before
 
 
 def prepare(plan: Plan, first: int, runs: int, single: bool = False) -> tuple[Callable[[], Any], Callable[[], None]]:

@@ -25,7 +25,6 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
@@ -261,7 +260,9 @@ def _named(name: str) -> list[Entry]:
         scaled = [made(exploration=A) for A in EXPLORATIONS]
     else:
         scaled = [made()]
-    found = [Entry(_title(strategy), partial(_scaled, strategy)) for strategy in scaled]
+    # MC-UCB and Variance-UCB are B-AS by the same A here: it is their objectives that set them apart.
+    same = made is not strategies.BAS and made.variance is strategies.BAS.variance
+    found = [] if same else [Entry(_title(strategy), partial(_scaled, strategy)) for strategy in scaled]
     if made.own != "variance":
         found.append(Entry(f"{name}, theory", partial(_theory, made())))
     return found
@@ -420,7 +421,8 @@ def leaderboard(
     engine
         "cpu" or "cuda".
     threads
-        Cells measured side by side on the CPU; all cores by default. The result does not depend on it.
+        Cells measured side by side; as many as there are cores by default. The result does not depend on it. On a GPU
+        one at a time is on the card, while others are made ready and summed up.
     progress
         Called with the cells done so far and the cells in all.
 
@@ -438,14 +440,14 @@ def leaderboard(
         cuda.check()
     elif engine != "cpu":
         raise ValueError(f"engine={engine!r} will not do; it must be 'cpu' or 'cuda'")
-    workers = 1 if engine == "cuda" else os.cpu_count() or 1 if threads is None else whole("threads", threads, 1)
+    workers = os.cpu_count() or 1 if threads is None else whole("threads", threads, 1)
     found: dict[tuple[str, str], Cell] = {}
     work = first = tasks(lines, chosen, runs)
     if not work:
         raise ValueError("none of these strategies takes part in any of these problems")
     begun = 0
     # One kernel for a strategy instead of one for each number of arms: compiling those takes longer than the runs.
-    with cpu.one_kernel() if engine == "cpu" else nullcontext(), ThreadPoolExecutor(workers) as pool:
+    with cpu.one_kernel(), cuda.one_kernel(), ThreadPoolExecutor(workers) as pool:
         while work:
             measured = pool.map(lambda task: task.measure(seed, engine), work)
             begun += len(work)
