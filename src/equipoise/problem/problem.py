@@ -136,8 +136,8 @@ def integer_counts(variances: npt.ArrayLike, n: int) -> Counts:
     arms = values.size
     if not (np.isfinite(values).all() and (values >= 0).all()):
         raise ValueError("a variance must be finite and not negative")
-    if n > 2**53:
-        raise ValueError(f"n={n} will not do; 2**53 pulls are the most")
+    if n > 10**15:
+        raise ValueError(f"n={n} will not do; 10**15 pulls are the most")
     if n < arms:
         raise ValueError(f"n={n} pulls cannot give each of {arms} arms one; n={arms} is the least")
     ones, endless = np.ones(arms), np.full(arms, math.inf)

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client
 
 import equipoise as eq
 from equipoise.lab import Simulation
+from tests.cluster import local_cluster
 
 # Sockets that a killed worker leaves behind are closed by the garbage collector, which says so.
 pytestmark = [
@@ -27,12 +28,7 @@ PROBLEM = eq.Problem([eq.Gaussian(0, 4), eq.Exponential(1)])
 @pytest.fixture
 def client(request: pytest.FixtureRequest) -> Iterator[Client]:
     workers: int = getattr(request, "param", 2)
-    with (
-        LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
-        ) as cluster,
-        Client(cluster) as client,
-    ):
+    with local_cluster(workers) as client:
         yield client
 
 

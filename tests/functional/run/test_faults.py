@@ -20,10 +20,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client
 
 import equipoise as eq
 from equipoise.store import Store, replay
+from tests.cluster import local_cluster
 
 ARMS = ["calm", "rough"]
 
@@ -319,12 +320,7 @@ def test_an_executor_that_was_shut_down() -> None:
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
-        ) as cluster,
-        Client(cluster) as client,
-    ):
+    with local_cluster() as client:
         yield client
 
 

@@ -72,10 +72,10 @@ def test_whole_pulls_of_many_arms_are_quick_and_sum_to_n() -> None:
 
 
 def test_whole_pulls_of_the_largest_budget() -> None:
-    counts = integer_counts([3.0, 2.0, 1.0, 0.0], 2**53)
-    assert counts.sum() == 2**53
+    counts = integer_counts([3.0, 2.0, 1.0, 0.0], 10**15)
+    assert counts.sum() == 10**15
     assert counts[3] == 1
-    assert counts[:3] / 2**53 == pytest.approx([1 / 2, 1 / 3, 1 / 6])
+    assert counts[:3] / 10**15 == pytest.approx([1 / 2, 1 / 3, 1 / 6])
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_whole_pulls_of_the_largest_budget() -> None:
         (lambda: eq.Problem([eq.Gaussian(), eq.Gaussian()]).optimal_counts(1), ValueError, "n=1"),
         (lambda: eq.Problem([eq.Gaussian(), eq.Gaussian()]).regret([1.0], 10), ValueError, "1 losses"),
         (lambda: integer_counts([1.0, math.nan], 5), ValueError, "finite"),
-        (lambda: integer_counts([1.0, 2.0], 10**18), ValueError, r"2\*\*53 pulls are the most"),
+        (lambda: integer_counts([1.0, 2.0], 10**18), ValueError, r"10\*\*15 pulls are the most"),
         (lambda: eq.Problem([eq.LogNormal(0, 40)]), ValueError, "no finite variance"),
     ],
 )

@@ -1,0 +1,32 @@
+"""A Dask cluster on this machine, for the tests that need one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import dask
+from distributed import Client, LocalCluster
+
+
+@contextmanager
+def local_cluster(workers: int = 2) -> Iterator[Client]:
+    """So many worker processes. On a busy machine one may fail to start in time, and gets two more tries."""
+    with ExitStack() as stack:
+        stack.enter_context(
+            dask.config.set({"distributed.comm.timeouts.connect": "120s", "distributed.comm.timeouts.tcp": "120s"})
+        )
+        for left in (2, 1, 0):
+            try:
+                cluster = stack.enter_context(
+                    LocalCluster(
+                        n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+                    )
+                )
+                break
+            except RuntimeError:
+                if not left:
+                    raise
+                time.sleep(2)
+        yield stack.enter_context(Client(cluster))
