@@ -463,7 +463,8 @@ class Driver:
             self._display.show(self._progress(now))
             # However many arms there are, watching takes a tenth of the time at most.
             end = time.perf_counter()
-            self._next_show = end + 9 * (end - now)
+            # The first look compiles what it needs, and says nothing about the next.
+            self._next_show = end + min(9 * (end - now), 5.0)
 
     def _spent(self) -> float:
         return self._study.spent

@@ -193,7 +193,8 @@ def _drive(driver: Driver, journal: Journal, samplers: Samplers, executor: Any, 
             if hands is not None:
                 hands.close()
             driver.finish()
-        driver.show()
+            # However it ended: who watched is told where it stands.
+            driver.show()
         if driver.ending is not None:
             raise driver.ending
     except EquipoiseError as error:
