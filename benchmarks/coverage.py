@@ -119,11 +119,23 @@ SETTINGS: dict[str, list[Setting]] = {
 def strategies(support: Support) -> list[Strategy]:
     """Every strategy, with the parameters it needs on such arms."""
     of = eq.strategies
-    b_as = of.BAS() if support is not None else of.BAS(exploration=0.5)
-    return [of.resolve(b_as if name == "b-as" else name) for name in BUILT_IN]
+    scaled = {"b-as": of.BAS, "mc-ucb": of.MCUCB, "variance-ucb": of.VarianceUCB}
+    known = {name: made() if support is not None else made(exploration=0.5) for name, made in scaled.items()}
+    return [of.resolve(known.get(name, name)) for name in BUILT_IN]
 
 
-BUILT_IN = ("auto", "b-as", "ch-as", "gafs-max", "two-stage", "greedy", "uniform", "oracle")
+BUILT_IN = (
+    "auto",
+    "b-as",
+    "ch-as",
+    "gafs-max",
+    "mc-ucb",
+    "variance-ucb",
+    "two-stage",
+    "greedy",
+    "uniform",
+    "oracle",
+)
 
 
 def kinds(support: Support) -> tuple[Kind, ...]:
