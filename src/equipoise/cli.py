@@ -153,7 +153,7 @@ def _show_run(result: Result, loaded: spec.Spec, code: int, as_json: bool) -> No
         return
     console = Console(highlight=False)
     console.print(reports.table(result, loaded.level))
-    console.print(escape(reports.certificate(result)))
+    console.print(escape(reports.certificate(result, loaded.level)))
     if code in (0, 1) and loaded.precision is not None:
         said = reports.missed if code else reports.saving
         console.print(said(result, loaded.precision, loaded.level), markup=False)

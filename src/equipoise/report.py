@@ -34,6 +34,7 @@ from equipoise.store import Event, Header, Store
 from equipoise.store.fold import begin, fold
 from equipoise.store.plain import loads
 from equipoise.study import FiniteResult, Result, Study
+from equipoise.study.certificate import certify
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -60,9 +61,10 @@ def intervals(result: Result, level: float) -> tuple[Floats, Floats]:
     return found.low, found.high
 
 
-def certificate(result: Result) -> str:
+def certificate(result: Result, level: float) -> str:
     """What the samples bought, in words."""
-    return f"{result.summary()} {result.certificate}"
+    combined = f" {result.summary()}" if result.objective.shares is not None else ""
+    return f"{result.samples:,} samples.{combined} {certify(result, level)}"
 
 
 def evenly(result: Result, wanted: Any, level: float) -> float:
@@ -277,7 +279,8 @@ def plain(result: Result, level: float) -> dict[str, Any]:
     """A result with its intervals, as JSON can hold it: arms as texts, None for what is not known."""
     ends = np.stack(intervals(result, level), axis=1).tolist()
     by_arm = {str(arm): pair for arm, pair in zip(result.arms, ends, strict=True)}
-    known = json.loads(result.to_json()) | {"intervals": by_arm, "level": level, "certificate": certificate(result)}
+    known = json.loads(result.to_json())
+    known |= {"intervals": by_arm, "level": level, "interval_level": level, "certificate": certificate(result, level)}
     return {key: _without_nan(value) for key, value in known.items()}
 
 
@@ -352,7 +355,7 @@ def facts(report: Report) -> list[str]:
             "while the study ran; errors are larger than they look, and arms that were sampled at other times compare "
             "badly."
         )
-    said.append(certificate(report.result))
+    said.append(certificate(report.result, report.level))
     return said
 
 

@@ -80,7 +80,7 @@ def test_commands_that_print_numbers(run: Run) -> None:
     # A seed of the file decides every $EQUIPOISE_SEED.
     assert run(DICE, "--json").json == known
     shown = run(DICE)
-    for text in ("die", "mean", "interval", "share", "60 samples", "niform sampling"):
+    for text in ("die", "mean", "interval", "share", "60 samples", "best allocation"):
         assert text in shown.out
 
 
@@ -302,7 +302,7 @@ def test_it_goes_on_where_it_was(run: Run, tmp_path: Path) -> None:
     # But for the intervals: they are tuned to the budget that there was before the first sample.
     for known in (whole, afresh):
         assert known.pop("intervals").keys() == {"coin", "die"}
-        assert known.pop("certificate").startswith("60 samples; ")
+        assert known.pop("certificate").startswith("60 samples. The worst-known mean is that of ")
     assert whole == afresh
     with Store(tmp_path / "kept.db") as store:
         kinds = [event.kind for event in store.events()]

@@ -85,6 +85,8 @@ def test_json(
     assert (low + high) / 2 == pytest.approx(result.means["rough"])
     assert (high - low) / 2 == pytest.approx(half_width(result, 0.9)[1])
     assert known["precision_reached"] is True
+    assert known["interval_level"] == known["level"] == 0.9
+    assert result.level == 0.9
     assert known["history"][-1]["arms"].keys() == set(ARMS)
     assert known["about"]["arms"] == {"calm": "roll <dice>"}
 
@@ -100,7 +102,9 @@ def test_in_a_terminal(
     for text in ("rough", "<b>&[red]", "0.9 interval", "spent by auto", "Every mean is known to ±0.7 with"):
         assert text in out
     assert f"{result.counts['rough']} │" in out
-    assert "the worst-known mean is that of" in out
+    assert "The worst-known mean is that of" in out
+    assert out.count("orst-known mean") == 1
+    assert "its 90% interval is" in out
 
 
 def test_the_page_needs_nothing_else(

@@ -63,6 +63,8 @@ class Settings:
     lease: float | None
     in_flight: int | None
     rounds: int | None = None
+    level: float = 0.95
+    timed: bool = False
 
 
 class Driver:
@@ -431,7 +433,9 @@ class Driver:
 
     def result(self) -> Result:
         """What is known now."""
-        result = self._study.result(self._journal.seconds)
+        # Where durations are what is measured, slow ones differ from fast ones by their nature.
+        result = self._study.result(None if self._settings.timed else self._journal.seconds)
+        result.level = self._settings.level
         sizes = self._samplers.populations
         return result if sizes is None else FiniteResult(result, sizes)
 

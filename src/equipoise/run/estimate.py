@@ -16,6 +16,7 @@ from equipoise.errors import EquipoiseError
 from equipoise.inputs import number, shown, whole
 from equipoise.problem.objective import by_arm, objective
 from equipoise.run.drive import Driver, Settings
+from equipoise.run.precision import checked_level
 from equipoise.run.precision import precision as wanted_precision
 from equipoise.run.progress import Progress, display
 from equipoise.run.samplers import ENDLESS, Samplers
@@ -135,6 +136,8 @@ def estimate(
         lease=_positive("lease", lease),
         in_flight=None if in_flight is None else whole("in_flight", in_flight, least=1),
         rounds=None if rounds is None else whole("rounds", rounds, least=1),
+        level=checked_level(level),
+        timed=about is not None and about.get("measure") == "seconds",
     )
     if rounds is not None and options.get("costs") is not None:
         raise ValueError(f"rounds={rounds} will not do with costs; arms would be asked whatever they cost")

@@ -61,11 +61,17 @@ class Precision:
             return np.asarray(half_width(result, self.level) <= self.targets(result))
 
 
+def checked_level(level: Any) -> float:
+    """A probability, refused where it is none."""
+    found = number(level)
+    if not 0 < found < 1:
+        raise ValueError(f"level={level!r} will not do; it must lie strictly between 0 and 1, such as 0.95")
+    return found
+
+
 def precision(given: Any, level: float, arms: Sequence[Hashable]) -> Precision:
     """What was asked for: a number, a share of the mean such as "3%", or one of these for each arm."""
-    level = number(level)
-    if not 0 < level < 1:
-        raise ValueError(f"level={level!r} will not do; it must lie strictly between 0 and 1, such as 0.95")
+    level = checked_level(level)
     if isinstance(given, Mapping):
         unknown = [arm for arm in given if arm not in arms]
         missing = [arm for arm in arms if arm not in given]

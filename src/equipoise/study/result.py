@@ -170,6 +170,9 @@ class Result:
         What values were possible.
     """
 
+    # The probability that all intervals hold which are given without saying how sure.
+    level: float = LEVEL
+
     def __init__(
         self,
         arms: Sequence[Hashable],
@@ -268,21 +271,21 @@ class Result:
             math.sqrt(share[counted] ** 2 @ self.losses.array[counted]),
         )
 
-    def intervals(self, level: float = LEVEL, kind: Kind | None = None) -> IntervalsByArm:
+    def intervals(self, level: float | None = None, kind: Kind | None = None) -> IntervalsByArm:
         """
         Intervals for the arms' means, all at once at this level.
 
         Parameters
         ----------
         level
-            The probability that all of them hold.
+            The probability that all of them hold; by default that of the result, `level`.
         kind
             By default "betting" where a support is declared, else "asymptotic", of each arm's samples in the order of
             asking: at all times at once, whatever the strategy did and whenever one looks. "fixed-n" is the interval of
             textbooks, of all samples, and is not valid when one looks and decides (docs/intervals.md). A result that
             was made of moments alone has "fixed-n" only, and that by default.
         """
-        return self._intervals_of(None, level, kind)
+        return self._intervals_of(None, self.level if level is None else level, kind)
 
     def _intervals_of(self, places: Sequence[int] | None, level: float, kind: Kind | None = None) -> IntervalsByArm:
         """The intervals of the arms at these places, None for all; they hold for all arms of the result at once."""
@@ -326,16 +329,16 @@ class Result:
     @property
     def certificate(self) -> Certificate:
         """How well the arms are known, what other ways of sampling would have had, and what may be wrong with it."""
-        return certify(self, LEVEL)
+        return certify(self, self.level)
 
-    def difference(self, a: Hashable, b: Hashable, level: float = LEVEL) -> Difference:
+    def difference(self, a: Hashable, b: Hashable, level: float | None = None) -> Difference:
         """
         The mean of `a` less the mean of `b`, with its standard error and its interval.
 
         The interval is of the default kind and holds for all pairs at once: the pair may be chosen by what was seen.
         """
         i, j = (self._position(arm) for arm in (a, b))
-        ends = self._intervals_of([i, j], level)
+        ends = self._intervals_of([i, j], self.level if level is None else level)
         return self._difference(i, j, (ends.low[0], ends.high[0]), (ends.low[1], ends.high[1]))
 
     def _difference(self, i: int, j: int, mine: tuple[float, float], its: tuple[float, float]) -> Difference:
@@ -345,7 +348,7 @@ class Result:
         error = math.sqrt(self.losses.array[i] + self.losses.array[j])
         return Difference(value, error, float(mine[0] - its[1]), float(mine[1] - its[0]))
 
-    def differences(self, control: Hashable = MISSING, level: float = LEVEL) -> dict[Any, Difference]:
+    def differences(self, control: Hashable = MISSING, level: float | None = None) -> dict[Any, Difference]:
         """
         All differences between two arms, with their standard errors and intervals, which hold all at once.
 
@@ -505,7 +508,7 @@ class Result:
 
     def _intervals_shown(self, shown: Sequence[int]) -> IntervalsByArm:
         # Of very many arms, not all need be followed for a few lines.
-        return self.intervals() if len(shown) == len(self.arms) else self._intervals_of(shown, LEVEL)
+        return self.intervals() if len(shown) == len(self.arms) else self._intervals_of(shown, self.level)
 
     def _shown(self) -> list[int]:
         arms = range(len(self.arms))

@@ -37,6 +37,8 @@ def test_compressors_are_timed_to_ten_percent_in_the_order_that_others_find(tmp_
     assert done.returncode == 0, done.stdout + done.stderr
     known = json.loads(done.stdout)
     assert known["precision_reached"] is True
+    # What is measured is how long an answer takes: no cause for a warning.
+    assert "slow answers" not in known["certificate"]
     for name, (low, high) in known["intervals"].items():
         assert (high - low) / 2 <= 0.1 * known["means"][name]
     means = known["means"]
