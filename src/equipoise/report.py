@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise import chart
+from equipoise.intervals.asymptotic import START
 from equipoise.run import Progress, precision
 from equipoise.store import Event, Header, Store
 from equipoise.store.fold import begin, fold
@@ -81,14 +82,16 @@ def evenly(result: Result, wanted: Any, level: float) -> float:
     wanted, level
         As `estimate` takes them.
     """
-    low, high = intervals(result, level)
-    half, counts = (high - low) / 2, result.counts.array.astype(float)
+    found = result.intervals(level)
+    half, counts = found.half_widths, result.counts.array.astype(float)
+    # With fewer there is no interval.
+    least = START if found.kind == "asymptotic" else 2
     targets = precision(wanted, level, result.arms).targets(result)
     sizes = result.populations if isinstance(result, FiniteResult) else np.full(len(counts), math.inf)
     with np.errstate(divide="ignore", invalid="ignore"):
         needed = 1 / (1 / sizes + (targets / half) ** 2 * (1 / counts - 1 / sizes))
     needed = np.where(half > 0, needed, counts)
-    return float(np.minimum(math.ceil(max(needed.max(), 2)), sizes).sum())
+    return float(np.minimum(math.ceil(max(needed.max(), least)), sizes).sum())
 
 
 def saving(result: Result, wanted: Any, level: float) -> str:
