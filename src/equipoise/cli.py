@@ -22,7 +22,7 @@ from equipoise import chart
 from equipoise import demo as poll
 from equipoise import report as reports
 from equipoise.errors import EquipoiseError
-from equipoise.lab import Curve, page, texts
+from equipoise.lab import Curve, page, suite, texts
 from equipoise.lab import leaderboard as boards
 from equipoise.lab import paper as again
 from equipoise.plan import Plan, parse, read
@@ -365,6 +365,8 @@ def leaderboard(
     """Measure every strategy on every problem of the suite: how far it stays behind the best allocation."""
     lines, cases = boards.entries(strategy), boards.problems(problem)
     _writable(to_csv, plot)
+    if problem is None and (missing := suite.left_out()):
+        print(f"equipoise: {missing}", file=sys.stderr)
     with _progress() as progress:
         task = progress.add_task("measuring", total=None)
         board = boards.leaderboard(

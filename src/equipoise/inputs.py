@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 # Stands for an argument that was not given, where None could be one.
@@ -49,3 +49,19 @@ def near(word: Any, known: Iterable[str]) -> str:
     """The question what was meant, for the end of a sentence, if a word is nearly a known one; else nothing."""
     found = difflib.get_close_matches(str(word), list(known), n=1)
     return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def by_arm(what: str, given: Any, names: Sequence[Any]) -> list[Any]:
+    """One value for each arm, from a mapping by name or from values in the arms' order."""
+    if isinstance(given, Mapping):
+        known = names if isinstance(names, range) else frozenset(names)
+        unknown = [name for name in given if name not in known]
+        missing = [name for name in names if name not in given]
+        if unknown or missing:
+            wrong = f"there is no arm {unknown[0]!r}" if unknown else f"arm {missing[0]!r} has none"
+            raise ValueError(f"{what} will not do: {wrong}; one for each arm is needed")
+        return [given[name] for name in names]
+    values = list(given)
+    if len(values) != len(names):
+        raise ValueError(f"{len(values)} {what} were given for {len(names)} arms; one for each is needed")
+    return values

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import difflib
-import html
 import json
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from equipoise import chart
+from equipoise import chart, tables
 from equipoise.inputs import number, whole
 from equipoise.problem.allocation import MOST, Allocation, Terms, allocate, even, relaxed
 from equipoise.problem.objective import GREATEST, SMALLEST, Stratified, by_arm
@@ -389,26 +388,10 @@ class Plan:
         return text
 
     def __repr__(self) -> str:
-        rows = self._table()
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join(
-                cell.rjust(w) if i else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in rows
-        ]
-        return "\n".join([*(line.rstrip() for line in lines), *self._more(), self.summary()])
+        return tables.text(self._table(), [*self._more(), self.summary()])
 
     def _repr_html_(self) -> str:
-        head, *rows = self._table()
-        cell = '<td style="text-align:{}">{}</td>'
-        body = "".join(
-            "<tr>" + "".join(cell.format("right" if i else "left", html.escape(c)) for i, c in enumerate(row)) + "</tr>"
-            for row in rows
-        )
-        titles = "".join(f"<th>{title}</th>" for title in head)
-        notes = "".join(f"<p>{html.escape(note)}</p>" for note in [*self._more(), self.summary()])
-        return f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>{notes}"
+        return tables.page(self._table(), [*self._more(), self.summary()])
 
     @cached_property
     def _losses(self) -> Floats:

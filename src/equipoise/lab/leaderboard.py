@@ -36,7 +36,7 @@ from equipoise import chart, strategies
 from equipoise.inputs import whole
 from equipoise.lab import cpu, cuda, texts
 from equipoise.lab.simulation import Simulation, label, simulate
-from equipoise.lab.suite import Case, suite, tuning_half
+from equipoise.lab.suite import Case, suite, tuning_half, unknown
 from equipoise.strategies import Strategy
 
 Floats = npt.NDArray[np.float64]
@@ -302,9 +302,7 @@ def problems(patterns: Iterable[str] | None = None) -> list[Case]:
     for pattern in patterns:
         names = fnmatch.filter([case.name for case in suite()], pattern)
         if not names:
-            raise ValueError(
-                f"no problem of the suite is called {pattern!r}; there are {', '.join(case.name for case in suite())}"
-            )
+            raise ValueError(unknown(pattern))
         wanted.update(names)
     return [case for case in suite() if case.name in wanted]
 

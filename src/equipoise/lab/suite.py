@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from equipoise.inputs import near
 from equipoise.problem import (
     Bernoulli,
     Constant,
@@ -356,7 +357,20 @@ def case(name: str) -> Case:
     for each in suite():
         if each.name == name:
             return each
-    raise ValueError(f"there is no problem {name!r} in the suite; there are {', '.join(each.name for each in suite())}")
+    raise ValueError(unknown(name))
+
+
+def unknown(name: str) -> str:
+    """What to say of a name that no problem has."""
+    hint = near(name, [each.name for each in suite()]) or "; docs/leaderboard.md has them all"
+    return f"no problem of the suite is called {name!r}{hint}"
+
+
+def left_out() -> str:
+    """Which problems are missing here, and what to install for them; nothing if all are there."""
+    if _data():
+        return ""
+    return "the six problems on data are left out: pip install statsmodels scikit-learn brings them"
 
 
 @cache

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.inputs import by_arm as each_arm
 from equipoise.inputs import number
 
 Floats = npt.NDArray[np.float64]
@@ -110,13 +111,6 @@ class Objective:
         """How many samples a budget buys when it is spread evenly over so many arms."""
         return int(budget if self.costs is None else budget * (1 + ROUNDING) * arms / math.fsum(self.costs))
 
-    def for_arms(self, names: Sequence[Any]) -> Objective:
-        """The same; refused where it does not have one weight and one cost for each of these arms."""
-        for what, values in (("weights", self.weights), ("costs", self.costs)):
-            if values is not None and len(values) != len(names):
-                raise ValueError(f"{len(values)} {what} were given for {len(names)} arms; one for each is needed")
-        return self
-
 
 @dataclass(frozen=True, init=False)
 class Stratified:
@@ -200,18 +194,7 @@ def by_arm(
     what: str, given: Iterable[float] | Mapping[Any, float], names: Sequence[Any], least: float
 ) -> tuple[float, ...]:
     """One number for each arm, from a mapping by name or from numbers in the arms' order."""
-    if isinstance(given, Mapping):
-        known = names if isinstance(names, range) else frozenset(names)
-        unknown = [name for name in given if name not in known]
-        missing = [name for name in names if name not in given]
-        if unknown or missing:
-            wrong = f"there is no arm {unknown[0]!r}" if unknown else f"arm {missing[0]!r} has none"
-            raise ValueError(f"{what} will not do: {wrong}; one for each arm is needed")
-        values = [given[name] for name in names]
-    else:
-        values = _several(what, given)
-        if len(values) != len(names):
-            raise ValueError(f"{len(values)} {what} were given for {len(names)} arms; one for each is needed")
+    values = each_arm(what, given if isinstance(given, Mapping) else _several(what, given), names)
     found = tuple(number(value, f"{what} are numbers, one for each arm") for value in values)
     for value in found:
         if not (value == least == 0 or max(least, SMALLEST) <= value <= GREATEST):

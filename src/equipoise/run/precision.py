@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.inputs import number, shown
+from equipoise.inputs import by_arm, number, shown
 from equipoise.study import FiniteResult, Result
 
 Floats = npt.NDArray[np.float64]
@@ -72,19 +72,8 @@ def checked_level(level: Any) -> float:
 def precision(given: Any, level: float, arms: Sequence[Hashable]) -> Precision:
     """What was asked for: a number, a share of the mean such as "3%", or one of these for each arm."""
     level = checked_level(level)
-    if isinstance(given, Mapping):
-        unknown = [arm for arm in given if arm not in arms]
-        missing = [arm for arm in arms if arm not in given]
-        if unknown or missing:
-            wrong = f"there is no arm {unknown[0]!r}" if unknown else f"arm {missing[0]!r} has none"
-            raise ValueError(f"precision will not do: {wrong}; one for each arm is needed")
-        each = [given[arm] for arm in arms]
-    elif isinstance(given, Sequence | np.ndarray) and not isinstance(given, str):
-        each = list(given)
-        if len(each) != len(arms):
-            raise ValueError(f"{len(each)} precisions were given for {len(arms)} arms; one for each is needed")
-    else:
-        each = [given] * len(arms)
+    several = isinstance(given, Mapping | Sequence | np.ndarray) and not isinstance(given, str)
+    each = by_arm("precisions", given, arms) if several else [given] * len(arms)
     found = [_one(value) for value in each]
     return Precision(tuple(wanted for wanted, _ in found), tuple(relative for _, relative in found), level)
 

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import number, shown, whole
+from equipoise.inputs import by_arm, number, shown, whole
 from equipoise.run import seeds
 
 Floats = npt.NDArray[np.float64]
@@ -275,18 +275,8 @@ def _by_arm(given: Any, arms: Any, populations: Any) -> tuple[Any, Sequence[Hash
 
 def _items(populations: Any, arms: Sequence[Hashable]) -> list[Any]:
     """The items of each arm."""
-    if isinstance(populations, Mapping):
-        missing = [arm for arm in arms if arm not in populations]
-        unknown = [arm for arm in populations if arm not in arms]
-        if missing or unknown:
-            wrong = f"arm {missing[0]!r} has none" if missing else f"there is no arm {unknown[0]!r}"
-            raise ValueError(f"populations will not do: {wrong}; one for each arm is needed")
-        populations = [populations[arm] for arm in arms]
-    populations = list(populations)
-    if len(populations) != len(arms):
-        raise ValueError(f"{len(populations)} populations were given for {len(arms)} arms; one for each is needed")
     found: list[Any] = []
-    for arm, items in zip(arms, populations, strict=True):
+    for arm, items in zip(arms, by_arm("populations", populations, arms), strict=True):
         if isinstance(items, int | np.integer) and not isinstance(items, bool):
             items = range(whole(f"the population of arm {arm!r}", items, least=1))
         elif not isinstance(items, np.ndarray):

@@ -254,7 +254,12 @@ class Store:
                 f"{self.name} was written by a newer equipoise, in format {written}; this one reads up to {FORMAT}: "
                 "a newer version of it is needed"
             )
-        return Header.from_json(text)
+        try:
+            return Header.from_json(text)
+        except (KeyError, TypeError, ValueError) as error:
+            raise EquipoiseError(
+                f"{self.name} cannot be read: what its study is made of is damaged ({error})"
+            ) from error
 
     def _called(self) -> str:
         return "" if self._database.table_options else f" called {self._study_name!r}"

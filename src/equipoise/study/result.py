@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import math
 import numbers
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from equipoise import tables
 from equipoise.inputs import MISSING
 from equipoise.intervals import PROMISES, Interval, Intervals, Kind
 from equipoise.problem.objective import Objective, Stratified
@@ -470,23 +470,10 @@ class Result:
         return np.where(weight > 0, weight * numbers, 0.0)
 
     def __repr__(self) -> str:
-        rows = self._rows()
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join(_pad(cell, w, i) for i, (cell, w) in enumerate(zip(row, widths, strict=True))) for row in rows
-        ]
-        return "\n".join([*(line.rstrip() for line in lines), *self._more(), self.summary()])
+        return tables.text(self._rows(), [*self._more(), self.summary()])
 
     def _repr_html_(self) -> str:
-        head, *rows = self._rows()
-        cell = '<td style="text-align:{}">{}</td>'
-        body = "".join(
-            "<tr>" + "".join(cell.format("right" if i else "left", html.escape(c)) for i, c in enumerate(row)) + "</tr>"
-            for row in rows
-        )
-        titles = "".join(f"<th>{title}</th>" for title in head)
-        notes = "".join(f"<p>{html.escape(note)}</p>" for note in [*self._more(), self.summary()])
-        return f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>{notes}"
+        return tables.page(self._rows(), [*self._more(), self.summary()])
 
     def _rows(self) -> list[list[str]]:
         """A title row, and a row for each arm that is shown."""
@@ -528,10 +515,6 @@ class Result:
             return self.means.position(arm)
         except KeyError:
             raise ValueError(f"there is no arm {arm!r} in this result") from None
-
-
-def _pad(text: str, width: int, column: int) -> str:
-    return text.rjust(width) if column else text.ljust(width)
 
 
 def _between(low: float, high: float) -> str:

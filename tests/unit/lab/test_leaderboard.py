@@ -77,7 +77,7 @@ def test_entries_by_name() -> None:
 def test_problems_by_name() -> None:
     assert problems() == list(suite())
     assert [each.name for each in problems(["binary-2*", "gauss-2"])][:3] == ["gauss-2", "binary-2", "binary-2-rare"]
-    with pytest.raises(ValueError, match="no problem of the suite is called 'gauss-3'; there are gauss-2,"):
+    with pytest.raises(ValueError, match="no problem of the suite is called 'gauss-3'; did you mean 'gauss-2'"):
         problems(["gauss-2", "gauss-3"])
 
 

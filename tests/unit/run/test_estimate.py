@@ -542,7 +542,7 @@ def test_time_left() -> None:
         (lambda: eq.estimate(sample, arms=ARMS, precision=-1), "precision=-1 will not do; a half-width such as 0.01"),
         (lambda: eq.estimate(sample, arms=ARMS, precision="x%"), "precision='x%' will not do"),
         (lambda: eq.estimate(sample, arms=ARMS, precision=[1]), "1 precisions were given for 2 arms"),
-        (lambda: eq.estimate(sample, arms=ARMS, precision={"calm": 1}), "precision will not do: arm 'rough' has none"),
+        (lambda: eq.estimate(sample, arms=ARMS, precision={"calm": 1}), "precisions will not do: arm 'rough' has none"),
         (lambda: eq.estimate(sample, arms=ARMS, precision=1, level=95), "level=95 will not do; it must lie strictly"),
         (lambda: eq.estimate(sample, 20, arms=ARMS, level=1.5), "level=1.5 will not do; it must lie strictly"),
         (lambda: eq.estimate(sample, 10, arms=ARMS, lease=0), "lease=0 will not do; it must be a positive number"),

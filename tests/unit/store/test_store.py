@@ -118,6 +118,16 @@ def test_a_newer_store(where: str) -> None:
             Store(where, write=write)
 
 
+def test_a_damaged_header(where: str) -> None:
+    journal = Journal(HEADER, where)
+    assert journal.store is not None
+    sql = "update equipoise_study set header = ? where name = ?"
+    journal.store._database.execute(sql, ("{}", journal.store._study_name))
+    journal.close()
+    with pytest.raises(eq.EquipoiseError, match="cannot be read: what its study is made of is damaged"):
+        Store(where)
+
+
 def test_files_that_are_no_store(tmp_path: Path) -> None:
     text = tmp_path / "text.db"
     text.write_text("This is a letter, and long enough to have a header of its own. " * 20)
