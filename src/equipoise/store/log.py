@@ -87,8 +87,11 @@ class Header:
     @staticmethod
     def from_json(text: str) -> Header:
         """The header that `to_json` wrote."""
-        known = loads(text)
-        name, parameters = known.pop("strategy")
+        try:
+            known = loads(text)
+            name, parameters = known.pop("strategy")
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise EquipoiseError("the store cannot be read: the header of its study is damaged") from None
         return Header(strategy=strategy_of(name, parameters), **known)
 
 
@@ -254,12 +257,7 @@ class Store:
                 f"{self.name} was written by a newer equipoise, in format {written}; this one reads up to {FORMAT}: "
                 "a newer version of it is needed"
             )
-        try:
-            return Header.from_json(text)
-        except (KeyError, TypeError, ValueError) as error:
-            raise EquipoiseError(
-                f"{self.name} cannot be read: what its study is made of is damaged ({error})"
-            ) from error
+        return Header.from_json(text)
 
     def _called(self) -> str:
         return "" if self._database.table_options else f" called {self._study_name!r}"

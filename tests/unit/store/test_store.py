@@ -124,7 +124,7 @@ def test_a_damaged_header(where: str) -> None:
     sql = "update equipoise_study set header = ? where name = ?"
     journal.store._database.execute(sql, ("{}", journal.store._study_name))
     journal.close()
-    with pytest.raises(eq.EquipoiseError, match="cannot be read: what its study is made of is damaged"):
+    with pytest.raises(eq.EquipoiseError, match="cannot be read: the header of its study is damaged"):
         Store(where)
 
 
