@@ -54,17 +54,20 @@ class Auto(Strategy):
     def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
         if params[0] == 1.0:
             return (4 + 2 * count + count * m2) / ((count + 4) * (count + 5))
-        skewness = abs(own) * math.sqrt(count)
-        square = skewness * skewness
-        upper = min(skewness + 6 * math.sqrt(6 / count * 40 / (40 + count)), max(skewness, 3.0))
-        c = 3.5 + 2 * upper * upper + 4 * square * count / (count + 40 * (1 + square))
-        fade = 20 / (20 + count)
-        seen = m2 / pooled if pooled > 0 else 0.0
-        kappa = 10 * fade * fade / (1 + 6 * seen) + 0.75 * square
+        # In few divisions, as they are most of a simulated pull: γ₊² is taken T (T + 40) times, and all but κ stands
+        # over one denominator. That of κ overflows near 1e150 only, where T is so large that nothing is left of κ.
+        g2 = own * (1 / (m2 if m2 > 1e-307 else 1.0)) * own
+        square = g2 * count
+        later, both = count + 40, count * (count + 40)
+        upper = min(both * square + 12 * count * math.sqrt(240 * later * g2) + 8640, both * max(square, 9.0))
+        late = later + 40 * square
+        faded = (20 + count) * (20 + count) * (pooled + 6 * m2 if pooled > 0 else 1.0)
+        kappa = 4000 * (pooled if pooled > 0 else 1.0) / faded + 0.75 * square
         bound = min(params[1], 4 * pooled)
         coins = 3.0 if bound > 0 else 0.0
-        v = (m2 + kappa * pooled + coins * bound) / (count - 1 + kappa + coins)
-        return v * (1 + c / count) + 1e-300
+        factor = (both * (count + 3.5) + 2 * upper) * late + both * (4 * square * count)
+        v = (m2 + kappa * pooled + coins * bound) * (factor / ((count - 1 + kappa + coins) * (late * (count * both))))
+        return v + 1e-300
 
     @staticmethod
     def floor(t: float, arms: float, params: tuple[float, ...]) -> float:
@@ -75,17 +78,18 @@ class Auto(Strategy):
         sample: float, count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
     ) -> float:
         """
-        M3/M2^{3/2}, the skewness over sqrt(T), in the unit of no sample.
+        M3/M2, the skewness times the standard deviation, in the unit of the samples: γ² = T own²/M2.
 
-        With e = (x - mean before)/sqrt(M2), Pébay's update of the third moment becomes a sum of numbers of moderate
-        size. Samples that come as moments say nothing about it.
+        With d = (x - mean)/(T - 1) and w = T (T - 1) d²/M2, the sample's share of M2, Pébay's update of the third
+        moment becomes own + w (T d + d - own) - 3d. Samples that come as moments say nothing about it.
         """
-        if params[0] == 1.0 or count < 2 or m2 <= 0:
+        if params[0] == 1.0 or count < 2:
             return 0.0
         if math.isnan(sample):
             return 0.0 if own == -1.0 else own
-        e = (sample - mean) * count / (count - 1) / math.sqrt(m2)
-        rest = max(0.0, 1 - e * e * (count - 1) / count)
-        return own * rest * math.sqrt(rest) + e * (
-            e * e * (count - 1) * (count - 2) / (count * count) - 3 * rest / count
-        )
+        step = (sample - mean) / (count - 1)
+        whole = step * count
+        share = min(whole * (sample - mean), m2) * (1 / (m2 if m2 > 1e-307 else 1.0))
+        kept = own + share * (whole + step - own) - 3 * step
+        # Not the number that stands for no sample at all.
+        return kept if kept != -1.0 else -1.0000000000000002

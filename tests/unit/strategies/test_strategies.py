@@ -155,14 +155,14 @@ def test_auto_shrinks_and_fades() -> None:
     # A skewness of 4 is beyond the cap of 3, and counts for twelve imagined samples; of the other 4γ² = 64, 20/700.
     kappa = 2.5 / (1 + 6 * 19 / 2) + 12
     skewed = (19 + kappa * 2) / (19 + kappa) * (1 + (3.5 + 2 * 16 + 64 * 20 / 700) / 20)
-    assert variance(Auto(), 20, 19.0, pooled=2.0, own=-4 / math.sqrt(20)) == pytest.approx(skewed)
+    assert variance(Auto(), 20, 19.0, pooled=2.0, own=-4 * math.sqrt(19 / 20)) == pytest.approx(skewed)
     # At 200 samples a skewness of 1 and its bound are below the cap.
     upper = 1 + 6 * math.sqrt(6 / 200 * 40 / 240)
-    assert variance(Auto(), 200, 199.0, pooled=1.0, own=1 / math.sqrt(200)) == pytest.approx(
+    assert variance(Auto(), 200, 199.0, pooled=1.0, own=math.sqrt(199 / 200)) == pytest.approx(
         1 + (3.5 + 2 * upper**2 + 4 * 200 / 280) / 200
     )
     # And with many it pays the 3.5 + 6γ² of second order.
-    many = variance(Auto(), 1e8, 1e8 - 1, pooled=1.0, own=2 / math.sqrt(1e8))
+    many = variance(Auto(), 1e8, 1e8 - 1, pooled=1.0, own=2.0)
     assert 1e8 * (many - 1) == pytest.approx(3.5 + 6 * 4, rel=2e-3)
     assert variance(Auto(), 4, 0.0, pooled=0.0) > 0
     assert Auto().floor(1000.0, 2.0, (0.0, 0.0)) == 4
@@ -180,7 +180,7 @@ def test_auto_knows_a_bounded_support() -> None:
     )
 
 
-@given(st.lists(st.integers(-1000, 1000), min_size=3, max_size=30), st.sampled_from([1.0, 1e140, 1e-100]))
+@given(st.lists(st.integers(-1000, 1000), min_size=3, max_size=30), st.sampled_from([1.0, 1e140, 1e-150]))
 def test_auto_keeps_the_skewness(samples: list[int], unit: float) -> None:
     x = np.array(samples, dtype=float)
     count, mean, m2, own = 0.0, 0.0, 0.0, -1.0
@@ -190,7 +190,7 @@ def test_auto_keeps_the_skewness(samples: list[int], unit: float) -> None:
     deviations = x - x.mean()
     spread = float((deviations**2).sum())
     assume(spread > 1e-6 * float((x**2).sum()))
-    assert own == pytest.approx(float((deviations**3).sum()) / spread**1.5, abs=1e-6)
+    assert own / math.sqrt(m2) == pytest.approx(float((deviations**3).sum()) / spread**1.5, abs=1e-6)
 
 
 def test_auto_learns_no_skewness_from_moments() -> None:
@@ -201,6 +201,20 @@ def test_auto_learns_no_skewness_from_moments() -> None:
     while not study.done:
         study.tell(study.ask(), 1.0)
     assert study.result().counts["a"] > 50
+    # 0 and three times 2 have -1 exactly, which is no sign that nothing was told before.
+    count, mean, m2, own = 0.0, 0.0, 0.0, -1.0
+    for value in (0.0, 2.0, 2.0, 2.0):
+        count, mean, m2 = moments.add(count, mean, m2, value)
+        own = Auto.freeze(value, count, mean, m2, 0.0, own, (0.0, 0.0))
+    assert own == pytest.approx(-1)
+    assert Auto.freeze(math.nan, 50.0, 1.0, 20.0, 0.0, own, (0.0, 0.0)) == own
+
+
+def test_auto_stays_sane_where_digits_are_lost() -> None:
+    """At 1e16 a mean is rounded to even numbers; a sample's share of M2 would be twice all of it."""
+    count, mean, m2 = moments.add(*moments.add(0.0, 0.0, 0.0, 1e16), 1e16 + 2)
+    own = Auto.freeze(1e16 + 2, count, mean, m2, 0.0, 0.0, (0.0, 0.0))
+    assert count * own * own / m2 <= count
 
 
 @pytest.mark.parametrize(("ones", "zeros"), [(0, 2), (1, 1), (3, 17), (40, 0), (5, 5)])
