@@ -5,11 +5,11 @@ Runs go side by side in lanes, all at the same step, so that what a step does to
 compiler makes vectors of it. All state lies in one flat workspace with constant offsets. Samples are drawn ahead for
 all lanes of an arm at once, into a ring of the last H samples; a lane that has fallen behind the ring draws its own.
 
-Three kernels make the same decisions in the same arithmetic as a study does: `lanes_few` for a handful of arms,
-where choosing among arms is done by selects, `lanes_many`, where the chosen arm's state is gathered and scattered,
-and `heap` for very many arms, one run at a time. Each is compiled for the form of the objective: the paper's, with key
-v/T, pays nothing for the scales and the exponent that the keys of others have.
-A fourth kernel, in `delayed.py`, is for answers that come late and for samples that have prices.
+Two kernels make the same decisions in the same arithmetic as a study does: `lanes`, compiled for the number of arms if
+that is a handful, else for any number that is still scanned at every step; and `heap` for very many arms, one run at a
+time. Each is compiled for the form of the objective: the paper's, with key v/T, pays nothing for the scales and the
+exponent that the keys of others have.
+A third kernel, in `delayed.py`, is for answers that come late and for samples that have prices.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise import moments
 from equipoise.compiled import jit
 from equipoise.heap import change, heapify, replace_top
 from equipoise.lab.delayed import one_by_one
-from equipoise.lab.streams import U, encode, fill, pair, select
+from equipoise.lab.rule import NORM, PLAIN, WEIGHTED, Numbers, Rule, steps
+from equipoise.lab.streams import Laws, U, encode, fill_of, pair_of, select
 from equipoise.problem import Objective, Problem
 from equipoise.strategies import Strategy
 from equipoise.strategies import key as keys
@@ -39,6 +39,17 @@ Floats = npt.NDArray[np.float64]
 LANES = 64
 RING = 128
 STRETCH = 16
+# Up to here the kernel is compiled for the number of arms, and up to here arms are scanned; from there on a heap is
+# faster. Up to SELECTED the chosen arm's numbers are found by selects, from there on by their index.
+FEW, MANY = 16, 320
+SELECTED = 6
+# As MANY, for runs that go one at a time.
+SCANNED = 64
+
+ANNOUNCE = "compiling the simulator for this strategy, once"
+
+_next_refresh = jit(keys.next_refresh)
+_pooled = jit(keys.pooled)
 
 
 def ring_size(arms: int) -> int:
@@ -46,234 +57,50 @@ def ring_size(arms: int) -> int:
     return RING * max(1, 4 // 2 ** max(0, (arms - 1).bit_length() - 2))
 
 
-ANNOUNCE = "compiling the simulator for this strategy, once"
+def lanes(rule: Rule, arms: int) -> Callable[..., None]:
+    """
+    The kernel for arms that are scanned at every step: for so many of them, or for any number if `arms` is 0.
 
-_add = jit(moments.add)
-_unbiased = jit(moments.unbiased)
-_next_refresh = jit(keys.next_refresh)
-_key = jit(keys.key)
-_pooled = jit(keys.pooled)
-
-# Forms of objectives: the paper's; the largest loss with weights; other norms.
-PLAIN, WEIGHTED, NORM = range(3)
-
-
-def _weigh(form: int) -> Callable[[float, float, float, float], float]:
-    """The key from a variance, pulls, the arm's scale and the exponent, of which the form may need neither."""
-
-    @jit
-    def plain(v: float, pulls: float, scale: float, exponent: float) -> float:
-        return _key(v, pulls, 1.0, 1.0)
-
-    @jit
-    def weighted(v: float, pulls: float, scale: float, exponent: float) -> float:
-        return _key(v, pulls, scale, 1.0)
-
-    return (plain, weighted, _key)[form]
-
-
-def lanes_few(variance: Any, floor: Any, freeze: Any, arms: int, pool: int, form: int) -> Callable[..., None]:
-    """The kernel for a handful of arms, compiled for their number."""
-    W, H, K = LANES, ring_size(arms), arms
-    COUNT, MEAN, M2, KEY, OWN = 0, K * W, 2 * K * W, 3 * K * W, 4 * K * W
-    CHOSEN, PULLS, SAMPLE, POOLED, X = 5 * K * W, (5 * K + 1) * W, (5 * K + 2) * W, (5 * K + 3) * W, (5 * K + 4) * W
-    size = X + K * H * W
-    has_floor, has_freeze, has_pool = floor is not None, freeze is not None, pool != 0
-    variance = jit(variance)
-    floor = jit(floor) if has_floor else None
-    freeze = jit(freeze) if has_freeze else None
-    weigh = _weigh(form)
-
-    @jit
-    def choose(S: Any) -> None:
-        """The largest key of each lane, the lowest arm among equals."""
-        for i in range(W):
-            best, chosen, pulls = S[KEY + i], 0.0, S[COUNT + i]
-            for k in range(1, K):
-                other = S[KEY + k * W + i]
-                better = other > best
-                best = select(better, other, best)
-                chosen = select(better, float(k), chosen)
-                pulls = select(better, S[COUNT + k * W + i], pulls)
-            S[CHOSEN + i] = chosen
-            S[PULLS + i] = pulls
-
-    @jit
-    def force(S: Any, least: float) -> float:
-        """Lanes in which an arm has fewer pulls than `least` take the least pulled; the fewest pulls of all lanes."""
-        lowest = math.inf
-        for i in range(W):
-            fewest, arm = S[COUNT + i], 0.0
-            for k in range(1, K):
-                other = S[COUNT + k * W + i]
-                fewer = other < fewest
-                fewest = select(fewer, other, fewest)
-                arm = select(fewer, float(k), arm)
-            under = fewest < least
-            S[CHOSEN + i] = select(under, arm, S[CHOSEN + i])
-            S[PULLS + i] = select(under, fewest, S[PULLS + i])
-            lowest = min(lowest, fewest)
-        return lowest
-
-    @jit
-    def update(S: Any, params: Any, scales: Any, exponent: float) -> None:
-        """The sample of each lane's chosen arm comes in."""
-        for i in range(W):
-            chosen, count, x, pooled = S[CHOSEN + i], S[PULLS + i], S[SAMPLE + i], S[POOLED + i]
-            mean, m2, own = S[MEAN + i], S[M2 + i], S[OWN + i]
-            for k in range(1, K):
-                this = chosen == float(k)
-                mean = select(this, S[MEAN + k * W + i], mean)
-                m2 = select(this, S[M2 + k * W + i], m2)
-                own = select(this, S[OWN + k * W + i], own)
-            count, mean, m2 = _add(count, mean, m2, x)
-            if has_freeze:
-                own = freeze(x, count, mean, m2, pooled, own, params)
-            scale = scales[0]
-            if form != PLAIN:
-                for k in range(1, K):
-                    scale = select(chosen == float(k), scales[k], scale)
-            key = weigh(variance(count, mean, m2, pooled, own, params), count, scale, exponent)
-            for k in range(K):
-                this = chosen == float(k)
-                at = k * W + i
-                S[COUNT + at] = select(this, count, S[COUNT + at])
-                S[MEAN + at] = select(this, mean, S[MEAN + at])
-                S[M2 + at] = select(this, m2, S[M2 + at])
-                S[KEY + at] = select(this, key, S[KEY + at])
-                if has_freeze:
-                    S[OWN + at] = select(this, own, S[OWN + at])
-
-    @jit
-    def rekey(S: Any, params: Any, scales: Any, exponent: float) -> None:
-        """The pooled variance and every key anew."""
-        for i in range(W):
-            largest, total, known = 0.0, 0.0, 0.0
-            for k in range(K):
-                count = S[COUNT + k * W + i]
-                v = select(count >= 2.0, _unbiased(count, S[M2 + k * W + i]), 0.0)
-                largest = max(largest, v)
-                total += v
-                known += select(count >= 2.0, 1.0, 0.0)
-            S[POOLED + i] = largest if pool == 1 else total / max(known, 1.0)
-        for k in range(K):
-            for i in range(W):
-                at = k * W + i
-                v = variance(S[COUNT + at], S[MEAN + at], S[M2 + at], S[POOLED + i], S[OWN + at], params)
-                S[KEY + at] = weigh(v, S[COUNT + at], scales[k], exponent)
-
-    @jit
-    def gather(S: Any, offsets: Any) -> None:
-        """The sample each lane takes from the rings."""
-        for i in range(W):
-            ring = U(S[CHOSEN + i]) * U(H) + (U(S[PULLS + i]) & U(H - 1))
-            offsets[i] = U(X) + ring * U(W) + U(i)
-        for i in range(W):
-            S[SAMPLE + i] = S[offsets[i]]
-
-    def run(
-        kinds: Any,
-        parameters: Any,
-        table: Any,
-        seed: Any,
-        first: Any,
-        checkpoints: Any,
-        params: Any,
-        own: Any,
-        warmup: int,
-        counts: Any,
-        means: Any,
-        m2s: Any,
-        column: int,
-        scales: Any,
-        exponent: float,
-    ) -> None:
-        S = np.zeros(size)
-        offsets = np.zeros(W, np.uint64)
-        drawn = np.zeros(K, np.int64)
-        lagging = False
-        lowest = 0.0
-        refresh = _next_refresh(0, K)
-        for k in range(K):
-            for i in range(W):
-                S[OWN + k * W + i] = own[k]
-        t = 0
-        for c in range(len(checkpoints)):
-            while t < checkpoints[c]:
-                if t % STRETCH == 0:
-                    lagging = False
-                    for k in range(K):
-                        most, fewest = 0.0, math.inf
-                        for i in range(W):
-                            most = max(most, S[COUNT + k * W + i])
-                            fewest = min(fewest, S[COUNT + k * W + i])
-                        while drawn[k] < most + STRETCH:
-                            at = X + (k * H + (drawn[k] & (H - 1))) * W
-                            fill(
-                                kinds[k],
-                                parameters[k, 0],
-                                parameters[k, 1],
-                                table,
-                                seed,
-                                first,
-                                U(k),
-                                U(drawn[k] >> 1),
-                                S,
-                                at,
-                                W,
-                            )
-                            drawn[k] += 2
-                        lagging = lagging or fewest < drawn[k] - H
-                if t < warmup * K:
-                    arm = t % K
-                    for i in range(W):
-                        S[CHOSEN + i] = float(arm)
-                        S[PULLS + i] = S[COUNT + arm * W + i]
-                else:
-                    choose(S)
-                    if has_floor:
-                        least = floor(float(t), float(K), params)
-                        if lowest < least:
-                            lowest = force(S, least)
-                gather(S, offsets)
-                if lagging:
-                    for i in range(W):
-                        k, j = int(S[CHOSEN + i]), int(S[PULLS + i])
-                        if j < drawn[k] - H:
-                            x0, x1 = pair(
-                                kinds[k], parameters[k, 0], parameters[k, 1], table, seed, first + U(i), U(k), U(j >> 1)
-                            )
-                            S[SAMPLE + i] = x1 if j & 1 else x0
-                update(S, params, scales, exponent)
-                t += 1
-                if has_pool and t >= refresh:
-                    refresh = _next_refresh(t, K)
-                    rekey(S, params, scales, exponent)
-            for k in range(K):
-                for i in range(W):
-                    counts[c, k, column + i] = S[COUNT + k * W + i]
-                    means[c, k, column + i] = S[MEAN + k * W + i]
-                    m2s[c, k, column + i] = S[M2 + k * W + i]
-
-    return jit(run, nogil=True, announce=ANNOUNCE)
-
-
-def lanes_many(variance: Any, floor: Any, freeze: Any, pool: int, form: int) -> Callable[..., None]:
-    """The kernel for any number of arms that are still scanned at every step."""
+    For a number that is known, samples are drawn some steps ahead, and choosing is done by selects in one go over the
+    lanes. For any number, samples are drawn when the first lane needs them, and choosing goes arm by arm.
+    """
     W = LANES
+    few, selected = arms > 0, 0 < arms <= SELECTED
+    few_H, most_H = ring_size(arms) if few else 0, RING
     # Rows for the lanes, then a block of rows for each arm, then the rings.
     CHOSEN, BEST, COUNT_, MEAN_, M2_, OWN_, KEY_, SAMPLE, POOLED = (row * W for row in range(9))
     ARMS = 9 * W
     COUNT, MEAN, M2, KEY, OWN = (row * W for row in range(5))
     BLOCK = 5 * W
-    has_floor, has_freeze, has_pool = floor is not None, freeze is not None, pool != 0
-    variance = jit(variance)
-    floor = jit(floor) if has_floor else None
-    freeze = jit(freeze) if has_freeze else None
-    weigh = _weigh(form)
+    has_floor, has_freeze, has_pool = rule.floor is not None, rule.freeze is not None, rule.pool != 0
+    has_scale = rule.form != PLAIN
+    take, _, key_of, floor, pool_arm, pooled_of = steps(rule, jit, jit)
 
     @jit
-    def choose(S: Any, K: int) -> None:
+    def ring_of_many(K: int) -> int:
+        """Samples of an arm that are kept where any number of arms may come: fewer for many."""
+        H = 8
+        while most_H >= 2 * H and 2 * H * K <= 4096:
+            H *= 2
+        return H
+
+    @jit
+    def choose_few(S: Any, K: int) -> None:
+        """The largest key of each lane, the lowest arm among equals, and how many samples that arm has."""
+        for i in range(W):
+            best, chosen, count = S[ARMS + KEY + i], 0.0, S[ARMS + COUNT + i]
+            for k in range(1, K):
+                at = ARMS + k * BLOCK + i
+                better = S[at + KEY] > best
+                best = select(better, S[at + KEY], best)
+                chosen = select(better, float(k), chosen)
+                count = select(better, S[at + COUNT], count)
+            S[CHOSEN + i] = chosen
+            S[COUNT_ + i] = count
+
+    @jit
+    def choose_many(S: Any, K: int) -> None:
+        """The same, without the samples."""
         for i in range(W):
             S[BEST + i] = S[ARMS + KEY + i]
             S[CHOSEN + i] = 0.0
@@ -284,36 +111,69 @@ def lanes_many(variance: Any, floor: Any, freeze: Any, pool: int, form: int) -> 
                 S[BEST + i] = select(better, S[row + i], S[BEST + i])
                 S[CHOSEN + i] = select(better, float(k), S[CHOSEN + i])
 
+    choose = choose_few if few else choose_many
+
     @jit
     def force(S: Any, K: int, least: float) -> float:
+        """Lanes in which an arm has fewer pulls than `least` take the least pulled; the fewest pulls of all lanes."""
         for i in range(W):
             S[BEST + i] = S[ARMS + COUNT + i]
-            S[COUNT_ + i] = 0.0
+            S[KEY_ + i] = 0.0
         for k in range(1, K):
             row = ARMS + k * BLOCK + COUNT
             for i in range(W):
                 fewer = S[row + i] < S[BEST + i]
                 S[BEST + i] = select(fewer, S[row + i], S[BEST + i])
-                S[COUNT_ + i] = select(fewer, float(k), S[COUNT_ + i])
+                S[KEY_ + i] = select(fewer, float(k), S[KEY_ + i])
         lowest = math.inf
         for i in range(W):
-            S[CHOSEN + i] = select(S[BEST + i] < least, S[COUNT_ + i], S[CHOSEN + i])
+            under = S[BEST + i] < least
+            S[CHOSEN + i] = select(under, S[KEY_ + i], S[CHOSEN + i])
+            S[COUNT_ + i] = select(under, S[BEST + i], S[COUNT_ + i])
             lowest = min(lowest, S[BEST + i])
         return lowest
 
     @jit
-    def update(S: Any, offsets: Any, params: Any, scales: Any, exponent: float) -> None:
+    def update_by_selects(S: Any, params: Any, scales: Any, exponent: float) -> None:
+        """The sample of each lane's chosen arm comes in."""
+        for i in range(W):
+            chosen, pooled = S[CHOSEN + i], S[POOLED + i]
+            mean, m2, own = S[ARMS + MEAN + i], S[ARMS + M2 + i], S[ARMS + OWN + i]
+            scale = scales[0]
+            for k in range(1, arms):
+                this = chosen == float(k)
+                at = ARMS + k * BLOCK + i
+                mean = select(this, S[at + MEAN], mean)
+                m2 = select(this, S[at + M2], m2)
+                own = select(this, S[at + OWN], own)
+                if has_scale:
+                    scale = select(this, scales[k], scale)
+            count, mean, m2, own = take(S[SAMPLE + i], S[COUNT_ + i], mean, m2, own, pooled, params)
+            key = key_of(count, mean, m2, own, pooled, params, scale, exponent)
+            for k in range(arms):
+                this = chosen == float(k)
+                at = ARMS + k * BLOCK + i
+                S[at + COUNT] = select(this, count, S[at + COUNT])
+                S[at + MEAN] = select(this, mean, S[at + MEAN])
+                S[at + M2] = select(this, m2, S[at + M2])
+                S[at + KEY] = select(this, key, S[at + KEY])
+                if has_freeze:
+                    S[at + OWN] = select(this, own, S[at + OWN])
+
+    @jit
+    def update_by_index(S: Any, offsets: Any, params: Any, scales: Any, exponent: float) -> None:
+        """The same; the arms' numbers come and go one by one, and only the arithmetic is done in vectors."""
         for i in range(W):
             at = offsets[i]
             S[COUNT_ + i], S[MEAN_ + i], S[M2_ + i] = S[at + U(COUNT)], S[at + U(MEAN)], S[at + U(M2)]
             S[OWN_ + i] = S[at + U(OWN)]
         for i in range(W):
-            count, mean, m2 = _add(S[COUNT_ + i], S[MEAN_ + i], S[M2_ + i], S[SAMPLE + i])
-            own = S[OWN_ + i]
-            if has_freeze:
-                own = freeze(S[SAMPLE + i], count, mean, m2, S[POOLED + i], own, params)
-            v = variance(count, mean, m2, S[POOLED + i], own, params)
-            S[KEY_ + i] = weigh(v, count, scales[int(S[CHOSEN + i])], exponent)
+            pooled = S[POOLED + i]
+            count, mean, m2, own = take(
+                S[SAMPLE + i], S[COUNT_ + i], S[MEAN_ + i], S[M2_ + i], S[OWN_ + i], pooled, params
+            )
+            scale = scales[int(S[CHOSEN + i])] if has_scale else 1.0
+            S[KEY_ + i] = key_of(count, mean, m2, own, pooled, params, scale, exponent)
             S[COUNT_ + i], S[MEAN_ + i], S[M2_ + i], S[OWN_ + i] = count, mean, m2, own
         for i in range(W):
             at = offsets[i]
@@ -324,146 +184,157 @@ def lanes_many(variance: Any, floor: Any, freeze: Any, pool: int, form: int) -> 
 
     @jit
     def rekey(S: Any, K: int, params: Any, scales: Any, exponent: float) -> None:
-        # BEST counts the arms with two samples here.
+        """The pooled variance and every key anew."""
         for i in range(W):
-            S[POOLED + i] = 0.0
-            S[BEST + i] = 0.0
+            S[BEST + i], S[KEY_ + i], S[POOLED + i] = 0.0, 0.0, 0.0
         for k in range(K):
-            block = ARMS + k * BLOCK
+            row = ARMS + k * BLOCK
             for i in range(W):
-                count = S[block + COUNT + i]
-                v = select(count >= 2.0, _unbiased(count, S[block + M2 + i]), 0.0)
-                S[POOLED + i] = max(S[POOLED + i], v) if pool == 1 else S[POOLED + i] + v
-                S[BEST + i] += select(count >= 2.0, 1.0, 0.0)
-        if pool == 2:
-            for i in range(W):
-                S[POOLED + i] /= max(S[BEST + i], 1.0)
+                S[BEST + i], S[POOLED + i], S[KEY_ + i] = pool_arm(
+                    S[row + COUNT + i], S[row + M2 + i], S[BEST + i], S[POOLED + i], S[KEY_ + i]
+                )
+        for i in range(W):
+            S[POOLED + i] = pooled_of(S[BEST + i], S[POOLED + i], S[KEY_ + i])
         for k in range(K):
-            block = ARMS + k * BLOCK
             for i in range(W):
-                count = S[block + COUNT + i]
-                v = variance(count, S[block + MEAN + i], S[block + M2 + i], S[POOLED + i], S[block + OWN + i], params)
-                S[block + KEY + i] = weigh(v, count, scales[k], exponent)
+                at = ARMS + k * BLOCK + i
+                S[at + KEY] = key_of(
+                    S[at + COUNT],
+                    S[at + MEAN],
+                    S[at + M2],
+                    S[at + OWN],
+                    S[POOLED + i],
+                    params,
+                    scales[k],
+                    exponent,
+                )
 
-    def run(
-        kinds: Any,
-        parameters: Any,
-        table: Any,
-        seed: Any,
-        first: Any,
-        checkpoints: Any,
-        params: Any,
-        own: Any,
-        warmup: int,
-        counts: Any,
-        means: Any,
-        m2s: Any,
-        column: int,
-        scales: Any,
-        exponent: float,
-    ) -> None:
-        K = len(kinds)
-        H = 8
-        while 2 * H <= RING and 2 * H * K <= 4096:
-            H *= 2
+    @jit
+    def draw_ahead(S: Any, laws: Any, first: Any, drawn: Any, K: int, H: int, X: int) -> bool:
+        """Fill the rings for the next steps; whether a lane is behind the ring of an arm."""
+        lagging = False
+        for k in range(K):
+            most, fewest = 0.0, math.inf
+            for i in range(W):
+                most = max(most, S[ARMS + k * BLOCK + COUNT + i])
+                fewest = min(fewest, S[ARMS + k * BLOCK + COUNT + i])
+            while drawn[k] < most + STRETCH:
+                fill_of(laws, first, k, drawn[k] >> 1, S, X + (k * H + (drawn[k] & (H - 1))) * W, W)
+                drawn[k] += 2
+            lagging = lagging or fewest < drawn[k] - H
+        return lagging
+
+    @jit
+    def sample_few(S: Any, laws: Any, first: Any, drawn: Any, lagging: bool, H: int, X: int, offsets: Any) -> None:
+        """The sample each lane takes from the rings, or draws."""
+        for i in range(W):
+            ring = U(S[CHOSEN + i]) * U(H) + (U(S[COUNT_ + i]) & U(H - 1))
+            offsets[i] = U(X) + ring * U(W) + U(i)
+        for i in range(W):
+            S[SAMPLE + i] = S[offsets[i]]
+        if lagging:
+            for i in range(W):
+                k, j = int(S[CHOSEN + i]), int(S[COUNT_ + i])
+                if j < drawn[k] - H:
+                    x0, x1 = pair_of(laws, first + U(i), k, j >> 1)
+                    S[SAMPLE + i] = x1 if j & 1 else x0
+        if not selected:
+            for i in range(W):
+                offsets[i] = U(ARMS) + U(S[CHOSEN + i]) * U(BLOCK) + U(i)
+
+    @jit
+    def sample_many(S: Any, laws: Any, first: Any, drawn: Any, lagging: bool, H: int, X: int, offsets: Any) -> None:
+        """The same, filling rings where need be."""
+        for i in range(W):
+            offsets[i] = U(ARMS) + U(S[CHOSEN + i]) * U(BLOCK) + U(i)
+        for i in range(W):
+            k = int(S[CHOSEN + i])
+            j = int(S[offsets[i] + U(COUNT)])
+            if j >= drawn[k]:
+                fill_of(laws, first, k, j >> 1, S, X + (k * H + (drawn[k] & (H - 1))) * W, W)
+                drawn[k] += 2
+            if j >= drawn[k] - H:
+                S[SAMPLE + i] = S[X + (k * H + (j & (H - 1))) * W + i]
+            else:
+                x0, x1 = pair_of(laws, first + U(i), k, j >> 1)
+                S[SAMPLE + i] = x1 if j & 1 else x0
+
+    sample = sample_few if few else sample_many
+
+    def run(laws: Any, first: Any, checkpoints: Any, numbers: Any, ends: Any, column: int) -> None:
+        params, scales, exponent = numbers.params, numbers.scales, numbers.exponent
+        K = arms if few else len(laws.kinds)
+        H = few_H if few else ring_of_many(K)
         X = ARMS + K * BLOCK
         S = np.zeros(X + K * H * W)
         offsets = np.zeros(W, np.uint64)
         drawn = np.zeros(K, np.int64)
+        lagging = False
         lowest = 0.0
         refresh = _next_refresh(0, K)
         for k in range(K):
             for i in range(W):
-                S[ARMS + k * BLOCK + OWN + i] = own[k]
+                S[ARMS + k * BLOCK + OWN + i] = numbers.own[k]
         t = 0
         for c in range(len(checkpoints)):
             while t < checkpoints[c]:
-                if t < warmup * K:
+                if few and t % STRETCH == 0:
+                    lagging = draw_ahead(S, laws, first, drawn, K, H, X)
+                if t < numbers.warmup * K:
                     for i in range(W):
                         S[CHOSEN + i] = float(t % K)
+                        S[COUNT_ + i] = S[ARMS + (t % K) * BLOCK + COUNT + i]
                 else:
                     choose(S, K)
                     if has_floor:
                         least = floor(float(t), float(K), params)
                         if lowest < least:
                             lowest = force(S, K, least)
-                for i in range(W):
-                    offsets[i] = U(ARMS) + U(S[CHOSEN + i]) * U(BLOCK) + U(i)
-                for i in range(W):
-                    k = int(S[CHOSEN + i])
-                    j = int(S[offsets[i] + U(COUNT)])
-                    if j >= drawn[k]:
-                        at = X + (k * H + (drawn[k] & (H - 1))) * W
-                        fill(
-                            kinds[k], parameters[k, 0], parameters[k, 1], table, seed, first, U(k), U(j >> 1), S, at, W
-                        )
-                        drawn[k] += 2
-                    if j >= drawn[k] - H:
-                        S[SAMPLE + i] = S[X + (k * H + (j & (H - 1))) * W + i]
-                    else:
-                        x0, x1 = pair(
-                            kinds[k], parameters[k, 0], parameters[k, 1], table, seed, first + U(i), U(k), U(j >> 1)
-                        )
-                        S[SAMPLE + i] = x1 if j & 1 else x0
-                update(S, offsets, params, scales, exponent)
+                sample(S, laws, first, drawn, lagging, H, X, offsets)
+                if selected:
+                    update_by_selects(S, params, scales, exponent)
+                else:
+                    update_by_index(S, offsets, params, scales, exponent)
                 t += 1
                 if has_pool and t >= refresh:
                     refresh = _next_refresh(t, K)
                     rekey(S, K, params, scales, exponent)
             for k in range(K):
-                block = ARMS + k * BLOCK
+                row = ARMS + k * BLOCK
                 for i in range(W):
-                    counts[c, k, column + i] = S[block + COUNT + i]
-                    means[c, k, column + i] = S[block + MEAN + i]
-                    m2s[c, k, column + i] = S[block + M2 + i]
+                    ends[0, c, k, column + i] = S[row + COUNT + i]
+                    ends[1, c, k, column + i] = S[row + MEAN + i]
+                    ends[2, c, k, column + i] = S[row + M2 + i]
 
     return jit(run, nogil=True, announce=ANNOUNCE)
 
 
-def heap(variance: Any, floor: Any, freeze: Any, pool: int, uses_own: bool, form: int) -> Callable[..., None]:
+def heap(rule: Rule) -> Callable[..., None]:
     """The kernel for very many arms: one run at a time, decisions in O(log K)."""
     # An arm's numbers lie together, so that they come in one line of memory. SPARE is the second sample of a pair.
     COUNT, MEAN, M2, SPARE, OWN = range(5)
-    row = 8 if uses_own else 4
+    row = 8 if rule.uses_own else 4
     # Scores and arms of the heap of keys, then of the heap of pulls.
     KEY, LEAST = 0, 1
-    has_floor, has_freeze, has_pool = floor is not None, freeze is not None, pool != 0
-    variance = jit(variance)
-    floor = jit(floor) if has_floor else None
-    freeze = jit(freeze) if has_freeze else None
-    weigh = _weigh(form)
+    pool, uses_own = rule.pool, rule.uses_own
+    has_floor, has_freeze, has_pool = rule.floor is not None, rule.freeze is not None, rule.pool != 0
+    take, _, key_of, floor, _, _ = steps(rule, jit, jit)
 
     @jit
-    def arm_key(A: Any, k: int, pooled: float, params: Any, scales: Any, exponent: float) -> float:
-        count = A[k, COUNT]
+    def arm_key(A: Any, k: int, pooled: float, numbers: Any) -> float:
         own = A[k, OWN] if uses_own else 0.0
-        v = variance(count, A[k, MEAN], A[k, M2], pooled, own, params)
-        return weigh(v, count, scales[k], exponent)
+        return key_of(
+            A[k, COUNT], A[k, MEAN], A[k, M2], own, pooled, numbers.params, numbers.scales[k], numbers.exponent
+        )
 
     @jit
-    def all_keys(A: Any, floats: Any, ints: Any, pooled: float, params: Any, scales: Any, exponent: float) -> None:
+    def all_keys(A: Any, floats: Any, ints: Any, pooled: float, numbers: Any) -> None:
         for i in range(len(A)):
-            floats[KEY, i] = arm_key(A, ints[2 * KEY, i], pooled, params, scales, exponent)
+            floats[KEY, i] = arm_key(A, ints[2 * KEY, i], pooled, numbers)
         heapify(floats, ints, KEY, 2 * KEY)
 
-    def run(
-        kinds: Any,
-        parameters: Any,
-        table: Any,
-        seed: Any,
-        first: Any,
-        checkpoints: Any,
-        params: Any,
-        own: Any,
-        warmup: int,
-        counts: Any,
-        means: Any,
-        m2s: Any,
-        column: int,
-        scales: Any,
-        exponent: float,
-    ) -> None:
-        K = len(kinds)
+    def run(laws: Any, first: Any, checkpoints: Any, numbers: Any, ends: Any, column: int) -> None:
+        K, warm = len(laws.kinds), numbers.warmup * len(laws.kinds)
         A = np.zeros((K, row))
         floats = np.zeros((2 if has_floor else 1, K))
         ints = np.zeros((4 if has_floor else 2, K), np.int32)
@@ -471,49 +342,50 @@ def heap(variance: Any, floor: Any, freeze: Any, pool: int, uses_own: bool, form
         refresh = _next_refresh(0, K)
         for k in range(K):
             if uses_own:
-                A[k, OWN] = own[k]
+                A[k, OWN] = numbers.own[k]
             for i in range(len(ints)):
                 ints[i, k] = k
         t = 0
         for c in range(len(checkpoints)):
             while t < checkpoints[c]:
                 k = t % K
-                if t >= warmup * K:
+                if t >= warm:
                     k = ints[2 * KEY, 0]
                     if has_floor:
                         # As in the study: entries are put right when they are looked at, as pulls only grow.
-                        least = floor(float(t), float(K), params)
+                        least = floor(float(t), float(K), numbers.params)
                         while -floats[LEAST, 0] < least:
                             j = ints[2 * LEAST, 0]
                             if -floats[LEAST, 0] == A[j, COUNT]:
                                 k = j
                                 break
                             change(floats, ints, LEAST, 2 * LEAST, j, -A[j, COUNT])
-                count = A[k, COUNT]
+                i = int(A[k, COUNT])
                 x = A[k, SPARE]
-                if int(count) & 1 == 0:
-                    x, A[k, SPARE] = pair(
-                        kinds[k], parameters[k, 0], parameters[k, 1], table, seed, first, U(k), U(int(count) >> 1)
-                    )
-                A[k, COUNT], A[k, MEAN], A[k, M2] = _add(count, A[k, MEAN], A[k, M2], x)
+                if i & 1 == 0:
+                    x, A[k, SPARE] = pair_of(laws, first, k, i >> 1)
+                own = A[k, OWN] if uses_own else 0.0
+                A[k, COUNT], A[k, MEAN], A[k, M2], own = take(
+                    x, A[k, COUNT], A[k, MEAN], A[k, M2], own, pooled, numbers.params
+                )
                 if has_freeze:
-                    A[k, OWN] = freeze(x, A[k, COUNT], A[k, MEAN], A[k, M2], pooled, A[k, OWN], params)
+                    A[k, OWN] = own
                 t += 1
                 refreshed = False
                 if has_pool and t >= refresh:
                     refresh = _next_refresh(t, K)
                     pooled = _pooled(pool, A[:, COUNT], A[:, M2])
                     refreshed = True
-                if t == warmup * K or (refreshed and t > warmup * K):
-                    all_keys(A, floats, ints, pooled, params, scales, exponent)
-                elif t > warmup * K:
-                    key = arm_key(A, k, pooled, params, scales, exponent)
+                if t == warm or (refreshed and t > warm):
+                    all_keys(A, floats, ints, pooled, numbers)
+                elif t > warm:
+                    key = arm_key(A, k, pooled, numbers)
                     if has_floor:
                         change(floats, ints, KEY, 2 * KEY, k, key)
                     else:
                         replace_top(floats, ints, KEY, 2 * KEY, key)
             for k in range(K):
-                counts[c, k, column], means[c, k, column], m2s[c, k, column] = A[k, COUNT], A[k, MEAN], A[k, M2]
+                ends[0, c, k, column], ends[1, c, k, column], ends[2, c, k, column] = A[k, COUNT], A[k, MEAN], A[k, M2]
 
     return jit(run, nogil=True, announce=ANNOUNCE)
 
@@ -563,43 +435,25 @@ class Ends:
         ]
 
 
-# Up to here the arms' states are chosen by selects, and up to here they are scanned; from there on a heap is faster.
-FEW, MANY = 16, 320
-# The same for runs that go one at a time.
-SCANNED = 64
+@lru_cache(maxsize=256)
+def _kernel(rule: Rule, arms: int) -> tuple[Callable[..., None], int]:
+    """The kernel for a rule and a number of arms, 0 for many, -1 for very many; how many runs it does at once."""
+    return (heap(rule), 1) if arms < 0 else (lanes(rule, arms), LANES)
 
 
 @lru_cache(maxsize=256)
-def _kernel(
-    variance: Any, floor: Any, freeze: Any, pool: int, own: bool, form: int, arms: int
-) -> tuple[Callable[..., None], int]:
-    """The kernel for a strategy and a number of arms, 0 for many, -1 for very many; how many runs it does at once."""
-    if arms == 0:
-        return lanes_many(variance, floor, freeze, pool, form), LANES
-    if arms > 0:
-        return lanes_few(variance, floor, freeze, arms, pool, form), LANES
-    return heap(variance, floor, freeze, pool, own, form), 1
-
-
-@lru_cache(maxsize=256)
-def _delayed(
-    variance: Any, floor: Any, freeze: Any, pool: int, scaled: bool, priced: bool, scanned: bool
-) -> tuple[Callable[..., None], int]:
-    return jit(one_by_one(variance, floor, freeze, pool, scanned, scaled, priced), nogil=True, announce=ANNOUNCE), 1
+def _delayed(rule: Rule, priced: bool, scanned: bool) -> tuple[Callable[..., None], int]:
+    return jit(one_by_one(rule, scanned, priced), nogil=True, announce=ANNOUNCE), 1
 
 
 def kernel(plan: Plan) -> tuple[Callable[..., None], int]:
     """The kernel for a plan, and how many runs it does at once."""
-    strategy, arms = plan.strategy, len(plan.problem)
-    functions = (
-        strategy.variance,
-        strategy.floor if strategy.has_floor() else None,
-        strategy.freeze if strategy.own == "frozen" else None,
-        keys.POOLS.index(strategy.pool),
-    )
+    rule, arms = Rule.of(plan.strategy, plan.form), len(plan.problem)
     if plan.one_by_one:
-        return _delayed(*functions, plan.form != PLAIN, plan.objective.costs is not None, arms <= SCANNED)
-    return _kernel(*functions, strategy.own != "none", plan.form, arms if arms <= FEW else 0 if arms <= MANY else -1)
+        # There a power of one costs nothing to speak of.
+        rule = rule._replace(form=min(rule.form, WEIGHTED))
+        return _delayed(rule, plan.objective.costs is not None, arms <= SCANNED)
+    return _kernel(rule, arms if arms <= FEW else 0 if arms <= MANY else -1)
 
 
 def own_numbers(plan: Plan) -> Floats:
@@ -618,40 +472,27 @@ def own_numbers(plan: Plan) -> Floats:
 def simulate(plan: Plan, first: int, runs: int) -> Ends:
     """Runs `first` to `first + runs` of the plan, in this thread."""
     arms, objective = len(plan.problem), plan.objective
-    run, lanes = kernel(plan)
-    kinds, parameters, table = encode(plan.problem.arms)
-    own = own_numbers(plan)
-    whole = -(-runs // lanes) * lanes
+    run, at_once = kernel(plan)
+    laws = Laws(*encode(plan.problem.arms), U(plan.seed))
+    numbers = Numbers(
+        plan.params or (0.0,), own_numbers(plan), plan.strategy.warmup, objective.scales(arms), objective.exponent
+    )
+    whole = -(-runs // at_once) * at_once
     ends = np.empty((3, len(plan.checkpoints), arms, whole))
     priced = objective.costs is not None
     checkpoints = np.array(plan.checkpoints, dtype=float if priced else np.int64)
-    scales, costs = objective.scales(arms), objective.cost(arms)
+    costs = objective.cost(arms)
     # No more can be in flight than the budget has pulls.
     late = (costs, min(plan.in_flight, 1 + int(checkpoints.max() / costs.min()))) if plan.one_by_one else ()
-    for column in range(0, whole, lanes):
-        run(
-            kinds,
-            parameters,
-            table,
-            U(plan.seed),
-            U(first + column),
-            checkpoints,
-            plan.params or (0.0,),
-            own,
-            plan.strategy.warmup,
-            *ends,
-            column,
-            scales,
-            objective.exponent,
-            *late,
-        )
+    for column in range(0, whole, at_once):
+        run(laws, U(first + column), checkpoints, numbers, ends, column, *late)
     return Ends(*ends[..., :runs])
 
 
 @contextmanager
 def one_kernel() -> Iterator[None]:
     """
-    Within it a handful of arms is simulated by `lanes_many` too, with the same results.
+    Within it a handful of arms is simulated by the kernel for any number of them, with the same results.
 
     That kernel is slower there and compiled once for a strategy, not for each number of arms: better for simulations of
     many problems that are short.

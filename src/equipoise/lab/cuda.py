@@ -22,14 +22,14 @@ import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
-from equipoise import moments
 from equipoise.lab import streams
-from equipoise.lab.cpu import PLAIN, Ends, Plan, own_numbers
+from equipoise.lab.cpu import Ends, Plan, own_numbers
+from equipoise.lab.rule import NORM, PLAIN, Rule, Steps, steps
 from equipoise.lab.streams import U, encode
 from equipoise.problem import Objective
 from equipoise.strategies import key as keys
@@ -212,36 +212,26 @@ def _four(single: bool) -> Callable[..., Any]:
     return four
 
 
+def _steps(rule: Rule, single: bool) -> Steps:
+    """The steps of a rule as device functions."""
+    return steps(rule, partial(on_device, single=single), cuda.jit(device=True, fastmath=single))
+
+
 @lru_cache(maxsize=64)
-def _kernel(
-    variance: Any,
-    floor: Any,
-    freeze: Any,
-    pool: int,
-    scaled: bool,
-    uses_own: bool,
-    arms: int,
-    params: int,
-    single: bool,
-) -> Any:
+def _kernel(rule: Rule, arms: int, params: int, single: bool) -> Any:
     from numba import float32, float64
 
     fl = float32 if single else float64
     number = np.float32 if single else np.float64
-    zero, one, two = number(0), number(1), number(2)
-    few = arms <= REGISTERS
+    zero = number(0)
+    few, uses_own = arms <= REGISTERS, rule.uses_own
     RING = ring_size(arms, single)
     # Four are drawn at once, so that a full ring is sure to last for four steps less than it holds.
     STRETCH, MASK = RING - 4, RING - 1
     K, P = arms, params
-    has_floor, has_freeze, has_pool = floor is not None, freeze is not None, pool != 0
-    variance = on_device(variance, single)
-    floor = on_device(floor, single) if has_floor else None
-    freeze = on_device(freeze, single) if has_freeze else None
-    add = on_device(moments.add, single)
-    unbiased = on_device(moments.unbiased, single)
+    has_floor, has_freeze, has_pool = rule.floor is not None, rule.freeze is not None, rule.pool != 0
+    take, _, key_of, floor, pool_arm, pooled_of = _steps(rule, single)
     next_refresh = on_device(keys.next_refresh)
-    weigh = on_device(keys.key, single)
     four = _four(single)
 
     @cuda.jit(fastmath=single)
@@ -352,14 +342,11 @@ def _kernel(
                     if uses_own:
                         held = mine[b, me]
                 x = ring[np.int32(np.int32(count) & np.int32(MASK)), b, lane]
-                count, average, spread = add(count, average, spread, x)
-                if has_freeze:
-                    held = freeze(x, count, average, spread, pooled, held, params)
+                count, average, spread, held = take(x, count, average, spread, held, pooled, params)
                 t = np.int32(t + 1)
                 value = zero
                 if count >= ready:
-                    value = variance(count, average, spread, pooled, held, params)
-                    value = weigh(value, count, scales[b], exponent) if scaled else value / count
+                    value = key_of(count, average, spread, held, pooled, params, scales[b], exponent)
                 for k in range(K):
                     key[k] = cuda.selp(b == np.int32(k), value, key[k])
                 if few:
@@ -376,23 +363,15 @@ def _kernel(
                         mine[b, me] = held
                 if has_pool and t >= refresh:
                     refresh = np.int32(next_refresh(t, K))
-                    pooled = zero
-                    total = zero
-                    known = zero
+                    largest, total, known = zero, zero, zero
                     for k in range(K):
-                        if T[k, me] >= two:
-                            v = unbiased(T[k, me], m2[k, me])
-                            pooled = max(pooled, v)
-                            total += v
-                            known += one
-                    if pool == 2:
-                        pooled = total / max(known, one)
+                        largest, total, known = pool_arm(T[k, me], m2[k, me], largest, total, known)
+                    pooled = pooled_of(largest, total, known)
                     for k in range(K):
                         if T[k, me] >= ready:
                             if uses_own:
                                 held = mine[k, me]
-                            v = variance(T[k, me], mean[k, me], m2[k, me], pooled, held, params)
-                            key[k] = weigh(v, T[k, me], scales[k], exponent) if scaled else v / T[k, me]
+                            key[k] = key_of(T[k, me], mean[k, me], m2[k, me], held, pooled, params, scales[k], exponent)
             for k in range(K):
                 out[0, c, k, r] = T[k, me]
                 out[1, c, k, r] = mean[k, me]
@@ -402,22 +381,16 @@ def _kernel(
 
 
 @lru_cache(maxsize=64)
-def _kernel_many(variance: Any, floor: Any, freeze: Any, pool: int, scaled: bool, params: int, single: bool) -> Any:
+def _kernel_many(rule: Rule, params: int, single: bool) -> Any:
     """The kernel for many arms: their numbers in global memory, each sample drawn when it is needed."""
     from numba import float32, float64
 
     fl = float32 if single else float64
     number = np.float32 if single else np.float64
-    zero, one, two = number(0), number(1), number(2)
-    P = params
-    has_floor, has_freeze, has_pool = floor is not None, freeze is not None, pool != 0
-    variance = on_device(variance, single)
-    floor = on_device(floor, single) if has_floor else None
-    freeze = on_device(freeze, single) if has_freeze else None
-    add = on_device(moments.add, single)
-    unbiased = on_device(moments.unbiased, single)
+    zero, P = number(0), params
+    has_floor, has_freeze, has_pool = rule.floor is not None, rule.freeze is not None, rule.pool != 0
+    take, _, key_of, floor, pool_arm, pooled_of = _steps(rule, single)
     next_refresh = on_device(keys.next_refresh)
-    weigh = on_device(keys.key, single)
     four = _four(single)
     COUNT, MEAN, M2, KEY, OWN = range(5)
 
@@ -479,30 +452,27 @@ def _kernel_many(variance: Any, floor: Any, freeze: Any, pool: int, scaled: bool
                 i = int(A[COUNT, b, r])
                 x0, x1, x2, x3 = four(kinds[b], parameters[b, 0], parameters[b, 1], table, seed, run, U(b), U(i >> 2))
                 x = x0 if i & 3 == 0 else x1 if i & 3 == 1 else x2 if i & 3 == 2 else x3
-                count, average, spread = add(A[COUNT, b, r], A[MEAN, b, r], A[M2, b, r], number(x))
+                count, average, spread, held = take(
+                    number(x), A[COUNT, b, r], A[MEAN, b, r], A[M2, b, r], A[OWN, b, r], pooled, params
+                )
                 A[COUNT, b, r], A[MEAN, b, r], A[M2, b, r] = count, average, spread
                 if has_freeze:
-                    A[OWN, b, r] = freeze(number(x), count, average, spread, pooled, A[OWN, b, r], params)
+                    A[OWN, b, r] = held
                 if count >= ready:
-                    v = variance(count, average, spread, pooled, A[OWN, b, r], params)
-                    A[KEY, b, r] = weigh(v, count, scales[b], exponent) if scaled else v / count
+                    A[KEY, b, r] = key_of(count, average, spread, held, pooled, params, scales[b], exponent)
                 t += 1
                 if has_pool and t >= refresh:
                     refresh = next_refresh(t, K)
-                    pooled, total, known = zero, zero, zero
+                    largest, total, known = zero, zero, zero
                     for k in range(K):
-                        if A[COUNT, k, r] >= two:
-                            v = unbiased(A[COUNT, k, r], A[M2, k, r])
-                            pooled = max(pooled, v)
-                            total += v
-                            known += one
-                    if pool == 2:
-                        pooled = total / max(known, one)
+                        largest, total, known = pool_arm(A[COUNT, k, r], A[M2, k, r], largest, total, known)
+                    pooled = pooled_of(largest, total, known)
                     for k in range(K):
                         count = A[COUNT, k, r]
                         if count >= ready:
-                            v = variance(count, A[MEAN, k, r], A[M2, k, r], pooled, A[OWN, k, r], params)
-                            A[KEY, k, r] = weigh(v, count, scales[k], exponent) if scaled else v / count
+                            A[KEY, k, r] = key_of(
+                                count, A[MEAN, k, r], A[M2, k, r], A[OWN, k, r], pooled, params, scales[k], exponent
+                            )
             for k in range(K):
                 out[0, c, k, r] = A[COUNT, k, r]
                 out[1, c, k, r] = A[MEAN, k, r]
@@ -546,13 +516,8 @@ def prepare(plan: Plan, first: int, runs: int, single: bool = False) -> tuple[Ca
     arms, strategy = len(plan.problem), plan.strategy
     number = np.float32 if single else np.float64
     params = plan.params or (0.0,)
-    functions = (
-        strategy.variance,
-        strategy.floor if strategy.has_floor() else None,
-        strategy.freeze if strategy.own == "frozen" else None,
-        keys.POOLS.index(strategy.pool),
-        plan.form != PLAIN,
-    )
+    # Where there are scales, those of weights alone have an exponent of one.
+    rule = Rule.of(strategy, PLAIN if plan.form == PLAIN else NORM)
     kinds, parameters, table = encode(plan.problem.arms)
     out = cuda.device_array((3, len(plan.checkpoints), arms, runs), number)
     arguments = [
@@ -569,10 +534,10 @@ def prepare(plan: Plan, first: int, runs: int, single: bool = False) -> tuple[Ca
         number(plan.objective.exponent),
         out,
     ]
-    if shared_bytes(arms, single, strategy.own != "none") <= SHARED:
-        kernel = _kernel(*functions, strategy.own != "none", arms, len(params), single)
+    if shared_bytes(arms, single, rule.uses_own) <= SHARED:
+        kernel = _kernel(rule, arms, len(params), single)
     else:
-        kernel = _kernel_many(*functions, len(params), single)
+        kernel = _kernel_many(rule, len(params), single)
         arguments.append(cuda.device_array((5, arms, runs), number))
 
     def launch() -> Any:

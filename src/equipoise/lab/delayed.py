@@ -17,14 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from equipoise import moments
 from equipoise.compiled import jit
 from equipoise.heap import change, heapify
-from equipoise.lab.streams import U, pair
+from equipoise.lab.rule import PLAIN, Rule, steps
+from equipoise.lab.streams import pair_of
 from equipoise.problem.objective import ROUNDING
 from equipoise.strategies import key as keys
 
-_add = jit(moments.add)
 _key = jit(keys.key)
 _warmup_key = jit(keys.warmup_key)
 _pooled = jit(keys.pooled)
@@ -37,25 +36,21 @@ COUNT, PULLS, MEAN, M2, SPARE, OWN, TOP, SCALE = range(8)
 KEY, LEAST = 0, 1
 
 
-def one_by_one(
-    variance: Any, floor: Any, freeze: Any, pool: int, scanned: bool, scaled: bool, priced: bool
-) -> Callable[..., None]:
+def one_by_one(rule: Rule, scanned: bool, priced: bool) -> Callable[..., None]:
     """
     The kernel.
 
-    `scanned` says that every decision looks at all arms, `scaled` that keys have the scales and the exponent of an
-    objective, `priced` that samples have costs.
+    `scanned` says that every decision looks at all arms, `priced` that samples have costs.
     """
-    has_floor, has_freeze, has_pool = floor is not None, freeze is not None, pool != 0
-    variance = jit(variance)
-    floor = jit(floor) if has_floor else None
-    freeze = jit(freeze) if has_freeze else None
+    pool, scaled = rule.pool, rule.form != PLAIN
+    has_floor, has_pool = rule.floor is not None, rule.pool != 0
+    take, variance, _, floor, _, _ = steps(rule, jit, jit)
 
     @jit
-    def evaluate(A: Any, k: int, pooled: float, params: Any, exponent: float) -> None:
+    def evaluate(A: Any, k: int, pooled: float, numbers: Any) -> None:
         """The key of arm k before it is divided by the pulls, which change more often than what is known of the arm."""
-        v = variance(A[k, COUNT], A[k, MEAN], A[k, M2], pooled, A[k, OWN], params)
-        A[k, TOP] = _key(v, 1.0, A[k, SCALE], exponent) if scaled else v
+        v = variance(A[k, COUNT], A[k, MEAN], A[k, M2], pooled, A[k, OWN], numbers.params)
+        A[k, TOP] = _key(v, 1.0, A[k, SCALE], numbers.exponent) if scaled else v
 
     @jit
     def arm_key(A: Any, k: int, warmup: int, closed: Any) -> float:
@@ -111,25 +106,9 @@ def one_by_one(
         return k if fewest < least else -1
 
     def run(
-        kinds: Any,
-        parameters: Any,
-        table: Any,
-        seed: Any,
-        first: Any,
-        checkpoints: Any,
-        params: Any,
-        own: Any,
-        warmup: int,
-        counts: Any,
-        means: Any,
-        m2s: Any,
-        column: int,
-        scales: Any,
-        exponent: float,
-        costs: Any,
-        in_flight: int,
+        laws: Any, first: Any, checkpoints: Any, numbers: Any, ends: Any, column: int, costs: Any, in_flight: int
     ) -> None:
-        K = len(kinds)
+        K, warmup = len(laws.kinds), numbers.warmup
         A = np.empty((K, 8))
         floats = np.empty((2 if has_floor else 1, K))
         ints = np.empty((1 if scanned else 4 if has_floor else 2, 1 if scanned else K), np.int32)
@@ -141,7 +120,7 @@ def one_by_one(
             A[:] = 0.0
             closed[:] = False
             for k in range(K):
-                A[k, OWN], A[k, SCALE] = own[k], scales[k]
+                A[k, OWN], A[k, SCALE] = numbers.own[k], numbers.scales[k]
                 floats[KEY, k] = math.inf
                 if has_floor:
                     floats[LEAST, k] = 0.0
@@ -155,7 +134,7 @@ def one_by_one(
                 while asked - told < in_flight and (opened > 0 if priced else asked < budget):
                     k = -1
                     if has_floor:
-                        k = least_pulled(A, floats, ints, floor(float(asked), float(K), params), closed)
+                        k = least_pulled(A, floats, ints, floor(float(asked), float(K), numbers.params), closed)
                     if k < 0:
                         k = largest(floats, ints)
                     if priced:
@@ -179,24 +158,22 @@ def one_by_one(
                 i = int(A[k, COUNT])
                 x = A[k, SPARE]
                 if i & 1 == 0:
-                    x, A[k, SPARE] = pair(
-                        kinds[k], parameters[k, 0], parameters[k, 1], table, seed, first, U(k), U(i >> 1)
-                    )
-                A[k, COUNT], A[k, MEAN], A[k, M2] = _add(A[k, COUNT], A[k, MEAN], A[k, M2], x)
-                if has_freeze:
-                    A[k, OWN] = freeze(x, A[k, COUNT], A[k, MEAN], A[k, M2], pooled, A[k, OWN], params)
+                    x, A[k, SPARE] = pair_of(laws, first, k, i >> 1)
+                A[k, COUNT], A[k, MEAN], A[k, M2], A[k, OWN] = take(
+                    x, A[k, COUNT], A[k, MEAN], A[k, M2], A[k, OWN], pooled, numbers.params
+                )
                 if has_pool and told >= refresh:
                     refresh = _next_refresh(told, K)
                     pooled = _pooled(pool, A[:, COUNT], A[:, M2])
                     for j in range(K):
                         if A[j, COUNT] >= warmup:
-                            evaluate(A, j, pooled, params, exponent)
+                            evaluate(A, j, pooled, numbers)
                     rekey_all(A, floats, ints, warmup, closed)
                 else:
                     if A[k, COUNT] >= warmup:
-                        evaluate(A, k, pooled, params, exponent)
+                        evaluate(A, k, pooled, numbers)
                     rekey(A, floats, ints, k, warmup, closed)
             for k in range(K):
-                counts[c, k, column], means[c, k, column], m2s[c, k, column] = A[k, COUNT], A[k, MEAN], A[k, M2]
+                ends[0, c, k, column], ends[1, c, k, column], ends[2, c, k, column] = A[k, COUNT], A[k, MEAN], A[k, M2]
 
     return run

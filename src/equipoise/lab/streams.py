@@ -19,7 +19,7 @@ References
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -281,18 +281,39 @@ def encode(arms: tuple[Law, ...]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np
     return np.array(kinds), np.array(parameters, dtype=float).reshape(len(arms), 2), np.array(table)
 
 
+class Laws(NamedTuple):
+    """All that samples are made of: what `encode` gives, and the seed."""
+
+    kinds: Any
+    parameters: Any
+    table: Any
+    seed: Any
+
+
 @jit
-def _draw(kind: int, a: float, b: float, table: Any, seed: Any, run: Any, arm: Any, first: int, out: Any) -> None:
+def pair_of(laws: Any, run: Any, arm: Any, block: Any) -> tuple[float, float]:
+    """`pair`, by the number of the arm."""
+    a, b = laws.parameters[arm, 0], laws.parameters[arm, 1]
+    return pair(laws.kinds[arm], a, b, laws.table, laws.seed, run, U(arm), U(block))
+
+
+@jit
+def fill_of(laws: Any, runs: Any, arm: Any, block: Any, out: Any, at: int, lanes: int) -> None:
+    """`fill`, by the number of the arm."""
+    a, b = laws.parameters[arm, 0], laws.parameters[arm, 1]
+    fill(laws.kinds[arm], a, b, laws.table, laws.seed, runs, U(arm), U(block), out, at, lanes)
+
+
+@jit
+def _draw(laws: Any, run: Any, arm: int, first: int, out: Any) -> None:
     for j in range(len(out)):
         i = first + j
-        x0, x1 = pair(kind, a, b, table, seed, run, arm, U(i >> 1))
+        x0, x1 = pair_of(laws, run, arm, i >> 1)
         out[j] = x1 if i & 1 else x0
 
 
 def samples(problem: Problem, seed: int, run: int, arm: int, count: int, first: int = 0) -> npt.NDArray[np.float64]:
     """X_{k,i} for i from `first` on: the samples that every simulation with this seed meets in this run."""
-    kinds, parameters, table = encode(problem.arms)
     out = np.empty(count)
-    a, b = parameters[arm]
-    _draw(kinds[arm], a, b, table, U(seed), U(run), U(arm), first, out)
+    _draw(Laws(*encode(problem.arms), U(seed)), U(run), arm, first, out)
     return out

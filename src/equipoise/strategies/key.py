@@ -17,7 +17,7 @@ from equipoise import moments
 from equipoise.compiled import jit
 from equipoise.strategies.strategy import POOLS, Strategy
 
-__all__ = ["HUGE", "POOLS", "choose", "key", "next_refresh", "pooled", "warmup_key"]
+__all__ = ["HUGE", "POOLS", "choose", "key", "next_refresh", "pool_arm", "pooled", "pooled_of", "warmup_key"]
 
 # Above any key of an arm that is out of its warm-up, and far enough from infinity to be divided by the pulls.
 HUGE = sys.float_info.max
@@ -45,22 +45,31 @@ def warmup_key(pulls: float) -> float:
     return HUGE / pulls if pulls > 0 else math.inf
 
 
-def pooled(pool: int, counts: Any, m2s: Any) -> float:
-    """The largest (pool 1) or the mean (pool 2) unbiased variance of the arms with two samples or more; else 0."""
-    largest = 0.0
-    total = 0.0
-    arms = 0
-    for k in range(len(counts)):
-        if counts[k] >= 2:
-            v = _unbiased(float(counts[k]), m2s[k])
-            largest = max(largest, v)
-            total += v
-            arms += 1
+def pool_arm(count: float, m2: float, largest: float, total: float, arms: float) -> tuple[float, float, float]:
+    """The largest unbiased variance, their sum and their number, with one more arm; not if it has under two samples."""
+    v = _unbiased(count, m2) if count >= 2 else 0.0
+    return max(largest, v), total + v, arms + (1.0 if count >= 2 else 0.0)
+
+
+def pooled_of(pool: int, largest: float, total: float, arms: float) -> float:
+    """What is pooled, of what `pool_arm` has gone through: the largest (pool 1), the mean (pool 2), or 0."""
     if pool == 1:
         return largest
-    if pool == 2 and arms > 0:
-        return total / arms
+    if pool == 2:
+        return total / max(arms, 1.0)
     return 0.0
+
+
+_pool_arm = jit(pool_arm)
+_pooled_of = jit(pooled_of)
+
+
+def pooled(pool: int, counts: Any, m2s: Any) -> float:
+    """The largest (pool 1) or the mean (pool 2) unbiased variance of the arms with two samples or more; else 0."""
+    largest, total, arms = 0.0, 0.0, 0.0
+    for k in range(len(counts)):
+        largest, total, arms = _pool_arm(float(counts[k]), m2s[k], largest, total, arms)
+    return _pooled_of(pool, largest, total, arms)
 
 
 def next_refresh(samples: int, arms: int) -> int:

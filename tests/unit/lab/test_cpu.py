@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,9 @@ import pytest
 
 import equipoise as eq
 from equipoise.lab import cpu, simulation, streams
+from equipoise.lab.rule import Rule
 from equipoise.problem import Objective
 from equipoise.strategies import Strategy, Support, available
-from equipoise.strategies.key import POOLS
 from tests.unit.lab.replay import replay
 from tests.unit.test_compiled import rewrite
 
@@ -142,16 +142,7 @@ def assert_as_studies(given: cpu.Plan, ends: cpu.Ends, first: int, runs: Iterato
 
 def forced(given: cpu.Plan, arms: int, first: int, runs: int) -> cpu.Ends:
     """The plan by the kernel for few arms (their number), many (0) or very many (-1)."""
-    strategy = given.strategy
-    kernel = cpu._kernel(
-        strategy.variance,
-        strategy.floor if strategy.has_floor() else None,
-        strategy.freeze if strategy.own == "frozen" else None,
-        POOLS.index(strategy.pool),
-        strategy.own != "none",
-        given.form,
-        arms,
-    )
+    kernel = cpu._kernel(Rule.of(given.strategy, given.form), arms)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cpu, "kernel", lambda plan: kernel)
         return cpu.simulate(given, first, runs)
@@ -176,7 +167,7 @@ def test_every_kernel_is_the_study(name: str) -> None:
         assert_as_studies(given, many, 70, iter((70, 101, 133, 134, 135)))
 
 
-@pytest.mark.parametrize(("name", "arms"), [("auto", 1), ("auto", 2), ("b-as", 1), ("patient", 13)])
+@pytest.mark.parametrize(("name", "arms"), [("auto", 1), ("auto", 2), ("auto", 7), ("b-as", 1), ("patient", 13)])
 def test_any_number_of_arms(name: str, arms: int) -> None:
     """Also where the pooled variance is not refreshed on the step after the warm-up (13 arms)."""
     given = plan(STRATEGIES[name], eq.Problem([eq.Gaussian(k, 1 + k) for k in range(arms)]), 9 * arms)
@@ -398,17 +389,16 @@ def test_a_changed_formula_never_meets_an_old_kernel(tmp_path: Path) -> None:
     assert run(tmp_path)[0] == 20
 
 
-@pytest.mark.parametrize("make", [cpu.lanes_few, cpu.lanes_many, cpu.heap], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("arms", [2, 0, -1], ids=["few", "many", "very many"])
 def test_each_kernel_says_that_it_compiles(
-    make: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    arms: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Once, and not when the code is on disk."""
     monkeypatch.setenv("EQUIPOISE_CACHE_DIR", str(tmp_path))
     strategy = eq.strategies.Uniform()
     given = plan(strategy, eq.Problem([eq.Rademacher(), eq.Rademacher()]), 10)
-    extra: tuple[Any, ...] = {"lanes_few": (2, 0, 0), "lanes_many": (0, 0), "heap": (0, False, 0)}[make.__name__]
     for said in (SAID, ""):
-        made = make(strategy.variance, None, None, *extra), 1 if make is cpu.heap else cpu.LANES
+        made = cpu._kernel.__wrapped__(Rule.of(strategy, given.form), arms)
         monkeypatch.setattr(cpu, "kernel", lambda plan, made=made: made)
         for _ in range(2):
             assert cpu.simulate(given, 0, 3).counts[0].tolist() == [[5.0] * 3] * 2

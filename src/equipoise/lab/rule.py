@@ -1,0 +1,114 @@
+"""
+A strategy as the kernels take it, and the steps that all of them share.
+
+A kernel says where arms' numbers lie and how the next arm is found. What happens to an arm's numbers when a sample of
+it comes in, what its key is and what is pooled over arms is the same everywhere and is made here, once: of functions
+compiled for the CPU, or of device functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from equipoise import moments
+from equipoise.strategies import Strategy
+from equipoise.strategies import key as keys
+
+# Forms of objectives: the paper's, with key v/T; the largest loss with weights; other norms.
+PLAIN, WEIGHTED, NORM = range(3)
+
+
+class Rule(NamedTuple):
+    """What a kernel is compiled for: a strategy's functions, None where it has none, and the form of the objective."""
+
+    variance: Any
+    floor: Any
+    freeze: Any
+    pool: int
+    uses_own: bool
+    form: int
+
+    @classmethod
+    def of(cls, strategy: Strategy, form: int) -> Rule:
+        return cls(
+            strategy.variance,
+            strategy.floor if strategy.has_floor() else None,
+            strategy.freeze if strategy.own == "frozen" else None,
+            keys.POOLS.index(strategy.pool),
+            strategy.own != "none",
+            form,
+        )
+
+
+class Numbers(NamedTuple):
+    """
+    What a kernel is told about the strategy and the objective.
+
+    The strategy's parameters, the number each arm starts with, the warm-up; each arm's scale and the exponent.
+    """
+
+    params: Any
+    own: Any
+    warmup: Any
+    scales: Any
+    exponent: Any
+
+
+class Steps(NamedTuple):
+    """
+    The steps of a rule, compiled.
+
+    - `take(x, count, mean, m2, own, pooled, params)`: an arm's count, mean, M2 and own number with a sample of it;
+    - `variance(count, mean, m2, pooled, own, params)`: the strategy's;
+    - `key(count, mean, m2, own, pooled, params, scale, exponent)`: of an arm with no sample in flight;
+    - `floor(t, arms, params)`: the strategy's, or None;
+    - `pool_arm(count, m2, largest, total, arms)`: the sums that are pooled, with one more arm;
+    - `pooled(largest, total, arms)`: what is pooled.
+    """
+
+    take: Any
+    variance: Any
+    key: Any
+    floor: Any
+    pool_arm: Any
+    pooled: Any
+
+
+def steps(rule: Rule, convert: Callable[[Any], Any], compiled: Callable[[Any], Any]) -> Steps:
+    """
+    The steps of a rule for a processor.
+
+    `convert` makes a plain function one of the processor, `compiled` does so with a function of such functions.
+    """
+    add, weigh, of_sums = convert(moments.add), convert(keys.key), convert(keys.pooled_of)
+    variance, pool, has_freeze = convert(rule.variance), rule.pool, rule.freeze is not None
+    freeze: Any = convert(rule.freeze) if has_freeze else None
+    floor = None if rule.floor is None else convert(rule.floor)
+
+    @compiled
+    def take(x: Any, count: Any, mean: Any, m2: Any, own: Any, pooled: Any, params: Any) -> Any:
+        count, mean, m2 = add(count, mean, m2, x)
+        if has_freeze:
+            own = freeze(x, count, mean, m2, pooled, own, params)
+        return count, mean, m2, own
+
+    @compiled
+    def plain(v: Any, count: Any, scale: Any, exponent: Any) -> Any:
+        return v / count
+
+    @compiled
+    def weighted(v: Any, count: Any, scale: Any, exponent: Any) -> Any:
+        return weigh(v, count, scale, 1.0)
+
+    of_variance = (plain, weighted, weigh)[rule.form]
+
+    @compiled
+    def key(count: Any, mean: Any, m2: Any, own: Any, pooled: Any, params: Any, scale: Any, exponent: Any) -> Any:
+        return of_variance(variance(count, mean, m2, pooled, own, params), count, scale, exponent)
+
+    @compiled
+    def pooled(largest: Any, total: Any, arms: Any) -> Any:
+        return of_sums(pool, largest, total, arms)
+
+    return Steps(take, variance, key, floor, convert(keys.pool_arm), pooled)
