@@ -15,9 +15,9 @@ A fourth kernel, in `delayed.py`, is for answers that come late and for samples 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any
 
@@ -561,6 +561,11 @@ class Ends:
             Ends(*(each[..., first : first + runs] for each in (self.counts, self.means, self.m2s)))
             for first in range(0, self.counts.shape[-1], runs)
         ]
+
+    @classmethod
+    def join(cls, parts: Sequence[Ends]) -> Ends:
+        """The runs of all parts."""
+        return cls(*(np.concatenate([getattr(part, f.name) for part in parts], axis=-1) for f in fields(cls)))
 
 
 # Up to here the arms' states are chosen by selects, and up to here they are scanned; from there on a heap is faster.
