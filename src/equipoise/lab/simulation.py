@@ -556,20 +556,9 @@ def simulate(
     if engine == "cuda":
         cuda.refuse(in_flight, aim)
     ends, work = _engine(engine, threads, precision)
-    tasks: list[tuple[Strategy, Plan]] = []
-    for each in strategies:
-        least = len(problem) * each.warmup
-        price = each.warmup * math.fsum(aim.cost(len(problem)))
-        if budgets[0] * (1 + ROUNDING) < price:
-            start = f"{least} samples of {len(problem)} arms" + (f", for {price:g}" if aim.costs is not None else "")
-            raise ValueError(f"budget={budgets[0]} is too small: {each.name} starts with {start}")
-        by_params: dict[tuple[float, ...], list[float]] = {}
-        for n in budgets:
-            by_params.setdefault(each.params(aim.samples(n, len(problem)), len(problem), support), []).append(n)
-        tasks += [
-            (each, Plan(problem, each, tuple(ns), params, seed, in_flight, aim)) for params, ns in by_params.items()
-        ]
-        cpu.own_numbers(tasks[-1][1])
+    tasks = [
+        (each, plan) for each in strategies for plan in plans(problem, each, budgets, support, seed, in_flight, aim)
+    ]
     chosen = {id(each): estimators.choose(estimator, problem, each) for each in strategies}
     simulations: list[Simulation] = []
     for done, (each, plan) in enumerate(tasks):
@@ -584,6 +573,30 @@ def simulate(
         return simulations[0]
     order = {id(each): i for i, each in enumerate(strategies)}
     return Curve(sorted(simulations, key=lambda sim: (order[id(sim.strategy)], sim.budget)))
+
+
+def plans(
+    problem: Problem,
+    strategy: Strategy,
+    budgets: Sequence[float],
+    support: Support,
+    seed: int,
+    in_flight: int = 1,
+    objective: Objective = PLAIN,
+) -> list[Plan]:
+    """What is to be simulated: one plan for all budgets, in order, that give the strategy the same parameters."""
+    arms = len(problem)
+    price = strategy.warmup * math.fsum(objective.cost(arms))
+    if budgets[0] * (1 + ROUNDING) < price:
+        start = f"{arms * strategy.warmup} samples of {arms} arms"
+        start += f", for {price:g}" if objective.costs is not None else ""
+        raise ValueError(f"budget={budgets[0]} is too small: {strategy.name} starts with {start}")
+    by_params: dict[tuple[float, ...], list[float]] = {}
+    for n in budgets:
+        by_params.setdefault(strategy.params(objective.samples(n, arms), arms, support), []).append(n)
+    found = [Plan(problem, strategy, tuple(ns), params, seed, in_flight, objective) for params, ns in by_params.items()]
+    cpu.own_numbers(found[0])
+    return found
 
 
 def _budget(budget: Any, objective: Objective) -> float:
