@@ -15,8 +15,8 @@ import numpy as np
 
 import equipoise as eq
 from equipoise import chart
-from equipoise.lab.leaderboard import crossed
-from equipoise.lab.suite import Case, paper_right, suite
+from equipoise.lab.leaderboard import Task
+from equipoise.lab.suite import paper_right, suite
 from equipoise.problem import Law
 from equipoise.strategies import Strategy, Support
 
@@ -114,12 +114,6 @@ def right_hand(runs: int = 20_000, n: int = 1000) -> None:
     chart.save(figure, DOCS / "figures" / "auto-right.png")
 
 
-def excess(case: Case, sim: Any) -> tuple[float, float]:
-    """The excess of the worst arm in percent, and its error."""
-    loss, error = crossed(sim._batches, len(case.problem))
-    return 100 * (loss / case.optimal_loss - 1), 100 * error / case.optimal_loss
-
-
 def in_flight(runs: int = 2048) -> None:
     """The excess with 64 pulls in flight, on the problems with n >= 2,000."""
     print("\n| problem | K | n | prompt answers | 64 in flight |\n|---|---|---|---|---|")
@@ -127,22 +121,21 @@ def in_flight(runs: int = 2048) -> None:
     for case in suite():
         if case.budget >= 2000:
             prompt, late = (
-                excess(case, eq.simulate(case.problem, "auto", case.budget, runs, support=case.support, in_flight=m))
-                for m in (1, 64)
+                Task("auto", eq.strategies.Auto(), case, runs, in_flight=m).measure(seed=1) for m in (1, 64)
             )
-            found.append((late[0], prompt[0], late[1], case))
+            found.append((late.excess, prompt.excess, case))
             print(
-                f"| {case.name} | {len(case.problem)} | {case.budget} | {prompt[0]:.1f} ± {prompt[1]:.1f} | "
-                f"{late[0]:.1f} ± {late[1]:.1f} |",
+                f"| {case.name} | {len(case.problem)} | {case.budget} | {prompt.excess:.1f} ± {prompt.error:.1f} | "
+                f"{late.excess:.1f} ± {late.error:.1f} |",
                 flush=True,
             )
     top = [
-        max((late, prompt)[i] for late, prompt, _, case in found if case.kind == kind)
+        max((late, prompt)[i] for late, prompt, case in found if case.kind == kind)
         for kind in ("continuous", "binary")
         for i in (1, 0)
     ]
     print(f"\nworst, continuous: {top[0]:.1f} prompt, {top[1]:.1f} late; binary: {top[2]:.1f}, {top[3]:.1f}")
-    print(f"median growth {np.median([late - prompt for late, prompt, _, _ in found]):.2f}")
+    print(f"median growth {np.median([late - prompt for late, prompt, _ in found]):.2f}")
 
 
 if __name__ == "__main__":

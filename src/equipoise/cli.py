@@ -397,10 +397,11 @@ def _standings(board: boards.Board) -> list[Table]:
         if not cells:
             continue
         runs = [cell.runs for cell in cells]
+        runs_each = " to ".join(f"{each:,}" for each in dict.fromkeys((min(runs), max(runs))))
         how_many = len({cell.case.name for cell in cells})
         table = Table(
             title=f"{how_many} {kind} problem{'s'[: how_many > 1]}: excess over the best loss, in percent",
-            caption=f"± one standard error; {min(runs):,} to {max(runs):,} runs, seed {board.seed}",
+            caption=f"± one standard error; {runs_each} runs, seed {board.seed}",
         )
         for title in ("strategy", "worst", "where", "90th", "median"):
             table.add_column(title, justify="left" if title in ("strategy", "where") else "right", no_wrap=True)

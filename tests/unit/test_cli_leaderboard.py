@@ -36,7 +36,7 @@ def test_table_files_and_picture(
     lines = out.splitlines()
     assert any("7 continuous problems" in line for line in lines)
     assert any("1 binary problem:" in line for line in lines)
-    assert "64 to 64 runs, seed 4" in out
+    assert "standard error; 64 runs, seed 4" in out
     # The best first, and where each is worst.
     order = [line.split("│")[1].strip() for line in lines if line.startswith("│")]
     assert order[:4] == board.strategies("continuous")

@@ -15,9 +15,9 @@ A third kernel, in `delayed.py`, is for answers that come late and for samples t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any
 
@@ -433,6 +433,11 @@ class Ends:
             Ends(*(each[..., first : first + runs] for each in (self.counts, self.means, self.m2s)))
             for first in range(0, self.counts.shape[-1], runs)
         ]
+
+    @classmethod
+    def join(cls, parts: Sequence[Ends]) -> Ends:
+        """The runs of all parts."""
+        return cls(*(np.concatenate([getattr(part, f.name) for part in parts], axis=-1) for f in fields(cls)))
 
 
 @lru_cache(maxsize=256)

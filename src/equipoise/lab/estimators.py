@@ -15,7 +15,9 @@ keeps the estimate free of bias.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -26,10 +28,14 @@ from equipoise.problem import Gaussian, Problem
 from equipoise.strategies import Strategy
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 Estimator = Literal["naive", "wald", "controls", "gaussian"]
 # From here on an arm's controls cost more than they bring.
 MOST_CONTROLLED = 64
+# Directions of the controls, each in units of its spread, that have less than this part of the largest variance are
+# left out of a fit: rounding decides there.
+RCOND = 1e-12
 ESTIMATORS: tuple[str, ...] = ("naive", "wald", "controls", "gaussian")
 
 
@@ -49,7 +55,7 @@ def choose(estimator: str, problem: Problem, strategy: Strategy) -> tuple[Estima
 
 @dataclass(frozen=True)
 class Evidence:
-    """T, S and Q of every arm (rows) in every run (columns), with the moments of the arms' laws."""
+    """T, S and Q of every arm (rows) in every run (columns); Q is 0 where the fourth moment is infinite."""
 
     problem: Problem
     T: Floats
@@ -61,70 +67,101 @@ class Evidence:
         T = ends.counts[checkpoint]
         deviations = ends.means[checkpoint] - problem.means[:, None]
         S = T * deviations
-        return cls(problem, T, S, ends.m2s[checkpoint] + S * deviations - problem.variances[:, None] * T)
+        Q = ends.m2s[checkpoint] + S * deviations - problem.variances[:, None] * T
+        Q[[not math.isfinite(law.fourth) for law in problem.arms]] = 0.0
+        return cls(problem, T, S, Q)
 
-    @property
+    @cached_property
+    def third(self) -> Floats:
+        """mu3; 0 where it goes with a Q that is not used."""
+        return np.array([law.third if math.isfinite(law.fourth) else 0.0 for law in self.problem.arms])
+
+    @cached_property
     def kappa(self) -> Floats:
-        """mu4 - s⁴, the variance of (X - mu)²; 0 where it is infinite, as Q is not used there."""
-        values = np.array([law.fourth - law.variance**2 for law in self.problem.arms])
+        """mu4 - s⁴, the variance of (X - mu)²; 0 where it is infinite."""
+        values = [law.fourth - law.variance**2 for law in self.problem.arms]
         return np.where(np.isfinite(values), values, 0.0)
 
+    @cached_property
+    def all_arms(self) -> tuple[Floats, Floats]:
+        """The sums over all arms, run by run, of Q and of kappa T."""
+        return self.Q.sum(axis=0), self.kappa @ self.T
 
-def observations(evidence: Evidence, k: int, estimator: Estimator) -> Floats:
-    """What is averaged: the squared error of arm k's mean, or its expectation given the variances."""
+
+def observations(evidence: Evidence, arms: Ints, estimator: Estimator) -> Floats:
+    """What is averaged, for each of the arms: the squared error of its mean, or its expectation given the variances."""
     if estimator == "gaussian":
-        return evidence.problem.arms[k].variance / evidence.T[k]
-    return (evidence.S[k] / evidence.T[k]) ** 2
+        return evidence.problem.variances[arms, None] / evidence.T[arms]
+    return (evidence.S[arms] / evidence.T[arms]) ** 2
 
 
-def controls(evidence: Evidence, k: int, estimator: Estimator) -> Floats:
-    """Rows of mean zero to be subtracted, in multiples, from the observations of arm k."""
-    law = evidence.problem.arms[k]
-    T, S, Q = evidence.T[k], evidence.S[k], evidence.Q[k]
-    M = S * S - law.variance * T
+def controls(evidence: Evidence, arms: Ints, estimator: Estimator) -> Floats:
+    """For each of the arms, rows of mean zero to be subtracted, in multiples, from its observations."""
+    T, S, Q = evidence.T[arms], evidence.S[arms], evidence.Q[arms]
     if estimator == "naive":
-        return np.empty((0, T.size))
+        return np.empty((len(T), 0, T.shape[1]))
+    M = S * S - evidence.problem.variances[arms, None] * T
     if estimator == "wald":
-        return M[None]
-    finite = np.array([math.isfinite(each.fourth) for each in evidence.problem.arms])
-    kappa = evidence.kappa
+        return M[:, None]
+    kappa, mu3 = evidence.kappa[arms, None], evidence.third[arms, None]
     # All other arms together: the pulls of this one follow the sum of the variances.
-    P = np.where(finite[:, None], evidence.Q, 0.0).sum(axis=0) - (Q if finite[k] else 0.0)
-    others = (kappa[:, None] * evidence.T).sum(axis=0) - kappa[k] * T
-    rows = [P, P * P - others]
-    if finite[k]:
-        rows += [Q, Q * P, Q * Q - kappa[k] * T]
+    P, others = (total - own for total, own in zip(evidence.all_arms, (Q, kappa * T), strict=True))
+    rows = [P, P * P - others, Q, Q * P, Q * Q - kappa * T]
     if estimator == "controls":
-        rows += [S, M, S * P, M * P]
-        if finite[k]:
-            rows += [S * Q - law.third * T, M * Q - 2 * law.third * T * S - kappa[k] * T]
-    return np.array(rows)
+        rows += [S, M, S * P, M * P, S * Q - mu3 * T, M * Q - 2 * mu3 * T * S - kappa * T]
+    return np.stack(rows, axis=1)
 
 
-def fit(evidence: Evidence, k: int, estimator: Estimator) -> Floats:
-    """The multiples of arm k's controls, by least squares on a pilot; for "wald", 1/T² with the pilot's mean pulls."""
-    if estimator == "wald":
-        # With T fixed, S²/T² - M/T² would have no noise at all.
-        return np.array([float(evidence.T[k].mean()) ** -2])
-    rows = controls(evidence, k, estimator)
-    y = observations(evidence, k, estimator)
-    multiples = np.zeros(len(rows))
-    if len(rows) == 0 or y.size < 4 * len(rows):
-        return multiples
-    centred = rows - rows.mean(axis=1, keepdims=True)
-    scale = centred.std(axis=1)
-    used = scale > 1e-12 * (1e-300 + scale.max())
-    if y.std() == 0 or not used.any():
-        return multiples
-    A = (centred[used] / scale[used, None]).T
-    solution, *_ = np.linalg.lstsq(A, y - y.mean(), rcond=1e-8)
-    multiples[used] = solution / scale[used]
+def fit(evidence: Evidence, chosen: Sequence[Estimator]) -> list[Floats]:
+    """The multiples of each arm's controls, by least squares on a pilot; for "wald", 1/T² with its mean pulls."""
+    multiples: list[Floats] = [np.empty(0)] * len(chosen)
+    for estimator, arms in _together(evidence, chosen, range(len(chosen))):
+        if len(chosen) > MOST_CONTROLLED and estimator != "wald":
+            continue
+        for k, found in zip(arms, _fit(evidence, arms, estimator), strict=True):
+            multiples[k] = found
     return multiples
 
 
-def estimates(evidence: Evidence, k: int, estimator: Estimator, multiples: Floats) -> Floats:
-    """One unbiased estimate of arm k's loss from each run."""
-    y = observations(evidence, k, estimator)
-    if len(multiples) == 0:
-        return y
-    return y - multiples @ controls(evidence, k, estimator)
+def _fit(evidence: Evidence, arms: Ints, estimator: Estimator) -> Floats:
+    """The same for arms of one estimator, by the normal equations of all of them at once; none where none would do."""
+    if estimator == "wald":
+        # With T fixed, S²/T² - M/T² would have no noise at all.
+        return evidence.T[arms].mean(axis=1, keepdims=True) ** -2
+    rows, y = controls(evidence, arms, estimator), observations(evidence, arms, estimator)
+    if rows.shape[1] == 0 or y.shape[1] < 4 * rows.shape[1]:
+        return np.empty((len(arms), 0))
+    rows -= rows.mean(axis=2, keepdims=True)
+    gram = rows @ rows.swapaxes(1, 2)
+    scale = np.sqrt(gram.diagonal(axis1=1, axis2=2))
+    used = scale > 1e-12 * (1e-300 + scale.max(axis=1, keepdims=True))
+    unit = np.divide(1, scale, out=np.zeros_like(scale), where=used)
+    inverse = np.linalg.pinv(unit[:, :, None] * gram * unit[:, None, :], rcond=RCOND, hermitian=True)
+    slopes = rows @ (y - y.mean(axis=1, keepdims=True))[:, :, None]
+    found = unit * (inverse @ (unit[:, :, None] * slopes))[:, :, 0]
+    return np.where((y != y[:, :1]).any(axis=1, keepdims=True), found, 0.0)
+
+
+def estimates(
+    evidence: Evidence, chosen: Sequence[Estimator], multiples: Sequence[Floats], arms: Iterable[int] | None = None
+) -> Floats:
+    """Unbiased estimates of the losses of arms, all by default: a row for each arm, one number from each run."""
+    wanted = list(range(len(chosen)) if arms is None else arms)
+    losses = np.empty((len(chosen), evidence.T.shape[1]))
+    for estimator, some in _together(evidence, chosen, wanted):
+        losses[some] = observations(evidence, some, estimator)
+        if multiples[some[0]].size:
+            by = np.array([multiples[k] for k in some])[:, None]
+            losses[some] -= (by @ controls(evidence, some, estimator))[:, 0]
+    return losses[wanted]
+
+
+def _together(
+    evidence: Evidence, chosen: Sequence[Estimator], wanted: Iterable[int]
+) -> Iterator[tuple[Estimator, Ints]]:
+    """Arms of one estimator, as many as have their controls in the processor's cache."""
+    at_once = max(1, 2**17 // evidence.T.shape[1] // 11)
+    for estimator in dict.fromkeys(chosen):
+        arms = [k for k in wanted if chosen[k] == estimator]
+        for first in range(0, len(arms), at_once):
+            yield estimator, np.array(arms[first : first + at_once])

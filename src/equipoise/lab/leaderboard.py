@@ -14,7 +14,7 @@ the arms' standard deviations. So every strategy that is not scale invariant and
 units. Where a support is declared they enter once more, with the constants that their own theory takes from it; these
 entries are on such problems only, and are listed last. Oracles do not take part.
 
-**Runs** follow from the problem and from the error that a first pass had, by a fixed rule (`first_runs`, `more_runs`),
+**Runs** follow from the problem and from the error of the runs so far, by a fixed rule (`first_runs`, `more_runs`),
 never from the clock: the same seed gives the same board on any machine.
 """
 
@@ -23,9 +23,9 @@ from __future__ import annotations
 import fnmatch
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
@@ -34,9 +34,12 @@ import numpy.typing as npt
 
 from equipoise import chart, strategies
 from equipoise.inputs import whole
-from equipoise.lab import cpu, cuda, texts
-from equipoise.lab.simulation import Simulation, label, simulate
+from equipoise.lab import cpu, cuda, estimators, texts
+from equipoise.lab.cpu import Ends
+from equipoise.lab.estimators import Estimator, Evidence
+from equipoise.lab.simulation import check_formula, label, plans
 from equipoise.lab.suite import Case, suite, tuning_half, unknown
+from equipoise.problem import Problem
 from equipoise.strategies import Strategy
 
 Floats = npt.NDArray[np.float64]
@@ -44,13 +47,13 @@ Floats = npt.NDArray[np.float64]
 SEED = 4
 # A, in units of sqrt(Sigma/K), of strategies that have one.
 EXPLORATIONS = (0.5, 2)
-# Runs of a first pass: so many steps of all runs together, where losses are noisy, between the fewest and the most.
-FIRST_STEPS, FEWEST, MOST = 1 << 21, 1024, 8192
-# The second pass aims at this error, in percent of the loss, with so many steps at most; where a strategy loses more
-# than as much again as it must, at the other.
-AIM, ROUGH_AIM, MORE_STEPS = 1.5, 5.0, 1 << 25
-# Above this error, in percent of the loss, few runs decide (arms that starve): controls, fitted on a pilot that has
-# seen few of those, then add noise, and the second pass averages squared errors as they are.
+# Runs to begin with: so many steps of all runs together, where losses are noisy, between the fewest and the most.
+FIRST_STEPS, FEWEST, MOST = 1 << 21, 2048, 8192
+# More runs are made until the error is at this aim, in percent of the loss, with so many steps at most; where a
+# strategy loses more than as much again as it must, at the other.
+AIM, ROUGH_AIM, MORE_STEPS = 1.0, 5.0, 1 << 26
+# Above this error, in percent of the loss, few runs decide (arms that starve): controls, fitted on runs among which are
+# few of those, then add noise, and from there on squared errors are averaged as they are.
 RARE = 10.0
 
 
@@ -307,79 +310,83 @@ def problems(patterns: Iterable[str] | None = None) -> list[Case]:
     return [case for case in suite() if case.name in wanted]
 
 
-def crossed(batches: Floats, arms: int) -> tuple[float, float]:
+def crossed(problem: Problem, ends: Ends, chosen: Sequence[Estimator]) -> tuple[float, float, float]:
     """
-    The largest loss and its standard error, from the means of batches of runs, without the bias of a maximum.
+    The largest loss, its standard error and the doubt about it, from where runs ended, without the bias of a maximum.
 
-    The worst arm of the even batches is looked at in the odd ones, and the other way round; what is found is averaged.
-    The half that names an arm has no say in what its loss is, so that the mean of each is the true loss of some arm and
-    not above the largest. The error is that of the two means, from how the batches spread.
+    The worst arm of one half of the runs is looked at in the other half, and the other way round; what is found is
+    averaged. The half that names an arm, and on which the multiples of its controls are fitted, has no say in what its
+    loss is, so that the mean of each is the true loss of some arm and not above the largest.
 
-    Parameters
-    ----------
-    batches
-        A row for each batch: the mean losses of the arms first, the number of runs last; four rows at least.
-    arms
-        How many arms there are.
+    The doubt is the standard error, or more where an arm that was not named may well be the worst: half of how far two
+    errors of its own take it above what was found.
     """
-    halves = (batches[::2], batches[1::2])
-    worst = [int(np.average(half[:, :arms], axis=0, weights=half[:, -1]).argmax()) for half in halves]
-    total, variance = 0.0, 0.0
-    for half, arm in zip(halves, reversed(worst), strict=True):
-        losses, runs = half[:, arm], half[:, -1]
-        mean = float(np.average(losses, weights=runs))
-        total += mean / 2
-        variance += float((runs * (losses - mean) ** 2).sum() / ((len(runs) - 1) * runs.sum())) / 4
-    return total, math.sqrt(variance)
+    halves = [Evidence.of(problem, half, 0) for half in ends.split(-(-ends.counts.shape[-1] // 2))]
+    fits = [estimators.fit(half, chosen) for half in halves]
+    seen = [estimators.estimates(half, chosen, fit) for half, fit in zip(halves, fits, strict=True)]
+    found = [
+        estimators.estimates(half, chosen, fit, [int(there.mean(axis=1).argmax())])[0]
+        for half, fit, there in zip(halves, reversed(fits), reversed(seen), strict=True)
+    ]
+    loss = float(np.mean([each.mean() for each in found]))
+    error = math.sqrt(_variance(found))
+    highest = np.mean([each.mean(axis=1) for each in seen], axis=0) + 2 * np.sqrt(_variance(seen))
+    return loss, error, max(error, (float(highest.max()) - loss) / 2)
+
+
+def _variance(halves: Sequence[Floats]) -> Any:
+    """Of the average of the means of two halves of the runs."""
+    return sum(each.var(axis=-1, ddof=1) / each.shape[-1] for each in halves) / 4
 
 
 def first_runs(case: Case) -> int:
-    """Runs of the first pass: a fixed number of steps where tails make losses noisy, else the fewest."""
+    """Runs to begin with: a fixed number of steps where tails make losses noisy, else the fewest."""
     if case.tails == "light":
         return FEWEST
     return min(MOST, max(FEWEST, 1 << round(math.log2(FIRST_STEPS / case.budget))))
 
 
-def more_runs(case: Case, excess: float, error: float, runs: int) -> int:
-    """Runs of the second pass, from the error of the first: a power of two, no fewer than there were."""
+def more_runs(case: Case, excess: float, doubt: float, runs: int) -> int:
+    """Runs to go on to, from the doubt so far: a power of two, no fewer than there were."""
     # A loss that noise has put below the best possible one is taken for that one.
     aim = (AIM if excess <= 100 else ROUGH_AIM) / 100 * max(100 + excess, 100)
-    wanted = math.ceil(math.log2(max(1.0, runs * (error / aim) ** 2)))
+    wanted = math.ceil(math.log2(max(1.0, runs * (doubt / aim) ** 2)))
     return max(runs, 1 << min(wanted, math.floor(math.log2(MORE_STEPS / case.budget))))
 
 
 @dataclass(frozen=True)
 class Task:
-    """A cell to be measured."""
+    """A cell to be measured, with so many runs or as many as its error asks for."""
 
     entry: str
     strategy: Strategy
     case: Case
-    runs: int
+    runs: int | None = None
     estimator: str = "auto"
+    in_flight: int = 1
 
     def measure(self, seed: int = SEED, engine: Any = "cpu") -> Cell:
-        """Simulate the cell, in one thread on a CPU."""
-        case, runs = self.case, self.runs
-        sim: Simulation = simulate(
-            case.problem,
-            self.strategy,
-            case.budget,
-            runs,
-            seed,
-            engine=engine,
-            support=case.support,
-            estimator=self.estimator,
-            threads=1,
-        )
-        loss, error = crossed(sim._batches, len(case.problem))
-        best = case.optimal_loss
-        return Cell(self.entry, case, 100 * (loss / best - 1), 100 * error / best, runs)
+        """Simulate the cell, in this thread on a CPU."""
+        case, estimator = self.case, self.estimator
+        [plan] = plans(case.problem, self.strategy, [case.budget], case.support, seed, self.in_flight)
+        simulate = cuda.simulate if engine == "cuda" else cpu.simulate
+        ends = simulate(plan, 0, self.runs or first_runs(case))
+        check_formula(plan, ends)
+        while True:
+            chosen = estimators.choose(estimator, case.problem, self.strategy)
+            runs = ends.counts.shape[-1]
+            loss, error, doubt = (100 * each / case.optimal_loss for each in crossed(case.problem, ends, chosen))
+            more = self.runs or more_runs(case, loss - 100, doubt, runs)
+            if more <= runs:
+                return Cell(self.entry, case, loss - 100, error, runs)
+            if error > RARE / 100 * max(loss, 100):
+                estimator = "naive"
+            ends = Ends.join([ends, simulate(plan, runs, more - runs)])
 
 
 def tasks(lines: Sequence[Entry], cases: Sequence[Case], runs: int | None = None) -> list[Task]:
     """
-    The cells of a first pass, strategy by strategy.
+    The cells, strategy by strategy.
 
     The first cell of each goes ahead into the midst of the one before: so one thread compiles a strategy while the
     others have work.
@@ -387,7 +394,7 @@ def tasks(lines: Sequence[Entry], cases: Sequence[Case], runs: int | None = None
     by_entry = []
     for entry in lines:
         made = ((case, entry.make(case)) for case in cases)
-        by_entry.append([Task(entry.name, each, case, runs or first_runs(case)) for case, each in made if each])
+        by_entry.append([Task(entry.name, each, case, runs) for case, each in made if each])
     ordered: list[Task] = []
     for each in filter(None, by_entry):
         ahead = len(ordered) and max(1, len(ordered) - len(each) // 2)
@@ -413,7 +420,7 @@ def leaderboard(
     given, cases
         Lines and problems: all by default. `entries` and `problems` find them by name.
     runs
-        Runs of every cell. By default as many as the two passes find fit.
+        Runs of every cell. By default as many as its error asks for.
     seed
         Which samples; all strategies meet the same.
     engine
@@ -440,31 +447,14 @@ def leaderboard(
         raise ValueError(f"engine={engine!r} will not do; it must be 'cpu' or 'cuda'")
     workers = os.cpu_count() or 1 if threads is None else whole("threads", threads, 1)
     found: dict[tuple[str, str], Cell] = {}
-    work = first = tasks(lines, chosen, runs)
+    work = tasks(lines, chosen, runs)
     if not work:
         raise ValueError("none of these strategies takes part in any of these problems")
-    begun = 0
     # One kernel for a strategy instead of one for each number of arms: compiling those takes longer than the runs.
     with cpu.one_kernel(), cuda.one_kernel(), ThreadPoolExecutor(workers) as pool:
-        while work:
-            measured = pool.map(lambda task: task.measure(seed, engine), work)
-            begun += len(work)
-            for done, cell in enumerate(measured, begun - len(work) + 1):
-                found[cell.strategy, cell.case.name] = cell
-                if progress:
-                    progress(done, begun)
-            work = again(work, found) if work is first and runs is None else []
+        for done, cell in enumerate(pool.map(lambda task: task.measure(seed, engine), work), 1):
+            found[cell.strategy, cell.case.name] = cell
+            if progress:
+                progress(done, len(work))
     names = [line.name for line in lines]
     return Board(tuple(found[n, c.name] for n in names for c in chosen if (n, c.name) in found), seed)
-
-
-def again(before: Sequence[Task], found: Mapping[tuple[str, str], Cell]) -> list[Task]:
-    """The cells of a second pass, with more runs: those whose error is above the aim, the longest first."""
-    wanted = []
-    for task in before:
-        cell = found[task.entry, task.case.name]
-        runs = more_runs(task.case, cell.excess, cell.error, cell.runs)
-        if runs > cell.runs:
-            rare = cell.error > RARE / 100 * max(100 + cell.excess, 100)
-            wanted.append(replace(task, runs=runs, estimator="naive" if rare else "auto"))
-    return sorted(wanted, key=lambda task: -task.runs * task.case.budget)

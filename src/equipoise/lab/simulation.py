@@ -62,7 +62,7 @@ class Task:
 
     plan: Plan
     estimator: tuple[estimators.Estimator, ...]
-    multiples: tuple[tuple[Floats, ...], ...]
+    multiples: list[list[Floats]]
     runs: int
 
     def block_runs(self) -> int:
@@ -85,9 +85,7 @@ class Task:
     def _sums(self, ends: cpu.Ends, c: int) -> list[Sums]:
         problem = self.plan.problem
         evidence = estimators.Evidence.of(problem, ends, c)
-        losses = np.array(
-            [estimators.estimates(evidence, k, self.estimator[k], self.multiples[c][k]) for k in range(len(problem))]
-        )
+        losses = estimators.estimates(evidence, self.estimator, self.multiples[c])
         norm = _norms(self.plan.objective, problem.variances[:, None] / evidence.T)
         rows = np.vstack([losses, evidence.T, norm[None]])
         pieces = min(rows.shape[1], -(-BATCHES // self.blocks()))
@@ -557,25 +555,14 @@ def simulate(
         raise ValueError(f"precision={precision!r} will not do; it must be 'double', or 'single' with engine='cuda'")
     if engine == "cuda":
         cuda.refuse(in_flight, aim)
-    work = _engine(engine, threads, precision)
-    tasks: list[tuple[Strategy, Plan]] = []
-    for each in strategies:
-        least = len(problem) * each.warmup
-        price = each.warmup * math.fsum(aim.cost(len(problem)))
-        if budgets[0] * (1 + ROUNDING) < price:
-            start = f"{least} samples of {len(problem)} arms" + (f", for {price:g}" if aim.costs is not None else "")
-            raise ValueError(f"budget={budgets[0]} is too small: {each.name} starts with {start}")
-        by_params: dict[tuple[float, ...], list[float]] = {}
-        for n in budgets:
-            by_params.setdefault(each.params(aim.samples(n, len(problem)), len(problem), support), []).append(n)
-        tasks += [
-            (each, Plan(problem, each, tuple(ns), params, seed, in_flight, aim)) for params, ns in by_params.items()
-        ]
-        cpu.own_numbers(tasks[-1][1])
+    ends, work = _engine(engine, threads, precision)
+    tasks = [
+        (each, plan) for each in strategies for plan in plans(problem, each, budgets, support, seed, in_flight, aim)
+    ]
     chosen = {id(each): estimators.choose(estimator, problem, each) for each in strategies}
     simulations: list[Simulation] = []
     for done, (each, plan) in enumerate(tasks):
-        task = Task(plan, chosen[id(each)], _multiples(plan, chosen[id(each)]), runs)
+        task = Task(plan, chosen[id(each)], _multiples(plan, chosen[id(each)], ends), runs)
         told = partial(_tell, progress, done * runs, len(tasks) * runs) if progress else None
         results = work(task, told)
         simulations += [
@@ -586,6 +573,30 @@ def simulate(
         return simulations[0]
     order = {id(each): i for i, each in enumerate(strategies)}
     return Curve(sorted(simulations, key=lambda sim: (order[id(sim.strategy)], sim.budget)))
+
+
+def plans(
+    problem: Problem,
+    strategy: Strategy,
+    budgets: Sequence[float],
+    support: Support,
+    seed: int,
+    in_flight: int = 1,
+    objective: Objective = PLAIN,
+) -> list[Plan]:
+    """What is to be simulated: one plan for all budgets, in order, that give the strategy the same parameters."""
+    arms = len(problem)
+    price = strategy.warmup * math.fsum(objective.cost(arms))
+    if budgets[0] * (1 + ROUNDING) < price:
+        start = f"{arms * strategy.warmup} samples of {arms} arms"
+        start += f", for {price:g}" if objective.costs is not None else ""
+        raise ValueError(f"budget={budgets[0]} is too small: {strategy.name} starts with {start}")
+    by_params: dict[tuple[float, ...], list[float]] = {}
+    for n in budgets:
+        by_params.setdefault(strategy.params(objective.samples(n, arms), arms, support), []).append(n)
+    found = [Plan(problem, strategy, tuple(ns), params, seed, in_flight, objective) for params, ns in by_params.items()]
+    cpu.own_numbers(found[0])
+    return found
 
 
 def _budget(budget: Any, objective: Objective) -> float:
@@ -607,25 +618,18 @@ def _tell(progress: Callable[[int, int], Any], before: int, total: int, runs: in
     progress(before + runs, total)
 
 
-def _multiples(plan: Plan, chosen: tuple[estimators.Estimator, ...]) -> tuple[tuple[Floats, ...], ...]:
+def _multiples(plan: Plan, chosen: tuple[estimators.Estimator, ...], ends: EndsOf) -> list[list[Floats]]:
     """The multiples of the controls, for each checkpoint and arm, from a pilot of other runs."""
-    arms = len(plan.problem)
-    fitted = arms <= estimators.MOST_CONTROLLED and any(each in ("controls", "gaussian") for each in chosen)
-    ends = cpu.simulate(plan, PILOT_FIRST, PILOT if fitted else cpu.kernel(plan)[1])
-    _check_formula(plan, ends)
-    multiples = []
-    for c in range(len(plan.checkpoints)):
-        evidence = estimators.Evidence.of(plan.problem, ends, c)
-        multiples.append(
-            tuple(
-                estimators.fit(evidence, k, chosen[k]) if fitted or chosen[k] == "wald" else np.empty(0)
-                for k in range(arms)
-            )
-        )
-    return tuple(multiples)
+    fitted = len(chosen) <= estimators.MOST_CONTROLLED and any(each in ("controls", "gaussian") for each in chosen)
+    pilot = ends(plan, PILOT_FIRST, PILOT if fitted else cpu.kernel(plan)[1])
+    check_formula(plan, pilot)
+    # A pilot of a few runs is enough for Wald's multiples, and fits no others.
+    return [
+        estimators.fit(estimators.Evidence.of(plan.problem, pilot, c), chosen) for c in range(len(plan.checkpoints))
+    ]
 
 
-def _check_formula(plan: Plan, ends: cpu.Ends) -> None:
+def check_formula(plan: Plan, ends: cpu.Ends) -> None:
     """Refuse a strategy whose formula gives no variance where the pilot ended; a kernel would not say a word."""
     strategy, params = plan.strategy, plan.params or (0.0,)
     own = cpu.own_numbers(plan)
@@ -641,26 +645,36 @@ def _check_formula(plan: Plan, ends: cpu.Ends) -> None:
 
 Results = list[tuple[Sums, Floats]]
 Work = Callable[[Task, Callable[[int], Any] | None], Results]
+EndsOf = Callable[[Plan, int, int], cpu.Ends]
 
 
-def _engine(engine: Any, threads: int | None, precision: str) -> Work:
-    """What does the blocks of a task."""
-    if engine == "cpu":
-        workers = whole("threads", threads, 1) if threads is not None else os.cpu_count() or 1
-
-        def work(task: Task, done: Callable[[int], Any] | None) -> Results:
-            with ThreadPoolExecutor(workers) as pool:
-                return _collect(task, pool.map(task.block, range(task.blocks())), done)
-
-        return work
+def _engine(engine: Any, threads: int | None, precision: str) -> tuple[EndsOf, Work]:
+    """What says where runs of a plan end, for a pilot, and what does the blocks of a task."""
     if engine == "cuda":
         cuda.check()
-        return partial(_on_cuda, precision == "single")
+        single = precision == "single"
+        return partial(cuda.simulate, single=single), partial(_on_cuda, single)
+    workers = whole("threads", threads, 1) if threads is not None else os.cpu_count() or 1
+    if engine == "cpu":
+        return partial(_pilot, workers), partial(_on_cpu, workers)
     if hasattr(engine, "scheduler_info"):
         if engine.status != "running":
             raise ValueError(f"the Dask client {engine!r} is {engine.status}; a running one is needed")
-        return partial(_on_dask, engine)
+        return partial(_pilot, workers), partial(_on_dask, engine)
     raise ValueError(f"engine={engine!r} will not do; it must be 'cpu', 'cuda' or a Dask client")
+
+
+def _pilot(workers: int, plan: Plan, first: int, runs: int) -> cpu.Ends:
+    size = max(cpu.LANES, runs // workers)
+    starts = range(first, first + runs, size)
+    with ThreadPoolExecutor(workers) as pool:
+        parts = pool.map(lambda start: cpu.simulate(plan, start, min(size, first + runs - start)), starts)
+        return cpu.Ends.join(list(parts))
+
+
+def _on_cpu(workers: int, task: Task, done: Callable[[int], Any] | None) -> Results:
+    with ThreadPoolExecutor(workers) as pool:
+        return _collect(task, pool.map(task.block, range(task.blocks())), done)
 
 
 def _on_cuda(single: bool, task: Task, done: Callable[[int], Any] | None) -> Results:

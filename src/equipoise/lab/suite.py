@@ -13,7 +13,6 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
@@ -107,26 +106,23 @@ def row(low: float, high: float, arms: int) -> list[float]:
     return [low * (high / low) ** (k / (arms - 1)) for k in range(arms)]
 
 
+_erf = np.vectorize(math.erf, otypes=[float])
+
+
 def mixture(*parts: tuple[float, float, float], points: int = 2000) -> Empirical:
     """
     A mixture of normals (share, mean, standard deviation), as the law of its quantiles at so many even levels.
 
     Its moments are exactly those of these points.
     """
-    normal = NormalDist()
-
-    def below(x: float) -> float:
-        return sum(share * normal.cdf((x - mean) / sd) for share, mean, sd in parts)
-
+    levels = (np.arange(points) + 0.5) / points
     ends = [end for _, mean, sd in parts for end in (mean - 9 * sd, mean + 9 * sd)]
-    values = []
-    for i in range(points):
-        low, high = min(ends), max(ends)
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (middle, high) if below(middle) < (i + 0.5) / points else (low, middle)
-        values.append((low + high) / 2)
-    return Empirical(values)
+    low, high = np.full(points, min(ends)), np.full(points, max(ends))
+    for _ in range(60):
+        middle = (low + high) / 2
+        below = sum(share * 0.5 * (1 + _erf((middle - mean) / sd / math.sqrt(2))) for share, mean, sd in parts)
+        low, high = np.where(below < levels, middle, low), np.where(below < levels, high, middle)
+    return Empirical((low + high) / 2)
 
 
 def claims(zero: float, scale: float, points: int = 2000) -> Empirical:

@@ -144,13 +144,13 @@ def test_every_control_has_mean_zero(problem: eq.Problem, n: int, rule: Rule, es
     found, weights = evidence(problem, rule, n)
     rng = np.random.default_rng(0)
     for k in range(len(problem)):
-        rows = estimators.controls(found, k, estimator)
+        [rows] = estimators.controls(found, np.array([k]), estimator)
         assert rows.shape == ({"wald": 1, "controls": 11}[estimator], weights.size)
         size = np.abs(rows) @ weights
         np.testing.assert_allclose(rows @ weights, 0, atol=1e-12 * (1 + size.max()))
         multiples = rng.normal(size=len(rows))
-        exact = estimators.observations(found, k, "naive") @ weights
-        got = estimators.estimates(found, k, estimator, multiples) @ weights
+        [exact] = estimators.observations(found, np.array([k]), "naive") @ weights
+        [got] = estimators.estimates(found, [estimator] * len(problem), [multiples] * len(problem), [k]) @ weights
         assert got == pytest.approx(exact, abs=1e-12 * (1 + size.max()))
 
 
@@ -158,9 +158,10 @@ def test_the_gaussian_lemma_needs_gaussian_arms() -> None:
     """s²/T has not the mean of (muhat - mu)² on other arms: why it is refused there."""
     problem, n = SMALL[1]
     found, weights = evidence(problem, by_variance, n)
-    for k in range(2):
-        conditional = estimators.observations(found, k, "gaussian") @ weights
-        assert abs(conditional - estimators.observations(found, k, "naive") @ weights) > 1e-3
+    conditional, exact = (
+        estimators.observations(found, np.arange(2), each) @ weights for each in ("gaussian", "naive")
+    )
+    assert (abs(conditional - exact) > 1e-3).all()
 
 
 @dataclass(frozen=True)
@@ -206,6 +207,9 @@ def test_an_estimator_that_is_not_valid_is_refused(
         choose(estimator, problem, strategy)
 
 
+NAMES = ("P", "PP", "Q", "QP", "QQ", "S", "M", "SP", "MP", "SQ", "MQ")
+
+
 def simulated(problem: eq.Problem, runs: int = 3000, n: int = 60) -> Evidence:
     strategy = eq.strategies.Greedy()
     plan = cpu.Plan(problem, strategy, (n,), strategy.params(n, len(problem), None), 1)
@@ -226,13 +230,11 @@ def test_no_fourth_moment_no_squares() -> None:
     heavy = eq.Problem([eq.StudentT(3.5), eq.Exponential(1)])
     found = simulated(heavy)
     assert found.kappa.tolist() == [0.0, 8.0]
-    rows = estimators.controls(found, 0, "controls")
-    assert len(rows) == 6  # P, P² and S, M, SP, MP of the other arm's P
-    np.testing.assert_array_equal(rows[0], found.Q[1])
-    rows = estimators.controls(found, 1, "controls")
-    assert len(rows) == 11
-    assert (rows[[0, 1, 3]] == 0).all()  # P, P², QP
-    assert np.isfinite(rows).all()
+    here, there = estimators.controls(found, np.arange(2), "controls")
+    np.testing.assert_array_equal(here[0], found.Q[1])
+    assert [bool(row.any()) for row in here] == [name in ("P", "PP", "S", "M", "SP", "MP") for name in NAMES]
+    assert [bool(row.any()) for row in there] == [name not in ("P", "PP", "QP", "SP", "MP") for name in NAMES]
+    assert np.isfinite([here, there]).all()
     sim = eq.simulate(heavy, "greedy", 60, runs=3000)
     assert np.isfinite(sim.losses).all()
     assert np.isfinite(sim.loss_errors).all()
@@ -241,30 +243,51 @@ def test_no_fourth_moment_no_squares() -> None:
 def test_arms_without_variance_and_rademacher() -> None:
     """Q is identically zero there, and takes no part in the fit."""
     problem = eq.Problem([eq.Constant(3), eq.Rademacher(), eq.Gaussian(0, 2)])
+    names: tuple[estimators.Estimator, ...] = ("controls", "controls", "gaussian")
     found = simulated(problem)
     assert (found.S[0] == 0).all()
     assert (found.Q[0] == 0).all()
     np.testing.assert_allclose(found.Q[1], 0, atol=1e-10)
-    for k, name in enumerate(("controls", "controls", "gaussian")):
-        multiples = estimators.fit(found, k, name)  # type: ignore[arg-type]
-        assert np.isfinite(multiples).all()
-        estimates = estimators.estimates(found, k, name, multiples)  # type: ignore[arg-type]
-        assert np.isfinite(estimates).all()
-    assert (estimators.fit(found, 0, "controls") == 0).all()
+    multiples = estimators.fit(found, names)
+    assert [len(each) for each in multiples] == [11, 11, 5]
+    assert all(np.isfinite(each).all() for each in multiples)
+    assert np.isfinite(estimators.estimates(found, names, multiples)).all()
+    assert (multiples[0] == 0).all()
+    assert (multiples[1][[NAMES.index(name) for name in ("Q", "QP", "QQ", "SQ")]] == 0).all()
 
 
 def test_a_small_pilot_fits_nothing() -> None:
     """Fewer runs than four times the controls: better no control than a wild one."""
-    assert (estimators.fit(simulated(HALF, runs=43), 1, "controls") == 0).all()
-    assert (estimators.fit(simulated(HALF, runs=44), 1, "controls") != 0).any()
-    assert estimators.fit(simulated(HALF, runs=44), 1, "naive").size == 0
+    few, enough = (estimators.fit(simulated(HALF, runs), ["controls"] * 2) for runs in (43, 44))
+    assert [each.size for each in few] == [0, 0]
+    assert (enough[1] != 0).any()
+    assert [each.size for each in estimators.fit(simulated(HALF), ["naive", "controls"])] == [0, 11]
 
 
 def test_walds_multiple_is_that_of_the_pulls_there_were() -> None:
     """1/T² with the mean pulls of the pilot, whatever would have been best."""
     evidence = simulated(GAUSSIANS)
-    for k in range(2):
-        assert estimators.fit(evidence, k, "wald").tolist() == [evidence.T[k].mean() ** -2]
+    assert estimators.fit(evidence, ["wald"] * 2) == [[evidence.T[k].mean() ** -2] for k in range(2)]
+
+
+@pytest.mark.parametrize("arms", [3, 40])
+def test_the_fit_is_that_of_least_squares_arm_by_arm(arms: int) -> None:
+    """Against NumPy's least squares on the centred controls, in which neither sees units nor rows that are zero."""
+    laws = [eq.Exponential(1 + k) if k % 2 else eq.Gaussian(0, 1 + k) for k in range(arms)]
+    found = simulated(eq.Problem(laws), n=20 * arms)
+    chosen = choose("auto", found.problem, eq.strategies.Greedy())
+    multiples = estimators.fit(found, chosen)
+    losses = estimators.estimates(found, chosen, multiples)
+    for k in range(arms):
+        [rows], [y] = (f(found, np.array([k]), chosen[k]) for f in (estimators.controls, estimators.observations))
+        rows = rows - rows.mean(axis=1, keepdims=True)
+        scale = rows.std(axis=1)
+        expected, residual, *_ = np.linalg.lstsq((rows / scale[:, None]).T, y - y.mean())
+        np.testing.assert_allclose(
+            multiples[k] * scale, expected, rtol=1e-6, atol=1e-7 * np.abs(expected).max() + 1e-15 * y.max()
+        )
+        assert losses[k].var() * y.size == pytest.approx(residual[0], rel=1e-9, abs=1e-25 * y.max() ** 2)
+        np.testing.assert_array_equal(estimators.estimates(found, chosen, multiples, [k])[0], losses[k])
 
 
 @pytest.mark.parametrize("laws", [(eq.Gaussian(0, 4), eq.Gaussian(0, 1)), (eq.Exponential(2), eq.Laplace(0, 1))])
