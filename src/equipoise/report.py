@@ -96,23 +96,11 @@ def evenly(result: Result, wanted: Any, level: float) -> float:
 
 def saving(result: Result, wanted: Any, level: float) -> str:
     """What a precision was reached with, and what it would have taken to sample the arms evenly."""
-    even = evenly(result, wanted, level)
+    even, said = evenly(result, wanted, level), precision(wanted, level, result.arms).said()
     return (
-        f"Every mean is known to {_said(wanted)} with {result.samples:,} samples; as many of each arm would have taken "
-        f"about {even:,.0f}, {even / result.samples:.2f} times as many."
+        f"Every mean is known to {said} with {result.samples:,} samples; as many of each arm would have taken about "
+        f"{even:,.0f}, {even / result.samples:.2f} times as many."
     )
-
-
-def missed(result: Result, wanted: Any, level: float) -> str:
-    """How far a precision is from being reached."""
-    short = int((~precision(wanted, level, result.arms).reached(result)).sum())
-    return f"{short:,} of {len(result.arms):,} means {'is' if short == 1 else 'are'} not known to {_said(wanted)} yet."
-
-
-def _said(wanted: Any) -> str:
-    if isinstance(wanted, str):
-        return f"±{wanted} of it"
-    return f"±{wanted:g}" if isinstance(wanted, int | float) else "the precision that was asked for"
 
 
 # ---- what the log says
@@ -182,9 +170,7 @@ class Report:
     @property
     def reached(self) -> bool | None:
         """Whether every mean is known to the precision that was asked for; None if none was."""
-        if self.precision is None:
-            return None
-        return bool(precision(self.precision, self.level, self.result.arms).reached(self.result).all())
+        return self.result.reached
 
 
 def read(where: str | os.PathLike[str]) -> Report:
@@ -207,6 +193,9 @@ def read(where: str | os.PathLike[str]) -> Report:
         seen = islice(store.events(), 0 if last is None else last.event + 1)
         history = tuple(_history(study, seen, header, level))
         result = _result(study, header)
+        result.level = level
+        if settings.get("precision") is not None:
+            result.precision = precision(settings["precision"], level, result.arms)
         return Report(
             name=store.name,
             header=header,
@@ -344,8 +333,8 @@ def facts(report: Report) -> list[str]:
     )
     if report.reached:
         said.append(saving(report.result, report.precision, report.level))
-    elif report.reached is not None:
-        said.append(missed(report.result, report.precision, report.level))
+    elif report.result.precision is not None:
+        said.append(report.result.precision.missed(report.result))
     if report.failures or report.given_up:
         said.append(
             f"Sampling failed {_times(report.failures)}; {report.given_up:,} "

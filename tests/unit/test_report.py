@@ -84,7 +84,7 @@ def test_json(
     low, high = known["intervals"]["rough"]
     assert (low + high) / 2 == pytest.approx(result.means["rough"])
     assert (high - low) / 2 == pytest.approx(half_width(result, 0.9)[1])
-    assert known["precision_reached"] is True
+    assert known["reached"] is known["precision_reached"] is result.reached is True
     assert known["interval_level"] == known["level"] == 0.9
     assert result.level == 0.9
     assert known["history"][-1]["arms"].keys() == set(ARMS)

@@ -435,7 +435,7 @@ class Driver:
         """What is known now."""
         # Where durations are what is measured, slow ones differ from fast ones by their nature.
         result = self._study.result(None if self._settings.timed else self._journal.seconds)
-        result.level = self._settings.level
+        result.level, result.precision = self._settings.level, self._settings.precision
         sizes = self._samplers.populations
         return result if sizes is None else FiniteResult(result, sizes)
 

@@ -60,6 +60,19 @@ class Precision:
         with np.errstate(invalid="ignore"):
             return np.asarray(half_width(result, self.level) <= self.targets(result))
 
+    def missed(self, result: Result) -> str:
+        """How far it is from being reached, in a sentence."""
+        short, arms = int((~self.reached(result)).sum()), len(result.arms)
+        are, whose = ("is", "its") if short == 1 else ("are", "their")
+        return f"{short:,} of {arms:,} means {are} not known to {self.said(whose)} yet."
+
+    def said(self, whose: str = "its") -> str:
+        """What is wanted, in words."""
+        if len(set(zip(self.wanted, self.relative, strict=True))) > 1:
+            return "the precision that was asked for"
+        wanted, relative = self.wanted[0], self.relative[0]
+        return f"±{100 * wanted:g}% of {whose} value" if relative else f"±{wanted:g}"
+
 
 def checked_level(level: Any) -> float:
     """A probability, refused where it is none."""

@@ -7,7 +7,7 @@ import math
 import numbers
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 # A table in a terminal or a notebook shows this many arms, the worst known of them.
 _SHOWN = 20
@@ -140,6 +141,13 @@ class Combined(NamedTuple):
     error: float
 
 
+class Wanted(Protocol):
+    """A precision that was asked for, as `equipoise.run.precision` makes it."""
+
+    def reached(self, result: Result) -> Bools: ...
+    def missed(self, result: Result) -> str: ...
+
+
 class Result:
     """
     What a study knows: means by arm, and how well they are known.
@@ -168,10 +176,14 @@ class Result:
         What was made small, with weights and costs in the arms' order.
     support
         What values were possible.
+    reached
+        Whether every mean is known to the precision that `estimate` was asked for; None where none was.
     """
 
     # The probability that all intervals hold which are given without saying how sure.
     level: float = LEVEL
+    # What was asked for, if anything was.
+    precision: Wanted | None = None
 
     def __init__(
         self,
@@ -208,6 +220,10 @@ class Result:
     def samples(self) -> int:
         """How many samples are in."""
         return int(self.counts.array.sum())
+
+    @property
+    def reached(self) -> bool | None:
+        return None if self.precision is None else bool(self.precision.reached(self).all())
 
     @property
     def loss(self) -> float:
@@ -371,7 +387,7 @@ class Result:
         Everything as plain numbers, by arm where there is one for each; what is not known, or infinite, is None.
 
         `intervals` has a pair [low, high] for each arm, at `interval_level` for all of them at once, of the kind
-        `interval_kind`.
+        `interval_kind`. `reached` is None where no precision was asked for.
         """
         alone = ("samples", "loss", "oracle_loss", "regret", "uniform_loss", "uniform_samples")
         known: dict[str, Any] = {"strategy": self.strategy}
@@ -381,7 +397,7 @@ class Result:
         known["intervals"] = {arm: [_plain(low), _plain(high)] for arm, low, high in ends}
         known |= {"interval_kind": intervals.kind, "interval_level": intervals.level}
         known |= {name: _plain(getattr(self, name)) for name in alone}
-        known["worst"] = _name(self.worst)
+        known |= {"worst": _name(self.worst), "reached": self.reached}
         if self.objective.plain:
             return known
         known["p"] = "inf" if self.objective.p == math.inf else self.objective.p  # JSON has no infinity
@@ -470,10 +486,10 @@ class Result:
         return np.where(weight > 0, weight * numbers, 0.0)
 
     def __repr__(self) -> str:
-        return tables.text(self._rows(), [*self._more(), self.summary()])
+        return tables.text(self._rows(), self._more())
 
     def _repr_html_(self) -> str:
-        return tables.page(self._rows(), [*self._more(), self.summary()])
+        return tables.page(self._rows(), self._more())
 
     def _rows(self) -> list[list[str]]:
         """A title row, and a row for each arm that is shown."""
@@ -508,7 +524,8 @@ class Result:
     def _more(self) -> list[str]:
         left_out = len(self.arms) - _SHOWN
         more = [f"... and {left_out:,} arms that are known better"] if left_out > 0 else []
-        return [*more, f"Intervals: all arms at once; {said(self._kinds(None).kind)}."]
+        short = [self.precision.missed(self)] if self.precision is not None and not self.reached else []
+        return [*more, f"Intervals: all arms at once; {said(self._kinds(None).kind)}.", self.summary(), *short]
 
     def _position(self, arm: Hashable) -> int:
         try:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
 import math
+import pickle
 import random
 import threading
 import time
@@ -272,6 +274,29 @@ def test_precision() -> None:
 
 def test_precision_with_a_budget_as_cap() -> None:
     assert eq.estimate(sample, arms=ARMS, precision=0.001, budget=300, seed=1).samples == 300
+
+
+def test_the_result_says_whether_the_precision_was_reached() -> None:
+    found = eq.estimate(sample, arms=ARMS, precision=0.5, seed=1)
+    assert found.reached is True
+    assert json.loads(found.to_json())["reached"] is True
+    assert "not known to" not in repr(found)
+    short = eq.estimate(sample, arms=ARMS, precision={"calm": "7%", "rough": "7%"}, budget=300, seed=1)
+    assert short.reached is False
+    assert short.to_dict()["reached"] is False
+    said = "1 of 2 means is not known to ±7% of its value yet."
+    assert repr(short).splitlines()[-1] == said
+    assert said in short._repr_html_()
+    several = eq.estimate(sample, arms=ARMS, precision=[0.001, "1%"], budget=300, seed=1)
+    assert repr(several).endswith("\n2 of 2 means are not known to the precision that was asked for yet.")
+    nothing = eq.estimate(sample, arms=ARMS, budget=300, seed=1)
+    assert nothing.reached is None
+    assert nothing.to_dict()["reached"] is None
+    # A population that is used up is known, whatever was asked for; a list that is used up is not.
+    assert eq.estimate(lambda item: item, populations={"a": [1, 2, 9]}, precision=1e-9).reached is True
+    assert eq.estimate({"a": [1, 2, 9]}, precision=1e-9).reached is False
+    # It survives what a result goes through.
+    assert pickle.loads(pickle.dumps(short)).reached is False
 
 
 def test_relative_precision_and_one_for_each_arm() -> None:
