@@ -430,9 +430,15 @@ class Result:
         return json.dumps(texts | {"worst": text(known["worst"])}, ensure_ascii=False)
 
     def to_frame(self, library: Literal["pandas", "polars"] = "pandas") -> pandas.DataFrame | polars.DataFrame:
-        """A table with a row for each arm, as a pandas or a polars DataFrame."""
+        """
+        A table with a row for each arm, as a pandas or a polars DataFrame.
+
+        `low` and `high` are the ends of `intervals()`, infinite where too little is known; `interval_kind` and
+        `interval_level`, the same in every row, say what they are.
+        """
         if library not in ("pandas", "polars"):
             raise ValueError(f"library={library!r} will not do; it must be 'pandas' or 'polars'")
+        intervals = self.intervals()
         columns: dict[str, Any] = {
             "arm": list(self.arms),
             "count": self.counts.array,
@@ -440,6 +446,10 @@ class Result:
             "variance": self.variances.array,
             "standard_error": self.standard_errors.array,
             "loss": self.losses.array,
+            "low": intervals.low,
+            "high": intervals.high,
+            "interval_kind": [intervals.kind] * len(self.arms),
+            "interval_level": [intervals.level] * len(self.arms),
         }
         try:
             if library == "polars":
