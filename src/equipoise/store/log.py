@@ -3,7 +3,8 @@ The log of one study: what happened, in order, and nothing else.
 
 A log only grows. An event is there for good once `commit` has returned: that is what "acknowledged" means everywhere.
 Events are numbered without gaps and a commit takes all that were appended before it, so that what a crash leaves is
-always a beginning of the log: never an answer without its ask, nor a second without the first.
+always a beginning of the log: never an answer without its ask, nor a second without the first. How many there are is
+kept beside them, in the same transaction, so that an event that is missing is noticed, the last one too.
 
 ====== ===================================== =====================================================
 kind   columns                               what happened
@@ -50,8 +51,9 @@ _SCHEMA: Final = (
         study bigint not null, event bigint not null, at double precision not null, kind text not null,
         ticket bigint, arm bigint, value double precision, seconds double precision, text text,
         primary key (study, event))""",
+    # Stores of earlier versions lack this one, and are read and written without it.
+    "create table if not exists equipoise_length (study bigint not null, events bigint not null, primary key (study))",
 )
-_TABLES: Final = {"equipoise_study", "equipoise_log"}
 _INSERT: Final = "insert into equipoise_log values (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _PAGE: Final = 20_000
 
@@ -137,9 +139,13 @@ class Store:
             elif self.header is None:
                 raise ValueError(f"{self.name} holds no study{self._called()}")
             self._next = 0
+            self._counted = False
             if self.header is not None:
+                length = self._length()  # first, as somebody may be writing
                 sql = "select coalesce(max(event), -1) + 1 from equipoise_log where study = ?"
                 ((self._next,),) = self._database.execute(sql, (self._study,))
+                if self._next < length:
+                    raise self._torn(f"it had {length:,} events and has {self._next:,}")
         except BaseException:
             self._database.close()
             raise
@@ -175,11 +181,12 @@ class Store:
                 "insert into equipoise_study values (?, ?, ?, ?, ?)",
                 (self._study, self._study_name, FORMAT, text, time.time()),
             )
+            database.execute("insert into equipoise_length values (?, 0)", (self._study,))
             database.commit()
         except BaseException:
             database.rollback()
             raise
-        self.header = header
+        self.header, self._counted = header, True
 
     def append(
         self,
@@ -220,6 +227,9 @@ class Store:
             self._database.begin()
             try:
                 self._database.insert(_INSERT, self._waiting)
+                if self._counted:
+                    sql = "update equipoise_length set events = ? where study = ?"
+                    self._database.execute(sql, (self._next, self._study))
                 self._database.commit()
             except BaseException:
                 self._database.rollback()
@@ -229,7 +239,14 @@ class Store:
     # ---- reading
 
     def events(self, after: int = -1) -> Iterator[Event]:
-        """What is committed, in order, from the event behind `after` on."""
+        """
+        What is committed, in order, from the event behind `after` on.
+
+        Raises
+        ------
+        EquipoiseError
+            If an event is missing.
+        """
         if self.header is None:
             return
         sql = (
@@ -237,8 +254,24 @@ class Store:
             f"where study = ? and event > ? order by event limit {_PAGE}"
         )
         while rows := self._database.execute(sql, (self._study, after)):
+            if rows[-1][0] != after + len(rows):
+                gap = next(i for i, row in enumerate(rows, after + 1) if row[0] != i)
+                raise self._torn(f"event {gap:,} is missing")
             yield from map(Event._make, rows)
             after = rows[-1][0]
+
+    def _length(self) -> int:
+        """How many events were committed, at least: 0 where nobody counted."""
+        if "equipoise_length" not in self._database.tables():
+            return 0
+        found = self._database.execute("select events from equipoise_length where study = ?", (self._study,))
+        self._counted = bool(found)
+        return int(found[0][0]) if found else 0
+
+    def _torn(self, what: str) -> EquipoiseError:
+        return EquipoiseError(
+            f"the log in {self.name} is not whole: {what}; go on with a whole copy, or begin anew in another store"
+        )
 
     def _read_header(self) -> Header | None:
         tables = self._database.tables()

@@ -96,7 +96,7 @@ class SQLite:
                 )
                 if not write:
                     self.execute("pragma query_only = on")
-                if write and not self.tables() - {"equipoise_study", "equipoise_log"}:
+                if write and all(name.startswith("equipoise_") for name in self.tables()):
                     self.execute("pragma journal_mode = wal")
                     self.execute("pragma synchronous = full")
         except BaseException:

@@ -10,6 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.store import FORMAT, Header, Journal, Store, differences, replay
+from equipoise import report
+from equipoise.store import FORMAT, Header, Journal, Store, differences, log, replay
 from equipoise.strategies import resolve
 
 HEADER = Header(("a", "b"), resolve("auto"), None, 100_000, 1)
@@ -126,6 +128,83 @@ def test_a_damaged_header(where: str) -> None:
     journal.close()
     with pytest.raises(eq.EquipoiseError, match="cannot be read: the header of its study is damaged"):
         Store(where)
+
+
+def kept(where: str, samples: int = 20) -> None:
+    """A study of so many more samples, twice as many events, in the store."""
+    journal = Journal(HEADER, where)
+    for _ in range(samples):
+        ids, _ = journal.hand_out(1)
+        journal.take(ids, ids.astype(float), np.zeros(1))
+        journal.commit()
+    journal.close()
+
+
+def by_hand(where: str, sql: str) -> None:
+    """What somebody does to a database, with the study's number."""
+    with Store(where, write=True) as store:
+        store._database.execute(sql, (store._study,))
+
+
+@pytest.mark.parametrize(
+    ("which", "said"),
+    [
+        ("event = 0", "event 0 is missing"),
+        ("event = 17", "event 17 is missing"),
+        ("event in (31, 12)", "event 12 is missing"),
+        ("event = 39", "it had 40 events and has 39"),
+        ("event > 25", "it had 40 events and has 26"),
+        ("event >= 0", "it had 40 events and has 0"),
+    ],
+)
+def test_an_event_that_is_missing_is_noticed(where: str, which: str, said: str) -> None:
+    kept(where)
+    by_hand(where, f"delete from equipoise_log where study = ? and {which}")
+    sentence = rf"^the log in .* is not whole: {said}; go on with a whole copy, or begin anew in another store$"
+    looks: list[Callable[[], Any]] = [
+        lambda: list(Store(where).events()),
+        lambda: Journal(HEADER, where),
+        lambda: report.read(where),
+        lambda: eq.estimate(lambda arm: 1.0, 100_000, arms=["a", "b"], store=where),
+    ]
+    for look in looks:
+        with pytest.raises(eq.EquipoiseError, match=sentence):
+            look()
+
+
+def test_a_gap_on_a_later_page(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "_PAGE", 10)
+    kept(where)
+    with Store(where) as store:
+        assert [line.event for line in store.events(after=4)] == list(range(5, 40))
+    by_hand(where, "delete from equipoise_log where study = ? and event = 20")
+    with Store(where) as store, pytest.raises(eq.EquipoiseError, match="event 20 is missing"):
+        list(store.events(after=14))
+
+
+def test_a_store_of_before_events_were_counted(where: str) -> None:
+    """It is read and goes on; and where such a version has written on, there is more than was counted."""
+    kept(where)
+    by_hand(where, "delete from equipoise_length where study = ?")
+    kept(where, 5)
+    with Store(where) as store:
+        assert replay(store).result().samples == 25
+    by_hand(where, "insert into equipoise_length values (?, 30)")
+    kept(where, 1)
+    by_hand(where, "delete from equipoise_log where study = ? and event = 51")
+    with pytest.raises(eq.EquipoiseError, match="it had 52 events and has 51"):
+        Store(where)
+
+
+def test_a_file_of_before_events_were_counted(tmp_path: Path) -> None:
+    where = str(tmp_path / "study.db")
+    kept(where)
+    connection = sqlite3.connect(where)
+    connection.execute("drop table equipoise_length")
+    connection.close()
+    kept(where, 5)
+    with Store(where) as store:
+        assert replay(store).result().samples == 25
 
 
 def test_files_that_are_no_store(tmp_path: Path) -> None:
