@@ -37,7 +37,7 @@ from typing import Any, Final, NamedTuple
 
 from equipoise.errors import EquipoiseError
 from equipoise.store.plain import dumps, loads, plain_strategy, strategy_of
-from equipoise.store.sql import Row, connect
+from equipoise.store.sql import Lost, Row, connect
 from equipoise.strategies import Strategy, Support
 
 FORMAT: Final = 1
@@ -56,6 +56,11 @@ _SCHEMA: Final = (
 )
 _INSERT: Final = "insert into equipoise_log values (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _PAGE: Final = 20_000
+
+# A connection that was lost is tried to be had again for so many seconds, first at once, then less and less often.
+_RECONNECT = 60.0
+_FIRST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 5.0
 
 
 @dataclass(frozen=True)
@@ -130,6 +135,7 @@ class Store:
     def __init__(self, where: str | os.PathLike[str], write: bool = False) -> None:
         self._database, self._study_name = connect(where, write)
         self._waiting: list[Row] = []
+        self._cut = False  # whether the connection was lost, and is not had again
         self._write = write
         try:
             self.header = self._read_header()
@@ -142,8 +148,7 @@ class Store:
             self._counted = False
             if self.header is not None:
                 length = self._length()  # first, as somebody may be writing
-                sql = "select coalesce(max(event), -1) + 1 from equipoise_log where study = ?"
-                ((self._next,),) = self._database.execute(sql, (self._study,))
+                self._next = self._events()
                 if self._next < length:
                     raise self._torn(f"it had {length:,} events and has {self._next:,}")
         except BaseException:
@@ -220,10 +225,48 @@ class Store:
         self._next += len(tickets)
 
     def commit(self) -> None:
-        """All that was appended is on the disk when this returns; if it raises, none is and it can be tried again."""
-        if not self._waiting:
-            return
+        """
+        All that was appended is on the disk when this returns; if it raises, it can be tried again.
+
+        Where the connection to a server is lost, another one is tried for about a minute. A commit that was on its way
+        may be kept or not, so that the log is looked at before anything is written again.
+        """
+        # Who has waited in vain, or would not wait, does not wait again.
+        until = time.monotonic() + (0.0 if self._cut else _RECONNECT)
+        pause = _FIRST_PAUSE
+        while self._waiting:
+            try:
+                if self._cut:
+                    self._mend()
+                self._write_down()
+            except Lost:
+                self._cut = True
+                if time.monotonic() + pause > until:
+                    raise
+                time.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _mend(self) -> None:
+        """Connect again, as the one writer, and see that the log is as it was left."""
+        self._database.reconnect()
+        # Had only when the lost connection has ended, and its last transaction with it, one way or the other.
+        self._database.claim(self._study_name)
+        first = self._waiting[0][1]
+        sql = "select event, at, kind, ticket from equipoise_log where study = ? and event >= ? order by event"
+        kept = list(self._database.execute(sql, (self._study, first)))
+        events = self._events()
+        if kept != [row[1:5] for row in self._waiting[: len(kept)]] or events != first + len(kept):
+            raise EquipoiseError(
+                f"the connection to {self.name} was lost, and somebody else changed the log meanwhile: it had "
+                f"{first:,} events and has {events:,}; what was committed is kept"
+            )
+        del self._waiting[: len(kept)]
+        self._cut = False
+
+    def _write_down(self) -> None:
         with _uninterrupted():
+            if not self._waiting:
+                return
             self._database.begin()
             try:
                 self._database.insert(_INSERT, self._waiting)
@@ -259,6 +302,12 @@ class Store:
                 raise self._torn(f"event {gap:,} is missing")
             yield from map(Event._make, rows)
             after = rows[-1][0]
+
+    def _events(self) -> int:
+        """How many events there are."""
+        sql = "select coalesce(max(event), -1) + 1 from equipoise_log where study = ?"
+        ((found,),) = self._database.execute(sql, (self._study,))
+        return int(found)
 
     def _length(self) -> int:
         """How many events were committed, at least: 0 where nobody counted."""
