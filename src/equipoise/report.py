@@ -64,8 +64,7 @@ def intervals(result: Result, level: float) -> tuple[Floats, Floats]:
 
 def certificate(result: Result, level: float) -> str:
     """What the samples bought, in words."""
-    combined = f" {result.summary()}" if result.objective.shares is not None else ""
-    return f"{result.samples:,} samples.{combined} {certify(result, level)}"
+    return f"{result.samples:,} samples. {certify(result, level)}"
 
 
 def evenly(result: Result, wanted: Any, level: float) -> float:

@@ -170,6 +170,9 @@ class Result:
     uniform_loss, uniform_samples
         What as many samples (with costs, samples for as much money), spread evenly, would have had; and how many of
         them it would have taken to have the loss that is had here.
+    proportional_loss
+        Where the arms are strata, what samples for as much in proportion to the shares would have had, if the variances
+        are those seen; else NaN.
     spent, uniform_spent
         What the samples that are in cost, and what `uniform_samples` would have cost; their numbers without costs.
     objective
@@ -258,6 +261,19 @@ class Result:
     def uniform_loss(self) -> float:
         each = math.fsum(self.objective.cost(len(self.arms)))
         return self.objective.loss(self.variances.array) * each / self.spent if self.samples else math.nan
+
+    @property
+    def proportional_loss(self) -> float:
+        if self.objective.shares is None or not self.samples:
+            return math.nan
+        shares = np.array(self.objective.shares)
+        pulls = shares * self.spent / math.fsum(shares * self.objective.cost(len(self.arms)))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self.objective.loss(self._losses_of(pulls))
+
+    def _losses_of(self, pulls: Floats) -> Floats:
+        """The arms' losses with so many samples of each, if the variances are those seen."""
+        return np.asarray(self.variances.array / pulls)
 
     @property
     def uniform_samples(self) -> float:
@@ -409,6 +425,7 @@ class Result:
             known |= {"spent": self.spent, "uniform_spent": _plain(self.uniform_spent)}
         if self.objective.shares is not None:
             known["combined"] = {name: _plain(value) for name, value in self.combine()._asdict().items()}
+            known["proportional_loss"] = _plain(self.proportional_loss)
         return known
 
     def to_json(self) -> str:
@@ -475,14 +492,12 @@ class Result:
             cost = "" if self.objective.costs is None else f", for {self.uniform_spent:,.4g},"
             aim = "this worst arm" if self.objective.p == math.inf else "that"
             text += f" Uniform sampling would have needed about {self.uniform_samples:,.0f} samples{cost} for {aim}."
-        if self.objective.shares is not None:
-            value, error = self.combine()
-            text += f" The mean of all strata is {value:.4g}, with a standard error of {error:.3g}."
         return text
 
     def _said_loss(self) -> str:
         if self.objective.shares is not None:
-            return f"the variance of the mean of all strata is {self.loss:.3g}"
+            value, error = self.combine()
+            return f"the mean of all strata is {value:.4g}, with a standard error of {error:.3g}"
         if self.objective.p == math.inf:
             by_weight = "" if self.objective.weights is None else ", by weight,"
             error = self.standard_errors[self.worst]
