@@ -578,6 +578,17 @@ def test_time_left() -> None:
         ),
         (lambda: eq.estimate(sample, 10, arms=ARMS, executor=0), "executor=0 will not do; it must be at least 1"),
         (lambda: eq.estimate(sample, 10, populations={"a": []}), "the population of arm 'a' is empty"),
+        (
+            lambda: eq.estimate(sample, 10, populations={"a": 0}),
+            "the population of arm 'a'=0 will not do",
+        ),
+        (lambda: eq.estimate({"a": [1], "b": []}, 10), r"^arm 'b' has no samples, \[\]; it needs one at least$"),
+        (
+            lambda: eq.estimate({"a": np.zeros(0)}, 10),
+            r"^arm 'a' has no samples, array",
+        ),
+        (lambda: eq.estimate({"a": set()}, 10), r"^arm 'a' has no samples, set\(\); it needs one at least$"),
+        (lambda: eq.estimate({"a": {}.values()}, 10), r"^arm 'a' has no samples, dict_values"),
         (lambda: eq.estimate(sample, 10, populations={"a": 2.5}), "the population of arm 'a' is 2.5; a list, or its"),
         (lambda: eq.estimate(sample, 10, arms=ARMS, guess=[1.0]), "1 guess were given for 2 arms"),
     ],
@@ -585,6 +596,12 @@ def test_time_left() -> None:
 def test_refusals(call: Any, said: str) -> None:
     with pytest.raises((ValueError, TypeError), match=said):
         call()
+
+
+def test_a_generator_that_ends_at_once_closes_its_arm() -> None:
+    """How many it has, nobody knows before."""
+    result = eq.estimate({"a": iter([]), "b": [1.0, 2.0, 4.0]}, budget=20)
+    assert dict(result.counts) == {"a": 0, "b": 3}
 
 
 def test_a_refusal_leaves_no_store(tmp_path: Any) -> None:
