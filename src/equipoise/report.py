@@ -195,6 +195,8 @@ def read(where: str | os.PathLike[str]) -> Report:
         result.level = level
         if settings.get("precision") is not None:
             result.precision = precision(settings["precision"], level, result.arms)
+            given = header.options.get("weights") is not None
+            result.by_precision = result.objective.weights is not None and not given
         return Report(
             name=store.name,
             header=header,
@@ -531,10 +533,10 @@ def _fallen(report: Report) -> Iterable[dict[str, Any]]:
     for moment in history:
         if moment.arms is None and 0 < moment.worst < math.inf:
             yield {"samples": moment.samples, "width": moment.worst, "series": "worst arm"}
-    if not history or not 0 < result.loss < math.inf:
+    if not history or not 0 < result.losses.array.max() < math.inf:
         return
     # The variances seen in the end, and as many times the standard error as the half-width of the worst arm is.
-    times = history[-1].worst / math.sqrt(result.loss)
+    times = history[-1].worst / math.sqrt(result.losses.array.max())
     sizes = result.populations if isinstance(result, FiniteResult) else np.full(len(result.arms), math.inf)
     for moment in history:
         losses = result.variances.array * (len(result.arms) / moment.samples - 1 / sizes)

@@ -230,6 +230,28 @@ def test_what_evenly_would_have_taken() -> None:
     assert report.evenly(finite, width / 2, 0.95) == 2 * math.ceil(1 / (1 / 150 + 1 / 4 * (1 / 100 - 1 / 150)))
 
 
+def test_the_line_of_as_many_of_each_is_where_as_many_of_each_are(tmp_path: Path) -> None:
+    """
+    Of arms that were sampled in turn, the dashed line ends where the worst arm does; in percent of the means too.
+
+    With weights that follow the means, these arms are nearly sampled in turn.
+    """
+
+    def measure(arm: int, seed: int) -> float:
+        return float(np.random.default_rng(seed).normal(10**arm, 10**arm))
+
+    for wanted, strategy, off in ((0.01, "uniform", 1e-9), ("3%", "uniform", 1e-9), ("3%", "auto", 0.2)):
+        where = tmp_path / f"{wanted}-{strategy}.db"
+        eq.estimate(measure, 600, arms=3, strategy=strategy, precision=wanted, seed=1, store=where)
+        read = report.read(where)
+        ends = {row["series"]: row["width"] for row in report._fallen(read)}
+        assert ends.pop(report._WANTED) == (3 if wanted == "3%" else 0.01)
+        assert ends.pop(report._EVENLY) == pytest.approx(max(ends.values()), rel=off)
+        assert ends["1"] == pytest.approx(
+            half_width(read.result, 0.95)[1] * (100 / read.result.means[1] if wanted == "3%" else 1)
+        )
+
+
 def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "text.db").write_text("no database, and long enough to be told from one by its first words\n" * 20)
     eq.estimate({"a": [1, 2, 3]}, store=tmp_path / "study.db")

@@ -66,6 +66,8 @@ def _happen(study: Study, line: Event) -> None:
             study.open(study.arms[_number(line.arm)])
         elif line.kind == "budget":
             study.set_budget(loads(line.text or "null"))
+        elif line.kind == "weights":
+            study.set_weights(loads(line.text or "null"))
         elif line.kind == "more":
             study.tell_moments(study.arms[_number(line.arm)], *loads(line.text or "null"))
 

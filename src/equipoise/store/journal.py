@@ -186,6 +186,12 @@ class Journal:
         if self.store is not None:
             self.store.append("budget", text=dumps(budget))
 
+    def set_weights(self, weights: Floats) -> None:
+        """Change how much each arm's loss matters, in the arms' order."""
+        self.study.set_weights(weights.tolist())
+        if self.store is not None:
+            self.store.append("weights", text=dumps(weights))
+
     def more(self, arm: Hashable, count: int, mean: float, m2: float) -> None:
         """Samples from elsewhere."""
         mean, m2 = float(mean) + 0.0, float(m2) + 0.0

@@ -6,19 +6,20 @@ Events are numbered without gaps and a commit takes all that were appended befor
 always a beginning of the log: never an answer without its ask, nor a second without the first. How many there are is
 kept beside them, in the same transaction, so that an event that is missing is noticed, the last one too.
 
-====== ===================================== =====================================================
-kind   columns                               what happened
-====== ===================================== =====================================================
-start  text: settings as JSON                a run began, or began again
-ask    ticket, arm                           a ticket was handed out
-tell   ticket, value, seconds                its answer came, after so many seconds of sampling
-fail   ticket, value: attempt, text          sampling failed, and how
-forget ticket, text: why                     it was given up
-budget text: JSON                            the budget is now this
-more   arm, text: [count, mean, m2] as JSON  samples from elsewhere
-close  arm, text: why                        no more of this arm
-open   arm                                   the arm is asked for again
-====== ===================================== =====================================================
+======= ===================================== =====================================================
+kind    columns                               what happened
+======= ===================================== =====================================================
+start   text: settings as JSON                a run began, or began again
+ask     ticket, arm                           a ticket was handed out
+tell    ticket, value, seconds                its answer came, after so many seconds of sampling
+fail    ticket, value: attempt, text          sampling failed, and how
+forget  ticket, text: why                     it was given up
+budget  text: JSON                            the budget is now this
+weights text: JSON                            how much each arm's loss matters is now this
+more    arm, text: [count, mean, m2] as JSON  samples from elsewhere
+close   arm, text: why                        no more of this arm
+open    arm                                   the arm is asked for again
+======= ===================================== =====================================================
 
 Tickets and arms are whole numbers here: a ticket's id, an arm's place in the header.
 """
@@ -40,7 +41,8 @@ from equipoise.store.plain import dumps, loads, plain_strategy, strategy_of
 from equipoise.store.sql import Lost, Row, connect
 from equipoise.strategies import Strategy, Support
 
-FORMAT: Final = 1
+# Format 1 had no `equipoise_length` and no events `weights`. Who writes to a store of it makes it one of format 2.
+FORMAT: Final = 2
 
 # Every format keeps `equipoise_study` with its first four columns, by which an older program knows a newer store.
 _SCHEMA: Final = (
@@ -51,7 +53,6 @@ _SCHEMA: Final = (
         study bigint not null, event bigint not null, at double precision not null, kind text not null,
         ticket bigint, arm bigint, value double precision, seconds double precision, text text,
         primary key (study, event))""",
-    # Stores of earlier versions lack this one, and are read and written without it.
     "create table if not exists equipoise_length (study bigint not null, events bigint not null, primary key (study))",
 )
 _INSERT: Final = "insert into equipoise_log values (?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -142,10 +143,11 @@ class Store:
             if write:
                 self._database.claim(self._study_name)
                 self.header = self._read_header()
+                if self.header is not None and self._format < FORMAT:
+                    self._upgrade()
             elif self.header is None:
                 raise ValueError(f"{self.name} holds no study{self._called()}")
             self._next = 0
-            self._counted = False
             if self.header is not None:
                 length = self._length()  # first, as somebody may be writing
                 self._next = self._events()
@@ -191,7 +193,22 @@ class Store:
         except BaseException:
             database.rollback()
             raise
-        self.header, self._counted = header, True
+        self.header = header
+
+    def _upgrade(self) -> None:
+        """Make a store of an earlier format one of this."""
+        database = self._database
+        database.begin()
+        try:
+            database.alone()
+            if "equipoise_length" not in database.tables():
+                database.execute(f"{_SCHEMA[-1]} {database.table_options}")
+            database.execute("insert into equipoise_length values (?, ?)", (self._study, self._events()))
+            database.execute("update equipoise_study set format = ? where study = ?", (FORMAT, self._study))
+            database.commit()
+        except BaseException:
+            database.rollback()
+            raise
 
     def append(
         self,
@@ -270,9 +287,8 @@ class Store:
             self._database.begin()
             try:
                 self._database.insert(_INSERT, self._waiting)
-                if self._counted:
-                    sql = "update equipoise_length set events = ? where study = ?"
-                    self._database.execute(sql, (self._next, self._study))
+                sql = "update equipoise_length set events = ? where study = ?"
+                self._database.execute(sql, (self._next, self._study))
                 self._database.commit()
             except BaseException:
                 self._database.rollback()
@@ -310,12 +326,13 @@ class Store:
         return int(found)
 
     def _length(self) -> int:
-        """How many events were committed, at least: 0 where nobody counted."""
-        if "equipoise_length" not in self._database.tables():
+        """How many events were committed, at least; 0 in a store of a format in which nobody counted."""
+        if self._format < 2:
             return 0
         found = self._database.execute("select events from equipoise_length where study = ?", (self._study,))
-        self._counted = bool(found)
-        return int(found[0][0]) if found else 0
+        if not found:
+            raise self._torn("how many events it has was not kept")
+        return int(found[0][0])
 
     def _torn(self, what: str) -> EquipoiseError:
         return EquipoiseError(
@@ -333,11 +350,11 @@ class Store:
         found = self._database.execute(sql, (self._study_name,))
         if not found:
             return None
-        ((self._study, written, text),) = found
-        if written > FORMAT:
+        ((self._study, self._format, text),) = found
+        if self._format > FORMAT:
             raise EquipoiseError(
-                f"{self.name} was written by a newer equipoise, in format {written}; this one reads up to {FORMAT}: "
-                "a newer version of it is needed"
+                f"{self.name} was written by a newer equipoise, in format {self._format}; this one reads up to "
+                f"{FORMAT}: a newer version of it is needed"
             )
         return Header.from_json(text)
 

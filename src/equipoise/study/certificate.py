@@ -73,6 +73,8 @@ class Certificate:
     combined: Combined | None = None
     proportional_loss: float = math.nan
     squared: bool = field(default=True, repr=False)
+    by: str = field(default="", repr=False)
+    unit: str = field(default="", repr=False)
 
     def __str__(self) -> str:
         first = (self._known(), self._others()) if self.combined is None else (self._strata(), self._known())
@@ -83,7 +85,7 @@ class Certificate:
             return f"{self.samples:,} samples are in, of {self.worst!r} fewer than 2: its error is not known."
         half = f"±{self.half_width:.3g}" if math.isfinite(self.half_width) else "not bounded yet, as samples are few"
         which = (
-            f"The worst-known mean is that of {self.worst!r}"
+            f"The worst-known mean{self.by} is that of {self.worst!r}"
             if self.combined is None
             else f"The stratum {self.worst!r} adds most to this error"
         )
@@ -113,7 +115,7 @@ class Certificate:
         what, root = ("worst standard error", math.sqrt) if self.squared else ("loss", float)
         return (
             f"By the variances seen, uniform sampling of the same budget would have had a {what} of "
-            f"{root(self.uniform_loss):.3g}, the best allocation {root(self.oracle_loss):.3g}, and this has "
+            f"{root(self.uniform_loss):.3g}{self.unit}, the best allocation {root(self.oracle_loss):.3g}, and this has "
             f"{root(self.loss):.3g}."
         )
 
@@ -189,5 +191,7 @@ def certify(result: Result, level: float) -> Certificate:
         slow=slow,
         combined=None if result.objective.shares is None else result.combine(),
         proportional_loss=result.proportional_loss,
-        squared=result.objective.p == math.inf and result.objective.weights is None,
+        squared=result.objective.p == math.inf and (result.objective.weights is None or result.by_precision),
+        by=result._by(),
+        unit=" times the half-width that was asked for" if result.by_precision else "",
     )

@@ -187,6 +187,8 @@ class Result:
     level: float = LEVEL
     # What was asked for, if anything was.
     precision: Wanted | None = None
+    # Whether the weights are 1 over the squares of the half-widths that were asked for.
+    by_precision: bool = False
 
     def __init__(
         self,
@@ -499,11 +501,16 @@ class Result:
             value, error = self.combine()
             return f"the mean of all strata is {value:.4g}, with a standard error of {error:.3g}"
         if self.objective.p == math.inf:
-            by_weight = "" if self.objective.weights is None else ", by weight,"
             error = self.standard_errors[self.worst]
-            return f"the worst-known mean{by_weight} is that of {self.worst!r}, with a standard error of {error:.3g}"
+            return f"the worst-known mean{self._by()} is that of {self.worst!r}, with a standard error of {error:.3g}"
         what = "losses" if self.objective.weights is None else "weighted losses"
         return f"the {self.objective.p:g}-norm of the {what} is {self.loss:.3g}"
+
+    def _by(self) -> str:
+        """What the worst-known mean is the worst by, if not by its error alone."""
+        if self.by_precision:
+            return ", beside what was asked for,"
+        return "" if self.objective.weights is None else ", by weight,"
 
     def _weighted(self, numbers: Floats) -> Floats:
         """By weight; 0 for an arm of weight 0, of which nothing need be known."""

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
+from equipoise import report
 from equipoise.intervals import asymptotic
 from equipoise.run import half_width
 from equipoise.store import Store, differences, replay
@@ -307,6 +308,63 @@ def test_relative_precision_and_one_for_each_arm() -> None:
     assert half[0] <= 0.2
     assert half[1] <= 2.1
     assert half[1] > 0.5  # it was not asked for more than it needed
+
+
+SIZES = {"one": 1.0, "ten": 10.0, "hundred": 100.0}
+
+
+def sized(arm: str, seed: int) -> float:
+    """A sample that varies as much as its mean is large."""
+    return random.Random(seed).gauss(SIZES[arm], SIZES[arm])
+
+
+def test_a_share_of_the_mean_is_made_small_for_all_arms_together() -> None:
+    found = eq.estimate(sized, 1500, arms=list(SIZES), precision="2%", seed=1)
+    assert found.counts.array.tolist() == pytest.approx([500] * 3, rel=0.2)
+    assert found.objective.weights == pytest.approx([2500 / size**2 for size in SIZES.values()], rel=0.3)
+    assert "the worst-known mean, beside what was asked for, is that of" in repr(found)
+    text = str(found.certificate)
+    assert text.startswith(f"The worst-known mean, beside what was asked for, is that of {found.worst!r}")
+    assert f"and this has {math.sqrt(found.loss):.3g}." in text
+    assert " times the half-width that was asked for, the best allocation " in text
+    # Who gives weights has them; half-widths that are all the same need none.
+    own = eq.estimate(sized, 1500, arms=list(SIZES), precision="2%", seed=1, weights=[1, 1, 1])
+    assert own.counts["hundred"] > 1200
+    assert "by weight" in str(own.certificate)
+    assert eq.estimate(sized, 300, arms=list(SIZES), precision=0.1, seed=1).objective.plain
+    even = eq.estimate(sized, 300, arms=list(SIZES), precision="2%", seed=1, strategy="uniform")
+    assert (even.counts.array.tolist(), even.objective.plain) == ([100] * 3, True)
+    several = eq.estimate(sized, 1500, arms=list(SIZES), precision=[0.02, 0.2, 2], seed=1)
+    assert several.counts.array.tolist() == pytest.approx([500] * 3, rel=0.2)
+
+
+def test_every_arm_has_an_interval_before_a_share_of_the_mean_is_looked_for() -> None:
+    """A mean of a hundred with a standard deviation of 1 is known to 2% after 4 samples, which have no interval."""
+
+    def measure(arm: str, seed: int) -> float:
+        return random.Random(seed).gauss(SIZES[arm], 1)
+
+    found = eq.estimate(measure, 600, arms=list(SIZES), precision="2%", seed=1)
+    assert np.isfinite(half_width(found, 0.95)).all()
+    assert found.counts["hundred"] == 20
+    assert found.counts["one"] > 500
+    few = eq.estimate(measure, 110, arms=list(SIZES), precision="2%", seed=1)
+    assert few.counts["hundred"] < 20  # that would be more than half of the budget
+
+
+def test_weights_are_set_at_fixed_numbers_of_samples(where: str) -> None:
+    """A run that was broken off does what one without a break does, to the bit."""
+    whole = eq.estimate(sized, 900, arms=list(SIZES), precision="2%", seed=1)
+    for budget in (70, 301, 302, 640, 900):
+        parts = eq.estimate(sized, budget, arms=list(SIZES), precision="2%", seed=1, store=where)
+    assert dict(parts.means) == dict(whole.means)
+    assert parts.objective == whole.objective
+    with Store(where) as store:
+        study = replay(store)
+        assert sum(line.kind == "weights" for line in store.events()) > 10
+    assert study.objective == whole.objective
+    read = report.read(where).result
+    assert (read.worst, read.loss, str(read.certificate)) == (parts.worst, parts.loss, str(parts.certificate))
 
 
 def test_an_arm_that_is_known_is_left_alone() -> None:

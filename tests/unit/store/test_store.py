@@ -118,7 +118,7 @@ def test_a_newer_store(where: str) -> None:
     journal.store._database.execute(sql, (FORMAT + 1, journal.store._study_name))
     journal.close()
     for write in (False, True):
-        with pytest.raises(eq.EquipoiseError, match="was written by a newer equipoise, in format 2; this one reads up"):
+        with pytest.raises(eq.EquipoiseError, match="was written by a newer equipoise, in format 3; this one reads up"):
             Store(where, write=write)
 
 
@@ -142,10 +142,11 @@ def kept(where: str, samples: int = 20) -> None:
     journal.close()
 
 
-def by_hand(where: str, sql: str) -> None:
+def by_hand(where: str, *statements: str) -> None:
     """What somebody does to a database, with the study's number."""
     with Store(where, write=True) as store:
-        store._database.execute(sql, (store._study,))
+        for sql in statements:
+            store._database.execute(sql, (store._study,))
 
 
 @pytest.mark.parametrize(
@@ -184,29 +185,34 @@ def test_a_gap_on_a_later_page(where: str, monkeypatch: pytest.MonkeyPatch) -> N
         list(store.events(after=14))
 
 
-def test_a_store_of_before_events_were_counted(where: str) -> None:
-    """It is read and goes on; and where such a version has written on, there is more than was counted."""
+FORGET = "delete from equipoise_length where study = ?"
+
+
+def test_a_count_that_is_missing_is_noticed(where: str) -> None:
     kept(where)
-    by_hand(where, "delete from equipoise_length where study = ?")
-    kept(where, 5)
-    with Store(where) as store:
-        assert replay(store).result().samples == 25
-    by_hand(where, "insert into equipoise_length values (?, 30)")
-    kept(where, 1)
-    by_hand(where, "delete from equipoise_log where study = ? and event = 51")
-    with pytest.raises(eq.EquipoiseError, match="it had 52 events and has 51"):
+    by_hand(where, FORGET)
+    with pytest.raises(eq.EquipoiseError, match="is not whole: how many events it has was not kept; go on"):
         Store(where)
 
 
-def test_a_file_of_before_events_were_counted(tmp_path: Path) -> None:
-    where = str(tmp_path / "study.db")
+def test_a_store_of_format_1(where: str) -> None:
+    """Events were not counted. It is read as it is, and who writes to it makes it one of today."""
     kept(where)
-    connection = sqlite3.connect(where)
-    connection.execute("drop table equipoise_length")
-    connection.close()
+    by_hand(where, FORGET, "update equipoise_study set format = 1 where study = ?")
+    if "://" not in where:
+        connection = sqlite3.connect(where)
+        connection.execute("drop table equipoise_length")
+        connection.close()
+    with Store(where) as store:
+        assert replay(store).result().samples == 20
+        assert store._format == 1
     kept(where, 5)
     with Store(where) as store:
         assert replay(store).result().samples == 25
+        assert store._format == FORMAT
+    by_hand(where, "delete from equipoise_log where study = ? and event = 49")
+    with pytest.raises(eq.EquipoiseError, match="it had 50 events and has 49"):
+        Store(where)
 
 
 def test_files_that_are_no_store(tmp_path: Path) -> None:

@@ -199,6 +199,36 @@ def told(samples: dict[Any, list[float]], **options: Any) -> eq.Result:
 SAMPLES: dict[Any, list[float]] = {"a": [1.0, 2.0, 3.0, 6.0], "b": [0.0, 10.0], "c": [5.0, 5.0, 5.0]}
 
 
+@pytest.mark.parametrize("options", [{}, {"objective": 2, "costs": [1, 2, 5]}])
+def test_weights_that_are_set_later_decide_as_if_they_had_been_there(options: dict[str, Any]) -> None:
+    """Two studies with the same samples; from then on both ask for the same arms."""
+    weights = {"c": 9.0, "a": 1.0, "b": 0.25}
+    one, other = eq.Study(list("abc"), **options), eq.Study(list("abc"), weights=weights, **options)
+    rng = np.random.default_rng(1)
+    for _ in range(30):
+        for arm in "abc":
+            value = rng.normal(0, 1)
+            one.tell(arm=arm, value=value)
+            other.tell(arm=arm, value=value)
+    plain = [ticket.arm for ticket in copy.deepcopy(one).ask(60)]
+    one.set_weights(weights)
+    found = [ticket.arm for ticket in one.ask(60)]
+    assert found == [ticket.arm for ticket in other.ask(60)] != plain
+    assert one.result().objective == other.result().objective
+    one.set_weights(None)
+    assert one.objective.weights is None
+
+
+def test_weights_that_cannot_be_set() -> None:
+    study = eq.Study(["a", "b"], weights=[1, 2])
+    for wrong, said in (([1], "1 weights were given for 2 arms"), ([1, -1], "-1.0 is among the weights")):
+        with pytest.raises(ValueError, match=said):
+            study.set_weights(wrong)
+    assert study.objective.weights == (1, 2)
+    with pytest.raises(ValueError, match="the weights of strata are their shares' squares, and cannot be set"):
+        eq.Study(["a", "b"], objective=eq.Stratified([0.5, 0.5])).set_weights([1, 1])
+
+
 def test_the_numbers_of_another_objective() -> None:
     result = told(SAMPLES, objective=1, weights=[9, 1, 1], costs=[1, 2, 3])
     losses = [14 / 12, 25.0, 0.0]
