@@ -99,7 +99,7 @@ def test_in_a_terminal(
     code, out, err = call(monkeypatch, capsys, where)
     assert (code, err) == (0, "")
     assert "study.db" in out.replace("\n", "")  # a long name is broken
-    for text in ("rough", "<b>&[red]", "0.9 interval", "spent by auto", "Every mean is known to ±0.7 with"):
+    for text in ("rough", "<b>&[red]", "90% interval", "samples spent by auto", "Every mean is known to ±0.7 with"):
         assert text in out
     assert f"{result.counts['rough']} │" in out
     assert "The worst-known mean is that of" in out
@@ -130,6 +130,28 @@ def test_the_page_needs_nothing_else(
     # The names of XML are no addresses that anything is fetched from.
     addresses = {address for drawing in drawings for address in re.findall(r"https?://[^\"' ]+", drawing)}
     assert all(address.startswith("http://www.w3.org/") for address in addresses)
+
+
+@pytest.mark.parametrize(
+    ("about", "mean", "half"),
+    [
+        ({"measure": "seconds"}, "mean seconds, with its 99.9% interval", "half-width in seconds"),
+        ({"measure": "exit"}, "share that passes, with its 99.9% interval", "half-width of the share"),
+        ({"table": "a.csv", "value": "visits"}, "mean visits, with its 99.9% interval", "half-width in visits"),
+        ({"measure": "stdout"}, "mean, with its 99.9% interval", "half-width"),
+    ],
+)
+def test_axes_say_what_is_measured(tmp_path: Path, about: dict[str, Any], mean: str, half: str) -> None:
+    where = tmp_path / "study.db"
+    eq.estimate(sample, 200, arms=ARMS, seed=1, level=0.999, store=where, about=about)
+    read = report.read(where)
+    drawn = report.figures(read)
+    assert f'"{mean}"' in drawn["Estimates"].to_json()
+    assert f'"{half}"' in drawn["Errors"].to_json()
+    assert report.headings(0.999)[3] == "99.9% interval"
+    assert "<th>99.9% interval</th>" in report.page(read)
+    assert "99.9% interval" in repr(read.result)
+    assert "its 99.9% interval" in str(read.result.certificate)
 
 
 def test_while_it_runs(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ EXAMPLE: Final = """\
 # A study for `equipoise run`. Save it as study.toml, then: equipoise run study.toml
 
 budget = 200            # at most so many samples in all
-precision = "10%"       # stop when every mean is known to this share of it; or a half-width such as 0.05
+precision = "10%"       # stop when every mean is known to this share of its value; or a half-width such as 0.05
 # level = 0.95          # ... all of them at once, with this probability
 # max_seconds = 3600    # ask for nothing more after that time
 # strategy = "auto"     # who is sampled next; "uniform" for every arm in turn

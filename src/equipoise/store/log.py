@@ -354,7 +354,7 @@ class Store:
         if self._format > FORMAT:
             raise EquipoiseError(
                 f"{self.name} was written by a newer equipoise, in format {self._format}; this one reads up to "
-                f"{FORMAT}: a newer version of it is needed"
+                f"{FORMAT}: a newer equipoise is needed"
             )
         return Header.from_json(text)
 

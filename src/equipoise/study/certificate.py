@@ -11,6 +11,7 @@ import numpy as np
 
 from equipoise.intervals import PROMISES, Kind
 from equipoise.study.evidence import Answered
+from equipoise.tables import percent
 
 if TYPE_CHECKING:
     from equipoise.study.result import Combined, Result
@@ -90,8 +91,8 @@ class Certificate:
             else f"The stratum {self.worst!r} adds most to this error"
         )
         return (
-            f"{which}: its {self.level:.0%} interval is {half} (all arms at once; {said(self.kind)}), its standard "
-            f"error {self.standard_error:.3g}."
+            f"{which}: its {percent(self.level)} interval is {half} (all arms at once; {said(self.kind)}), "
+            f"its standard error {self.standard_error:.3g}."
         )
 
     def _strata(self) -> str:

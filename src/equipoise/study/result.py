@@ -527,7 +527,7 @@ class Result:
         """A title row, and a row for each arm that is shown."""
         shown = self._shown()
         intervals = self._intervals_shown(shown)
-        rows = [["arm", "count", "mean", f"{intervals.level:.0%} interval", "std. error", "variance"]]
+        rows = [["arm", "count", "mean", f"{tables.percent(intervals.level)} interval", "std. error", "variance"]]
         for i, k in enumerate(shown):
             numbers = (self.means.array[k], self.standard_errors.array[k], self.variances.array[k])
             rows.append(
