@@ -32,7 +32,7 @@ from equipoise import chart
 from equipoise.intervals.asymptotic import START
 from equipoise.run import Progress, precision
 from equipoise.store import Event, Header, Store
-from equipoise.store.fold import begin, fold
+from equipoise.store.fold import begin, fold, reweighed
 from equipoise.store.plain import loads
 from equipoise.study import FiniteResult, Result, Study
 from equipoise.study.certificate import certify, said
@@ -195,9 +195,9 @@ def read(where: str | os.PathLike[str]) -> Report:
         result = _result(study, header)
         result.level = level
         if settings.get("precision") is not None:
-            result.precision = precision(settings["precision"], level, result.arms)
-            given = header.options.get("weights") is not None
-            result.by_precision = result.objective.weights is not None and not given
+            result.precision = wanted = precision(settings["precision"], level, result.arms)
+            if reweighed(study, header):
+                wanted.judge(result)
         return Report(
             name=store.name,
             header=header,

@@ -454,7 +454,8 @@ class Driver:
         # Where durations are what is measured, slow ones differ from fast ones by their nature.
         result = self._study.result(None if self._settings.timed else self._journal.seconds)
         result.level, result.precision = self._settings.level, self._settings.precision
-        result.by_precision = self._settings.weigh and result.objective.weights is not None
+        if self._settings.weigh and self._settings.precision is not None:
+            self._settings.precision.judge(result)
         sizes = self._samplers.populations
         return result if sizes is None else FiniteResult(result, sizes)
 

@@ -23,6 +23,7 @@ from equipoise.run.progress import Progress, display
 from equipoise.run.samplers import ENDLESS, Samplers
 from equipoise.run.workers import count_of, workers
 from equipoise.store import Header, Journal
+from equipoise.store.fold import reweighed
 from equipoise.strategies import Strategy, Support, Uniform, check_support, resolve
 from equipoise.study import Result
 
@@ -168,6 +169,8 @@ def estimate(
         drawn.seed = journal.seed
         watcher = display(progress)
         try:
+            if not settings.weigh and reweighed(journal.study, header):
+                journal.set_weights(None)  # they followed what an earlier run was asked for
             driver = Driver(journal, drawn, settings, order, watcher)
             journal.started(
                 {

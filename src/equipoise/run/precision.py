@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -89,6 +89,14 @@ class Precision:
         targets = np.where(targets > 0, targets, targets[known].min())
         targets = np.where(vague, targets[known].max(), targets)
         return np.asarray(np.clip(1 / np.square(targets), *_LIMITS))
+
+    def judge(self, result: Result) -> None:
+        """Let errors be judged beside what is wanted of each arm, where that is known and not zero."""
+        with np.errstate(divide="ignore"):
+            weights = np.clip(1 / np.square(self.targets(result)), *_LIMITS)
+        result.by_precision = bool((weights < _LIMITS[1]).all())
+        known = tuple(weights.tolist()) if result.by_precision else None
+        result.objective = replace(result.objective, weights=known)
 
     def missed(self, result: Result) -> str:
         """How far it is from being reached, in a sentence."""

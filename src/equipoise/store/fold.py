@@ -72,6 +72,12 @@ def _happen(study: Study, line: Event) -> None:
             study.tell_moments(study.arms[_number(line.arm)], *loads(line.text or "null"))
 
 
+def reweighed(study: Study, header: Header) -> bool:
+    """Whether the weights of a study were set on the way, rather than given by its header."""
+    goal = study.objective
+    return goal.weights is not None and goal.shares is None and header.options.get("weights") is None
+
+
 def _number(found: int | None) -> int:
     if found is None:
         raise EquipoiseError("an event of the log lacks its ticket or its arm")

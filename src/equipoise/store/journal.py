@@ -186,9 +186,9 @@ class Journal:
         if self.store is not None:
             self.store.append("budget", text=dumps(budget))
 
-    def set_weights(self, weights: Floats) -> None:
-        """Change how much each arm's loss matters, in the arms' order."""
-        self.study.set_weights(weights.tolist())
+    def set_weights(self, weights: Floats | None) -> None:
+        """Change how much each arm's loss matters, in the arms' order; None for 1 each."""
+        self.study.set_weights(None if weights is None else weights.tolist())
         if self.store is not None:
             self.store.append("weights", text=dumps(weights))
 

@@ -58,7 +58,7 @@ _SCHEMA: Final = (
 _INSERT: Final = "insert into equipoise_log values (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _PAGE: Final = 20_000
 
-# A connection that was lost is tried to be had again for so many seconds, first at once, then less and less often.
+# For so many seconds another connection is tried where one was lost: at once, then less and less often.
 _RECONNECT = 60.0
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 5.0
