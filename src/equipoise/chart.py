@@ -300,7 +300,7 @@ def _map(rows: Sequence[Mapping[str, Any]], order: list[str], title: str, cell: 
     )
 
 
-def intervals(rows: Rows, *, title: str = "", width: int = 360) -> Any:
+def intervals(rows: Rows, *, x_title: str = "mean, with its interval", title: str = "", width: int = 360) -> Any:
     """
     A point for each arm with its interval, one below the other in the order of the rows.
 
@@ -308,15 +308,15 @@ def intervals(rows: Rows, *, title: str = "", width: int = 360) -> Any:
     ----------
     rows
         arm, mean, low, high; None for what is not known.
+    x_title
+        Of the axis of means.
     """
     alt = _altair()
     data = [plain(row) for row in rows]
     names = [str(row["arm"]) for row in data]
     up = alt.Y("arm:N", sort=names, title=None, axis=alt.Axis(labelLimit=220))
     scale = alt.Scale(zero=False, nice=True)
-    across = alt.X(
-        "mean:Q", title="mean, with its interval", scale=scale, axis=alt.Axis(gridColor="#e4e4e4", tickCount=6)
-    )
+    across = alt.X("mean:Q", title=x_title, scale=scale, axis=alt.Axis(gridColor="#e4e4e4", tickCount=6))
     known = [row for row in data if row["low"] is not None and row["high"] is not None]
     lines = alt.Chart(alt.Data(values=known)).mark_rule(strokeWidth=2.2, color=COLOURS[0])
     points = alt.Chart(alt.Data(values=[row for row in data if row["mean"] is not None] or [{"arm": "", "mean": None}]))

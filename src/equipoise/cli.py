@@ -120,7 +120,7 @@ def run(
     try:
         with live:
             result = loaded.run(live)
-        code = 0 if loaded.reached(result) else 1
+        code = 1 if result.reached is False else 0
     except (KeyboardInterrupt, EquipoiseError) as stop:
         if isinstance(stop, EquipoiseError) and not stop.reason:
             raise
@@ -145,18 +145,17 @@ def run(
 def _show_run(result: Result, loaded: spec.Spec, code: int, as_json: bool) -> None:
     if as_json:
         known = reports.plain(result, loaded.level)
-        reached = loaded.reached(result) if loaded.precision is not None else None
-        known |= {"precision": loaded.precision, "precision_reached": reached, "exit": code}
-        if reached:
+        known |= {"precision": loaded.precision, "precision_reached": result.reached, "exit": code}
+        if result.reached:
             known["evenly"] = reports.evenly(result, loaded.precision, loaded.level)
         print(json.dumps(known, ensure_ascii=False, allow_nan=False))
         return
     console = Console(highlight=False)
     console.print(reports.table(result, loaded.level))
     console.print(escape(reports.certificate(result, loaded.level)))
-    if code in (0, 1) and loaded.precision is not None:
-        said = reports.missed if code else reports.saving
-        console.print(said(result, loaded.precision, loaded.level), markup=False)
+    if code in (0, 1) and result.precision is not None:
+        said = result.precision.missed(result) if code else reports.saving(result, loaded.precision, loaded.level)
+        console.print(said, markup=False)
 
 
 def _number(text: str | None) -> int | float | str | None:

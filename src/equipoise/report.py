@@ -32,10 +32,11 @@ from equipoise import chart
 from equipoise.intervals.asymptotic import START
 from equipoise.run import Progress, precision
 from equipoise.store import Event, Header, Store
-from equipoise.store.fold import begin, fold
+from equipoise.store.fold import begin, fold, reweighed
 from equipoise.store.plain import loads
 from equipoise.study import FiniteResult, Result, Study
-from equipoise.study.certificate import certify
+from equipoise.study.certificate import certify, said
+from equipoise.tables import percent
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -64,8 +65,7 @@ def intervals(result: Result, level: float) -> tuple[Floats, Floats]:
 
 def certificate(result: Result, level: float) -> str:
     """What the samples bought, in words."""
-    combined = f" {result.summary()}" if result.objective.shares is not None else ""
-    return f"{result.samples:,} samples.{combined} {certify(result, level)}"
+    return f"{result.samples:,} samples. {certify(result, level)}"
 
 
 def evenly(result: Result, wanted: Any, level: float) -> float:
@@ -96,23 +96,11 @@ def evenly(result: Result, wanted: Any, level: float) -> float:
 
 def saving(result: Result, wanted: Any, level: float) -> str:
     """What a precision was reached with, and what it would have taken to sample the arms evenly."""
-    even = evenly(result, wanted, level)
+    even, known = evenly(result, wanted, level), precision(wanted, level, result.arms).said()
     return (
-        f"Every mean is known to {_said(wanted)} with {result.samples:,} samples; as many of each arm would have taken "
-        f"about {even:,.0f}, {even / result.samples:.2f} times as many."
+        f"Every mean is known to {known} with {result.samples:,} samples; as many of each arm would have taken about "
+        f"{even:,.0f}, {even / result.samples:.2f} times as many."
     )
-
-
-def missed(result: Result, wanted: Any, level: float) -> str:
-    """How far a precision is from being reached."""
-    short = int((~precision(wanted, level, result.arms).reached(result)).sum())
-    return f"{short:,} of {len(result.arms):,} means {'is' if short == 1 else 'are'} not known to {_said(wanted)} yet."
-
-
-def _said(wanted: Any) -> str:
-    if isinstance(wanted, str):
-        return f"±{wanted} of it"
-    return f"±{wanted:g}" if isinstance(wanted, int | float) else "the precision that was asked for"
 
 
 # ---- what the log says
@@ -182,9 +170,7 @@ class Report:
     @property
     def reached(self) -> bool | None:
         """Whether every mean is known to the precision that was asked for; None if none was."""
-        if self.precision is None:
-            return None
-        return bool(precision(self.precision, self.level, self.result.arms).reached(self.result).all())
+        return self.result.reached
 
 
 def read(where: str | os.PathLike[str]) -> Report:
@@ -207,6 +193,11 @@ def read(where: str | os.PathLike[str]) -> Report:
         seen = islice(store.events(), 0 if last is None else last.event + 1)
         history = tuple(_history(study, seen, header, level))
         result = _result(study, header)
+        result.level = level
+        if settings.get("precision") is not None:
+            result.precision = wanted = precision(settings["precision"], level, result.arms)
+            if reweighed(study, header):
+                wanted.judge(result)
         return Report(
             name=store.name,
             header=header,
@@ -334,32 +325,31 @@ def _without_nan(thing: Any) -> Any:
 
 def facts(report: Report) -> list[str]:
     """What a report says besides its table, a sentence each."""
-    said = []
+    told = []
     asked = f" of {report.budget:,g}" if report.budget is not None else ""
-    costs = "" if report.spent == report.result.samples + report.in_flight else " in costs"
-    said.append(
-        f"{report.spent:,g}{asked}{costs} spent by {report.header.strategy.name}, "
-        f"{report.in_flight:,} sample{'s' * (report.in_flight != 1)} in flight; "
+    samples = " samples" if report.result.objective.costs is None else ""
+    told.append(
+        f"{report.spent:,g}{asked}{samples} spent by {report.header.strategy.name}, {report.in_flight:,} in flight; "
         f"begun {_when(report.began)}, last written {_when(report.latest)}."
     )
     if report.reached:
-        said.append(saving(report.result, report.precision, report.level))
-    elif report.reached is not None:
-        said.append(missed(report.result, report.precision, report.level))
+        told.append(saving(report.result, report.precision, report.level))
+    elif report.result.precision is not None:
+        told.append(report.result.precision.missed(report.result))
     if report.failures or report.given_up:
-        said.append(
+        told.append(
             f"Sampling failed {_times(report.failures)}; {report.given_up:,} "
             f"ticket{'s were' if report.given_up != 1 else ' was'} given up unanswered."
         )
     if report.drifting:
         names = ", ".join(map(repr, report.drifting[:5])) + ", ..." * (len(report.drifting) > 5)
-        said.append(
+        told.append(
             f"The samples of {names} drift: neighbours are more alike than chance would have it. Something changed "
             "while the study ran; errors are larger than they look, and arms that were sampled at other times compare "
             "badly."
         )
-    said.append(certificate(report.result, report.level))
-    return said
+    told.append(certificate(report.result, report.level))
+    return told
 
 
 def _times(n: int) -> str:
@@ -378,11 +368,13 @@ def _shown(result: Result) -> list[int]:
     return sorted(np.argsort(-losses, kind="stable")[:SHOWN].tolist())
 
 
-HEADINGS: Final = ("arm", "count", "mean", "interval", "std. error", "share")
+def headings(level: float) -> tuple[str, ...]:
+    """The titles of the columns of `rows`."""
+    return "arm", "count", "mean", f"{percent(level)} interval", "std. error", "share"
 
 
 def rows(result: Result, level: float) -> list[list[str]]:
-    """A row for each arm that is shown, under `HEADINGS`."""
+    """A row for each arm that is shown, under `headings`."""
     found = []
     lows, highs = intervals(result, level)
     for k in _shown(result):
@@ -426,9 +418,8 @@ def table(result: Result, level: float, title: str = "") -> Table:
     from rich.table import Table
 
     drawn = Table(title=escape(title) or None, caption=left_out(result) or None, title_justify="left")
-    for heading in HEADINGS:
-        text = f"{level:.3g} interval" if heading == "interval" else heading
-        drawn.add_column(text, justify="left" if heading == "arm" else "right", overflow="fold")
+    for heading in headings(level):
+        drawn.add_column(heading, justify="left" if heading == "arm" else "right", overflow="fold")
     for arm, *cells in rows(result, level):
         drawn.add_row(escape(arm), *cells)
     return drawn
@@ -489,7 +480,9 @@ def figures(report: Report) -> dict[str, Any]:
     ends = zip(result.means.array.tolist(), *(end.tolist() for end in intervals(result, report.level)), strict=True)
     known = [dict(zip(("mean", "low", "high"), map(_finite, each), strict=True)) for each in ends]
     found = [{"arm": str(result.arms[k])} | known[k] for k in _shown(result)]
-    drawn = {"Estimates": chart.intervals(found, title="Estimates", width=360)}
+    mean, half = _axes(report)
+    means = f"{mean}, with its {percent(report.level)} interval"
+    drawn = {"Estimates": chart.intervals(found, x_title=means, title="Estimates", width=360)}
     counts = [{"arm": str(result.arms[k]), "samples": int(result.counts.array[k])} for k in _shown(result)]
     drawn["Samples"] = chart.bars(counts, x="samples", y="arm", title="Who got the budget", width=240)
     fell, relative = list(_fallen(report)), _relative(report)
@@ -500,7 +493,7 @@ def figures(report: Report) -> dict[str, Any]:
             x="samples",
             y="width",
             series="series",
-            titles=("samples of all arms", f"half-width{' in % of the mean' if relative else ''}"),
+            titles=("samples of all arms", "half-width in % of the mean" if relative else half),
             title="How errors fell",
             dashed=(_EVENLY, _WANTED),
             log_y=max(sizes) > 10 * min(sizes),
@@ -511,7 +504,15 @@ def figures(report: Report) -> dict[str, Any]:
     return drawn
 
 
-_EVENLY: Final = "worst, as many of each"
+def _axes(report: Report) -> tuple[str, str]:
+    """What means and half-widths are called on an axis, with the unit where the log says what is measured."""
+    if report.about.get("measure") == "exit":
+        return "share that passes", "half-width of the share"
+    unit = "seconds" if report.about.get("measure") == "seconds" else report.about.get("value")
+    return ("mean", "half-width") if unit is None else (f"mean {unit}", f"half-width in {unit}")
+
+
+_EVENLY: Final = "worst arm, as many of each"
 _WANTED: Final = "asked for"
 
 
@@ -543,10 +544,10 @@ def _fallen(report: Report) -> Iterable[dict[str, Any]]:
     for moment in history:
         if moment.arms is None and 0 < moment.worst < math.inf:
             yield {"samples": moment.samples, "width": moment.worst, "series": "worst arm"}
-    if not history or not 0 < result.loss < math.inf:
+    if not history or not 0 < result.losses.array.max() < math.inf:
         return
     # The variances seen in the end, and as many times the standard error as the half-width of the worst arm is.
-    times = history[-1].worst / math.sqrt(result.loss)
+    times = history[-1].worst / math.sqrt(result.losses.array.max())
     sizes = result.populations if isinstance(result, FiniteResult) else np.full(len(result.arms), math.inf)
     for moment in history:
         losses = result.variances.array * (len(result.arms) / moment.samples - 1 / sizes)
@@ -593,13 +594,14 @@ def page(report: Report) -> str:
         f"<title>{name}</title><style>{_STYLE}</style></head><body><h1>{name}</h1>",
         *(f"<p>{html.escape(sentence)}</p>" for sentence in facts(report)),
         '<div class="wide"><table><thead><tr>',
-        *(f"<th>{html.escape(heading)}</th>" for heading in HEADINGS),
+        *(f"<th>{html.escape(heading)}</th>" for heading in headings(report.level)),
         "</tr></thead><tbody>",
     ]
     for row in rows(report.result, report.level):
         parts.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>")
     parts.append("</tbody></table></div>")
-    note = f"All intervals hold at once with a probability of about {report.level:.3g}. {left_out(report.result)}"
+    kind = report.result.intervals(report.level).kind
+    note = f"Intervals: all arms at once at {percent(report.level)}; {said(kind)}. {left_out(report.result)}"
     parts.append(f'<p class="note">{html.escape(note.strip())}</p>')
     for what, figure in figures(report).items():
         # As an image of its own: the ids inside two SVG drawings on one page would clash.

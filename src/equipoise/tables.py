@@ -6,6 +6,11 @@ import html
 from collections.abc import Iterable, Sequence
 
 
+def percent(level: float) -> str:
+    """A probability, such as 95% or 99.9%."""
+    return f"{100 * level:.6g}%"
+
+
 def text(rows: Sequence[Sequence[str]], notes: Iterable[str]) -> str:
     """A title row and others in columns, the first to the left and all others to the right; then the notes."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -84,7 +84,7 @@ def test_json(
     low, high = known["intervals"]["rough"]
     assert (low + high) / 2 == pytest.approx(result.means["rough"])
     assert (high - low) / 2 == pytest.approx(half_width(result, 0.9)[1])
-    assert known["precision_reached"] is True
+    assert known["reached"] is known["precision_reached"] is result.reached is True
     assert known["interval_level"] == known["level"] == 0.9
     assert result.level == 0.9
     assert known["history"][-1]["arms"].keys() == set(ARMS)
@@ -99,7 +99,7 @@ def test_in_a_terminal(
     code, out, err = call(monkeypatch, capsys, where)
     assert (code, err) == (0, "")
     assert "study.db" in out.replace("\n", "")  # a long name is broken
-    for text in ("rough", "<b>&[red]", "0.9 interval", "spent by auto", "Every mean is known to ±0.7 with"):
+    for text in ("rough", "<b>&[red]", "90% interval", "samples spent by auto", "Every mean is known to ±0.7 with"):
         assert text in out
     assert f"{result.counts['rough']} │" in out
     assert "The worst-known mean is that of" in out
@@ -130,6 +130,28 @@ def test_the_page_needs_nothing_else(
     # The names of XML are no addresses that anything is fetched from.
     addresses = {address for drawing in drawings for address in re.findall(r"https?://[^\"' ]+", drawing)}
     assert all(address.startswith("http://www.w3.org/") for address in addresses)
+
+
+@pytest.mark.parametrize(
+    ("about", "mean", "half"),
+    [
+        ({"measure": "seconds"}, "mean seconds, with its 99.9% interval", "half-width in seconds"),
+        ({"measure": "exit"}, "share that passes, with its 99.9% interval", "half-width of the share"),
+        ({"table": "a.csv", "value": "visits"}, "mean visits, with its 99.9% interval", "half-width in visits"),
+        ({"measure": "stdout"}, "mean, with its 99.9% interval", "half-width"),
+    ],
+)
+def test_axes_say_what_is_measured(tmp_path: Path, about: dict[str, Any], mean: str, half: str) -> None:
+    where = tmp_path / "study.db"
+    eq.estimate(sample, 200, arms=ARMS, seed=1, level=0.999, store=where, about=about)
+    read = report.read(where)
+    drawn = report.figures(read)
+    assert f'"{mean}"' in drawn["Estimates"].to_json()
+    assert f'"{half}"' in drawn["Errors"].to_json()
+    assert report.headings(0.999)[3] == "99.9% interval"
+    assert "<th>99.9% interval</th>" in report.page(read)
+    assert "99.9% interval" in repr(read.result)
+    assert "its 99.9% interval" in str(read.result.certificate)
 
 
 def test_while_it_runs(tmp_path: Path) -> None:
@@ -228,6 +250,28 @@ def test_what_evenly_would_have_taken() -> None:
     )
     width = float(half_width(finite, 0.95).max())
     assert report.evenly(finite, width / 2, 0.95) == 2 * math.ceil(1 / (1 / 150 + 1 / 4 * (1 / 100 - 1 / 150)))
+
+
+def test_the_line_of_as_many_of_each_is_where_as_many_of_each_are(tmp_path: Path) -> None:
+    """
+    Of arms that were sampled in turn, the dashed line ends where the worst arm does; in percent of the means too.
+
+    With weights that follow the means, these arms are nearly sampled in turn.
+    """
+
+    def measure(arm: int, seed: int) -> float:
+        return float(np.random.default_rng(seed).normal(10**arm, 10**arm))
+
+    for wanted, strategy, off in ((0.01, "uniform", 1e-9), ("3%", "uniform", 1e-9), ("3%", "auto", 0.2)):
+        where = tmp_path / f"{wanted}-{strategy}.db"
+        eq.estimate(measure, 600, arms=3, strategy=strategy, precision=wanted, seed=1, store=where)
+        read = report.read(where)
+        ends = {row["series"]: row["width"] for row in report._fallen(read)}
+        assert ends.pop(report._WANTED) == (3 if wanted == "3%" else 0.01)
+        assert ends.pop(report._EVENLY) == pytest.approx(max(ends.values()), rel=off)
+        assert ends["1"] == pytest.approx(
+            half_width(read.result, 0.95)[1] * (100 / read.result.means[1] if wanted == "3%" else 1)
+        )
 
 
 def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,6 +43,8 @@ SHORT: Final = 0.2
 # An arm that was silent for so many leases in a row will not speak.
 HOPELESS: Final = 10
 LARGEST_BATCH: Final = 2**16
+# Weights that follow the means are set anew whenever there are by this factor more samples.
+WEIGH: Final = 1.25
 
 
 class Jobs(NamedTuple):
@@ -63,6 +65,7 @@ class Settings:
     lease: float | None
     in_flight: int | None
     rounds: int | None = None
+    weigh: bool = False
     level: float = 0.95
     timed: bool = False
 
@@ -96,6 +99,8 @@ class Driver:
         self._samples = self._before = self._study.result().samples
         self._spent_before = self._spent()
         self._next_check = 0
+        # A function of the number of samples, so that a run that goes on does what one without a break would have done.
+        self._weighed = _stage(self._samples) if self._study.objective.weights is not None else -1
         self._ending: EquipoiseError | None = None
         self._each = 0.0  # seconds that a sample takes
         self._start = time.perf_counter()
@@ -418,8 +423,15 @@ class Driver:
         arms = len(self._study.arms)
         # A look takes time for each arm: so one a round, or less often where that is a small share of the samples.
         self._next_check = self._samples + max(1, arms // 2, self._samples // 128)
+        if self._settings.weigh:
+            self._next_check = min(self._next_check, math.ceil(WEIGH ** (_stage(self._samples) + 1)))
         wanted = self._settings.precision
-        enough = wanted.reached(self.result()) if wanted is not None else np.zeros(arms, bool)
+        enough = np.zeros(arms, bool)
+        if wanted is not None:
+            result = self.result()
+            enough = wanted.reached(result)
+            if self._settings.weigh and _stage(self._samples) > self._weighed:
+                self._weigh(wanted.weights(result))
         gone = self._dry | (self._asked >= self._samplers.limits)
         closed = self._study.closed_places()
         for k in np.flatnonzero((enough | gone) & ~closed).tolist():
@@ -429,13 +441,21 @@ class Driver:
             self._journal.open_arm(k)
         return bool(opened)
 
+    def _weigh(self, weights: Floats | None) -> None:
+        """Let the strategy make errors small beside what is wanted of each arm."""
+        if weights is not None:
+            self._weighed = _stage(self._samples)
+            self._journal.set_weights(weights)
+
     # ---- what is known, and who is told
 
     def result(self) -> Result:
         """What is known now."""
         # Where durations are what is measured, slow ones differ from fast ones by their nature.
         result = self._study.result(None if self._settings.timed else self._journal.seconds)
-        result.level = self._settings.level
+        result.level, result.precision = self._settings.level, self._settings.precision
+        if self._settings.weigh and self._settings.precision is not None:
+            self._settings.precision.judge(result)
         sizes = self._samplers.populations
         return result if sizes is None else FiniteResult(result, sizes)
 
@@ -501,6 +521,11 @@ class Driver:
 
 
 _NONE = Jobs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+def _stage(samples: int) -> int:
+    """How often weights were set when there are so many samples; up to a constant."""
+    return int(math.log(max(samples, 1), WEIGH))
 
 
 def _ranks(places: Ints) -> Ints:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import number, shown, whole
+from equipoise.intervals.asymptotic import START
 from equipoise.problem.objective import by_arm, objective
 from equipoise.run.drive import Driver, Settings
 from equipoise.run.precision import checked_level
@@ -22,7 +23,8 @@ from equipoise.run.progress import Progress, display
 from equipoise.run.samplers import ENDLESS, Samplers
 from equipoise.run.workers import count_of, workers
 from equipoise.store import Header, Journal
-from equipoise.strategies import Strategy, Support, check_support, resolve
+from equipoise.store.fold import reweighed
+from equipoise.strategies import Strategy, Support, Uniform, check_support, resolve
 from equipoise.study import Result
 
 Ints = npt.NDArray[np.int64]
@@ -68,7 +70,8 @@ def estimate(
         The arms' names, or their number, where there is one function.
     precision
         Stop when every mean is known to this half-width, all at once with probability `level`: a number, a share of the
-        mean as in "3%", or one of these for each arm. An arm that is known well enough is not asked again.
+        mean as in "3%", or one of these for each arm. An arm that is known well enough is not asked again. Until then
+        errors are made small beside what is wanted of each arm, unless `weights` or an `objective` say otherwise.
     level
         See `precision`.
     max_seconds
@@ -145,7 +148,10 @@ def estimate(
     drawn = Samplers(samplers, arms, populations, 0 if given_seed is None else given_seed)
     if precision is not None:
         target = wanted_precision(precision, level, drawn.arms)
-        settings = replace(settings, precision=target)
+        # Who says what matters is taken at their word, and who wants every arm in turn.
+        said = options.get("weights") is not None or options.get("objective", math.inf) != math.inf
+        weigh = not said and not target.alike and not isinstance(resolve(strategy), Uniform)
+        settings = replace(settings, precision=target, weigh=weigh)
     if budget is None and precision is None and max_seconds is None and bool((drawn.limits == ENDLESS).any()):
         raise ValueError("nothing says when to stop; give a budget, a precision or max_seconds")
     header = Header(
@@ -157,12 +163,14 @@ def estimate(
         options=options,
         populations=drawn.populations,
     )
-    order = _first_arms(guess, header)
+    order = np.r_[_first_arms(guess, header), _first_rounds(header) if settings.weigh else np.zeros(0, np.int64)]
     journal = Journal(header, store)
     try:
         drawn.seed = journal.seed
         watcher = display(progress)
         try:
+            if not settings.weigh and reweighed(journal.study, header):
+                journal.set_weights(None)  # they followed what an earlier run was asked for
             driver = Driver(journal, drawn, settings, order, watcher)
             journal.started(
                 {
@@ -235,6 +243,21 @@ def _first_arms(guess: Any, header: Header) -> Ints:
         order.append(k)
         heapq.heapreplace(heap, (-float(scores[k]) / (pulls + 1), k, pulls + 1))
     return np.array(order, np.int64)
+
+
+def _first_rounds(header: Header) -> Ints:
+    """
+    The places of the arms in as many rounds as an interval takes that rests on the variance seen.
+
+    An arm that matters little would otherwise be left without one. None where they would take half of the budget.
+    """
+    arms = len(header.arms)
+    rests = header.support is None or (header.populations is not None and header.support != "binary")
+    most = math.inf
+    if header.budget is not None:
+        costs = objective(header.arms, costs=header.options.get("costs")).cost(arms)
+        most = number(header.budget) / costs.sum() / 2
+    return np.tile(np.arange(arms), START if rests and most >= START else 0)
 
 
 def _positive(name: str, value: float | None) -> float | None:

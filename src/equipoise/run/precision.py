@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,9 @@ from equipoise.study import FiniteResult, Result
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+
+# Within what an objective takes.
+_LIMITS: Final = (1e-99, 1e99)
 
 
 def half_width(result: Result, level: float) -> Floats:
@@ -59,6 +62,54 @@ class Precision:
         """Which arms are known well enough."""
         with np.errstate(invalid="ignore"):
             return np.asarray(half_width(result, self.level) <= self.targets(result))
+
+    @property
+    def alike(self) -> bool:
+        """Whether the same half-width is wanted of every arm, whatever its mean."""
+        return len(set(self.wanted)) == 1 and not any(self.relative)
+
+    def weights(self, result: Result) -> Floats | None:
+        """
+        Weights on the losses by which all arms come near to what is wanted together; None while too little is known.
+
+        The weight of an arm is 1 over the square of its target. A mean that is known badly may be larger than it looks,
+        by its standard error, so that none is near zero by chance. An arm that cannot be told from zero by three of
+        them will hardly be known to a share of it: once it has had its even share of the samples, it has the least of
+        the weights.
+        """
+        means, errors, counts = np.abs(result.means.array), result.standard_errors.array, result.counts.array
+        if np.isnan(errors).any():
+            return None
+        wanted, relative = np.array(self.wanted), np.array(self.relative)
+        targets = np.where(relative, wanted * (means + errors), wanted)
+        vague = relative & (means <= 3 * errors) & (counts >= counts.mean())
+        known = (targets > 0) & ~vague
+        if not known.any():
+            return None
+        targets = np.where(targets > 0, targets, targets[known].min())
+        targets = np.where(vague, targets[known].max(), targets)
+        return np.asarray(np.clip(1 / np.square(targets), *_LIMITS))
+
+    def judge(self, result: Result) -> None:
+        """Let errors be judged beside what is wanted of each arm, where that is known and not zero."""
+        with np.errstate(divide="ignore"):
+            weights = np.clip(1 / np.square(self.targets(result)), *_LIMITS)
+        result.by_precision = bool((weights < _LIMITS[1]).all())
+        known = tuple(weights.tolist()) if result.by_precision else None
+        result.objective = replace(result.objective, weights=known)
+
+    def missed(self, result: Result) -> str:
+        """How far it is from being reached, in a sentence."""
+        short, arms = int((~self.reached(result)).sum()), len(result.arms)
+        are, whose = ("is", "its") if short == 1 else ("are", "their")
+        return f"{short:,} of {arms:,} means {are} not known to {self.said(whose)} yet."
+
+    def said(self, whose: str = "its") -> str:
+        """What is wanted, in words."""
+        if len(set(zip(self.wanted, self.relative, strict=True))) > 1:
+            return "the precision that was asked for"
+        wanted, relative = self.wanted[0], self.relative[0]
+        return f"±{100 * wanted:g}% of {whose} value" if relative else f"±{wanted:g}"
 
 
 def checked_level(level: Any) -> float:

@@ -13,7 +13,7 @@ import inspect
 import threading
 import time
 import traceback
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -171,6 +171,8 @@ class Samplers:
             if not callable(function):
                 if self._items is not None:
                     raise TypeError(f"arm {arm!r} has samples and a population; a function of an item is needed")
+                if isinstance(function, Sized) and len(function) == 0:
+                    raise ValueError(f"arm {arm!r} has no samples, {shown(function)}; it needs one at least")
                 if not isinstance(function, Sequence | np.ndarray) or isinstance(function, str | bytes):
                     function = Stream(_iterable(function, arm))
                     self.local = True

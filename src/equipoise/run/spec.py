@@ -25,7 +25,6 @@ from equipoise.lab import texts
 from equipoise.run import tables
 from equipoise.run.commands import MEASURES, Command, CommandError, Running
 from equipoise.run.estimate import estimate
-from equipoise.run.precision import precision as wanted_precision
 from equipoise.run.progress import Progress
 from equipoise.store import Store
 from equipoise.store.plain import loads
@@ -37,7 +36,7 @@ EXAMPLE: Final = """\
 # A study for `equipoise run`. Save it as study.toml, then: equipoise run study.toml
 
 budget = 200            # at most so many samples in all
-precision = "10%"       # stop when every mean is known to this share of it; or a half-width such as 0.05
+precision = "10%"       # stop when every mean is known to this share of its value; or a half-width such as 0.05
 # level = 0.95          # ... all of them at once, with this probability
 # max_seconds = 3600    # ask for nothing more after that time
 # strategy = "auto"     # who is sampled next; "uniform" for every arm in turn
@@ -128,12 +127,6 @@ class Spec:
             return estimate(self.samplers, progress=progress, about=self.about, **self.settings)
         finally:
             self.running.stop()
-
-    def reached(self, result: Result) -> bool:
-        """Whether every mean is known as well as was wanted; true if nothing was."""
-        if self.precision is None:
-            return True
-        return bool(wanted_precision(self.precision, self.level, result.arms).reached(result).all())
 
     def _warm_up(self) -> None:
         for _ in range(self.warmup):

@@ -66,8 +66,16 @@ def _happen(study: Study, line: Event) -> None:
             study.open(study.arms[_number(line.arm)])
         elif line.kind == "budget":
             study.set_budget(loads(line.text or "null"))
+        elif line.kind == "weights":
+            study.set_weights(loads(line.text or "null"))
         elif line.kind == "more":
             study.tell_moments(study.arms[_number(line.arm)], *loads(line.text or "null"))
+
+
+def reweighed(study: Study, header: Header) -> bool:
+    """Whether the weights of a study were set on the way, rather than given by its header."""
+    goal = study.objective
+    return goal.weights is not None and goal.shares is None and header.options.get("weights") is None
 
 
 def _number(found: int | None) -> int:

@@ -186,6 +186,12 @@ class Journal:
         if self.store is not None:
             self.store.append("budget", text=dumps(budget))
 
+    def set_weights(self, weights: Floats | None) -> None:
+        """Change how much each arm's loss matters, in the arms' order; None for 1 each."""
+        self.study.set_weights(None if weights is None else weights.tolist())
+        if self.store is not None:
+            self.store.append("weights", text=dumps(weights))
+
     def more(self, arm: Hashable, count: int, mean: float, m2: float) -> None:
         """Samples from elsewhere."""
         mean, m2 = float(mean) + 0.0, float(m2) + 0.0

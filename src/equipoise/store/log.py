@@ -3,21 +3,23 @@ The log of one study: what happened, in order, and nothing else.
 
 A log only grows. An event is there for good once `commit` has returned: that is what "acknowledged" means everywhere.
 Events are numbered without gaps and a commit takes all that were appended before it, so that what a crash leaves is
-always a beginning of the log: never an answer without its ask, nor a second without the first.
+always a beginning of the log: never an answer without its ask, nor a second without the first. How many there are is
+kept beside them, in the same transaction, so that an event that is missing is noticed, the last one too.
 
-====== ===================================== =====================================================
-kind   columns                               what happened
-====== ===================================== =====================================================
-start  text: settings as JSON                a run began, or began again
-ask    ticket, arm                           a ticket was handed out
-tell   ticket, value, seconds                its answer came, after so many seconds of sampling
-fail   ticket, value: attempt, text          sampling failed, and how
-forget ticket, text: why                     it was given up
-budget text: JSON                            the budget is now this
-more   arm, text: [count, mean, m2] as JSON  samples from elsewhere
-close  arm, text: why                        no more of this arm
-open   arm                                   the arm is asked for again
-====== ===================================== =====================================================
+======= ===================================== =====================================================
+kind    columns                               what happened
+======= ===================================== =====================================================
+start   text: settings as JSON                a run began, or began again
+ask     ticket, arm                           a ticket was handed out
+tell    ticket, value, seconds                its answer came, after so many seconds of sampling
+fail    ticket, value: attempt, text          sampling failed, and how
+forget  ticket, text: why                     it was given up
+budget  text: JSON                            the budget is now this
+weights text: JSON                            how much each arm's loss matters is now this
+more    arm, text: [count, mean, m2] as JSON  samples from elsewhere
+close   arm, text: why                        no more of this arm
+open    arm                                   the arm is asked for again
+======= ===================================== =====================================================
 
 Tickets and arms are whole numbers here: a ticket's id, an arm's place in the header.
 """
@@ -36,10 +38,11 @@ from typing import Any, Final, NamedTuple
 
 from equipoise.errors import EquipoiseError
 from equipoise.store.plain import dumps, loads, plain_strategy, strategy_of
-from equipoise.store.sql import Row, connect
+from equipoise.store.sql import Lost, Row, connect
 from equipoise.strategies import Strategy, Support
 
-FORMAT: Final = 1
+# Format 1 had no `equipoise_length` and no events `weights`. Who writes to a store of it makes it one of format 2.
+FORMAT: Final = 2
 
 # Every format keeps `equipoise_study` with its first four columns, by which an older program knows a newer store.
 _SCHEMA: Final = (
@@ -50,10 +53,15 @@ _SCHEMA: Final = (
         study bigint not null, event bigint not null, at double precision not null, kind text not null,
         ticket bigint, arm bigint, value double precision, seconds double precision, text text,
         primary key (study, event))""",
+    "create table if not exists equipoise_length (study bigint not null, events bigint not null, primary key (study))",
 )
-_TABLES: Final = {"equipoise_study", "equipoise_log"}
 _INSERT: Final = "insert into equipoise_log values (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _PAGE: Final = 20_000
+
+# For so many seconds another connection is tried where one was lost: at once, then less and less often.
+_RECONNECT = 60.0
+_FIRST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 5.0
 
 
 @dataclass(frozen=True)
@@ -128,18 +136,23 @@ class Store:
     def __init__(self, where: str | os.PathLike[str], write: bool = False) -> None:
         self._database, self._study_name = connect(where, write)
         self._waiting: list[Row] = []
+        self._cut = False  # whether the connection was lost, and is not had again
         self._write = write
         try:
             self.header = self._read_header()
             if write:
                 self._database.claim(self._study_name)
                 self.header = self._read_header()
+                if self.header is not None and self._format < FORMAT:
+                    self._upgrade()
             elif self.header is None:
                 raise ValueError(f"{self.name} holds no study{self._called()}")
             self._next = 0
             if self.header is not None:
-                sql = "select coalesce(max(event), -1) + 1 from equipoise_log where study = ?"
-                ((self._next,),) = self._database.execute(sql, (self._study,))
+                length = self._length()  # first, as somebody may be writing
+                self._next = self._events()
+                if self._next < length:
+                    raise self._torn(f"it had {length:,} events and has {self._next:,}")
         except BaseException:
             self._database.close()
             raise
@@ -175,11 +188,27 @@ class Store:
                 "insert into equipoise_study values (?, ?, ?, ?, ?)",
                 (self._study, self._study_name, FORMAT, text, time.time()),
             )
+            database.execute("insert into equipoise_length values (?, 0)", (self._study,))
             database.commit()
         except BaseException:
             database.rollback()
             raise
         self.header = header
+
+    def _upgrade(self) -> None:
+        """Make a store of an earlier format one of this."""
+        database = self._database
+        database.begin()
+        try:
+            database.alone()
+            if "equipoise_length" not in database.tables():
+                database.execute(f"{_SCHEMA[-1]} {database.table_options}")
+            database.execute("insert into equipoise_length values (?, ?)", (self._study, self._events()))
+            database.execute("update equipoise_study set format = ? where study = ?", (FORMAT, self._study))
+            database.commit()
+        except BaseException:
+            database.rollback()
+            raise
 
     def append(
         self,
@@ -213,13 +242,53 @@ class Store:
         self._next += len(tickets)
 
     def commit(self) -> None:
-        """All that was appended is on the disk when this returns; if it raises, none is and it can be tried again."""
-        if not self._waiting:
-            return
+        """
+        All that was appended is on the disk when this returns; if it raises, it can be tried again.
+
+        Where the connection to a server is lost, another one is tried for about a minute. A commit that was on its way
+        may be kept or not, so that the log is looked at before anything is written again.
+        """
+        # Who has waited in vain, or would not wait, does not wait again.
+        until = time.monotonic() + (0.0 if self._cut else _RECONNECT)
+        pause = _FIRST_PAUSE
+        while self._waiting:
+            try:
+                if self._cut:
+                    self._mend()
+                self._write_down()
+            except Lost:
+                self._cut = True
+                if time.monotonic() + pause > until:
+                    raise
+                time.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _mend(self) -> None:
+        """Connect again, as the one writer, and see that the log is as it was left."""
+        self._database.reconnect()
+        # Had only when the lost connection has ended, and its last transaction with it, one way or the other.
+        self._database.claim(self._study_name)
+        first = self._waiting[0][1]
+        sql = "select event, at, kind, ticket from equipoise_log where study = ? and event >= ? order by event"
+        kept = list(self._database.execute(sql, (self._study, first)))
+        events = self._events()
+        if kept != [row[1:5] for row in self._waiting[: len(kept)]] or events != first + len(kept):
+            raise EquipoiseError(
+                f"the connection to {self.name} was lost, and somebody else changed the log meanwhile: it had "
+                f"{first:,} events and has {events:,}; what was committed is kept"
+            )
+        del self._waiting[: len(kept)]
+        self._cut = False
+
+    def _write_down(self) -> None:
         with _uninterrupted():
+            if not self._waiting:
+                return
             self._database.begin()
             try:
                 self._database.insert(_INSERT, self._waiting)
+                sql = "update equipoise_length set events = ? where study = ?"
+                self._database.execute(sql, (self._next, self._study))
                 self._database.commit()
             except BaseException:
                 self._database.rollback()
@@ -229,7 +298,14 @@ class Store:
     # ---- reading
 
     def events(self, after: int = -1) -> Iterator[Event]:
-        """What is committed, in order, from the event behind `after` on."""
+        """
+        What is committed, in order, from the event behind `after` on.
+
+        Raises
+        ------
+        EquipoiseError
+            If an event is missing.
+        """
         if self.header is None:
             return
         sql = (
@@ -237,8 +313,31 @@ class Store:
             f"where study = ? and event > ? order by event limit {_PAGE}"
         )
         while rows := self._database.execute(sql, (self._study, after)):
+            if rows[-1][0] != after + len(rows):
+                gap = next(i for i, row in enumerate(rows, after + 1) if row[0] != i)
+                raise self._torn(f"event {gap:,} is missing")
             yield from map(Event._make, rows)
             after = rows[-1][0]
+
+    def _events(self) -> int:
+        """How many events there are."""
+        sql = "select coalesce(max(event), -1) + 1 from equipoise_log where study = ?"
+        ((found,),) = self._database.execute(sql, (self._study,))
+        return int(found)
+
+    def _length(self) -> int:
+        """How many events were committed, at least; 0 in a store of a format in which nobody counted."""
+        if self._format < 2:
+            return 0
+        found = self._database.execute("select events from equipoise_length where study = ?", (self._study,))
+        if not found:
+            raise self._torn("how many events it has was not kept")
+        return int(found[0][0])
+
+    def _torn(self, what: str) -> EquipoiseError:
+        return EquipoiseError(
+            f"the log in {self.name} is not whole: {what}; go on with a whole copy, or begin anew in another store"
+        )
 
     def _read_header(self) -> Header | None:
         tables = self._database.tables()
@@ -251,11 +350,11 @@ class Store:
         found = self._database.execute(sql, (self._study_name,))
         if not found:
             return None
-        ((self._study, written, text),) = found
-        if written > FORMAT:
+        ((self._study, self._format, text),) = found
+        if self._format > FORMAT:
             raise EquipoiseError(
-                f"{self.name} was written by a newer equipoise, in format {written}; this one reads up to {FORMAT}: "
-                "a newer version of it is needed"
+                f"{self.name} was written by a newer equipoise, in format {self._format}; this one reads up to "
+                f"{FORMAT}: a newer equipoise is needed"
             )
         return Header.from_json(text)
 

@@ -30,6 +30,13 @@ Row = tuple[Any, ...]
 _BUSY = "is being written by another process; one at a time can, and any number can read"
 _LOCKS = 1162957897  # tells our advisory locks from other programs'
 _PATIENCE = 2.0  # seconds that a server may take to notice that a client has died
+# So that both sides notice within a minute when the other is silently gone; the server then takes a writer's lock back.
+_KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
+_TIMEOUTS = {"connect_timeout": 10, "tcp_user_timeout": 60_000}
+
+
+class Lost(EquipoiseError):
+    """The connection to a server is gone, or cannot be had again. A commit that it ended may be kept or not."""
 
 
 class Database(Protocol):
@@ -46,6 +53,7 @@ class Database(Protocol):
     def execute(self, sql: str, values: Row = ()) -> Sequence[Row]: ...
     def insert(self, sql: str, rows: Sequence[Row]) -> None: ...
     def claim(self, study: str) -> None: ...
+    def reconnect(self) -> None: ...
     def close(self) -> None: ...
 
 
@@ -96,7 +104,7 @@ class SQLite:
                 )
                 if not write:
                     self.execute("pragma query_only = on")
-                if write and not self.tables() - {"equipoise_study", "equipoise_log"}:
+                if write and all(name.startswith("equipoise_") for name in self.tables()):
                     self.execute("pragma journal_mode = wal")
                     self.execute("pragma synchronous = full")
         except BaseException:
@@ -129,6 +137,9 @@ class SQLite:
 
     def claim(self, study: str) -> None:
         """The whole file is this process's already."""
+
+    def reconnect(self) -> None:
+        """A file is not lost."""
 
     def close(self) -> None:
         if hasattr(self, "_connection"):
@@ -224,13 +235,18 @@ class Postgres:
             # Not shown, as there may be a password in it.
             raise ValueError("the store's URL will not do; postgresql://user@host/database is one") from None
         self.name = address.render_as_string(hide_password=True).replace("+psycopg", "")
-        self._engine = sqlalchemy.create_engine(address, poolclass=sqlalchemy.pool.NullPool)
+        given = {name: value for name, value in (_KEEPALIVES | _TIMEOUTS).items() if name not in address.query}
+        self._engine = sqlalchemy.create_engine(address, poolclass=sqlalchemy.pool.NullPool, connect_args=given)
+        self._connect()
+
+    def _connect(self) -> None:
         with self._sentences():
             self._connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-        # So that the server notices within a minute when the machine of a writer is gone, and takes its lock back.
-        for setting, value in (("idle", 30), ("interval", 10), ("count", 3)):
-            self.execute(f"set tcp_keepalives_{setting} = {value}")
+        for setting, value in _KEEPALIVES.items():
+            self.execute(f"set tcp_{setting} = {value}")
         self.execute("set synchronous_commit = on")
+        sql = "select pid, backend_start from pg_stat_activity where pid = pg_backend_pid()"
+        (self._session,) = self.execute(sql)
 
     def tables(self) -> set[str]:
         return {name for (name,) in self.execute("select tablename from pg_tables where schemaname = current_schema()")}
@@ -269,6 +285,19 @@ class Postgres:
                 raise EquipoiseError(f"the study {study!r} in {self.name} {_BUSY}")
             time.sleep(0.05)
 
+    def reconnect(self) -> None:
+        """A new connection for one that was lost. The server is told to end the old one, as it may not have noticed."""
+        before = self._session
+        with contextlib.suppress(self._error):
+            self._connection.close()
+        try:
+            self._connect()
+        except EquipoiseError as error:
+            raise Lost(str(error)) from error
+        sql = "select pg_terminate_backend(pid) from pg_stat_activity where pid = ? and backend_start = ?"
+        with contextlib.suppress(EquipoiseError):  # the lock says whether it has ended
+            self.execute(sql, before)
+
     def close(self) -> None:
         self._connection.close()
         self._engine.dispose()
@@ -279,4 +308,5 @@ class Postgres:
             yield
         except self._error as error:
             said = str(getattr(error, "orig", error)).strip().splitlines()[0]
-            raise EquipoiseError(f"{self.name} cannot be used: {said}; what was committed is kept") from error
+            kind = Lost if getattr(error, "connection_invalidated", False) else EquipoiseError
+            raise kind(f"{self.name} cannot be used: {said}; what was committed is kept") from error

@@ -11,9 +11,10 @@ import numpy as np
 
 from equipoise.intervals import PROMISES, Kind
 from equipoise.study.evidence import Answered
+from equipoise.tables import percent
 
 if TYPE_CHECKING:
-    from equipoise.study.result import Result
+    from equipoise.study.result import Combined, Result
 
 # Slow answers are said to differ from fast ones below this probability, for all arms at once.
 SLOW: Final = 0.001
@@ -33,13 +34,16 @@ class Certificate:
     samples
         How many are in.
     worst, half_width, standard_error
-        The arm whose mean is known worst; half the width of its interval, which is infinite where there are too few
-        samples; its standard error.
+        The arm whose mean is known worst, by weight; half the width of its interval, which is infinite where there are
+        too few samples; its standard error.
     kind, level, promise
         Of that interval: it holds for all arms at once at this level.
     loss, uniform_loss, oracle_loss
         What was made small (by default the worst arm's squared error); what uniform sampling of the same budget would
         have had; and what the best allocation would have had. Both by the variances seen.
+    combined, proportional_loss
+        Where the arms are strata: their common mean with its standard error, of which `loss` is the square; and what
+        sampling in proportion to the shares would have had. None and NaN where they are none.
     skewed, bias
         The arm whose mean adaptive sampling may have moved most, beside its standard error, and by about how much:
         -(1 - λ) γ s/T, with the arm's share λ of the samples, its skewness γ, standard deviation s and count T. An arm
@@ -67,18 +71,43 @@ class Certificate:
     bias_in_errors: float
     answered: Answered | None
     slow: tuple[Hashable, ...] | None
+    combined: Combined | None = None
+    proportional_loss: float = math.nan
     squared: bool = field(default=True, repr=False)
+    by: str = field(default="", repr=False)
+    unit: str = field(default="", repr=False)
 
     def __str__(self) -> str:
-        return " ".join(filter(None, (self._known(), self._others(), self._bias(), self._silent(), self._slow())))
+        first = (self._known(), self._others()) if self.combined is None else (self._strata(), self._known())
+        return " ".join(filter(None, (*first, self._bias(), self._silent(), self._slow())))
 
     def _known(self) -> str:
         if math.isnan(self.standard_error):
             return f"{self.samples:,} samples are in, of {self.worst!r} fewer than 2: its error is not known."
         half = f"±{self.half_width:.3g}" if math.isfinite(self.half_width) else "not bounded yet, as samples are few"
+        which = (
+            f"The worst-known mean{self.by} is that of {self.worst!r}"
+            if self.combined is None
+            else f"The stratum {self.worst!r} adds most to this error"
+        )
         return (
-            f"The worst-known mean is that of {self.worst!r}: its {self.level:.0%} interval is {half} "
-            f"(all arms at once; {said(self.kind)}), its standard error {self.standard_error:.3g}."
+            f"{which}: its {percent(self.level)} interval is {half} (all arms at once; {said(self.kind)}), "
+            f"its standard error {self.standard_error:.3g}."
+        )
+
+    def _strata(self) -> str:
+        """What is made small where the arms are strata, and what others would have had."""
+        if self.combined is None or math.isnan(self.loss):
+            return ""
+        others = {
+            "as many samples of each stratum": self.uniform_loss,
+            "samples in proportion to the shares": self.proportional_loss,
+            "the best allocation": self.oracle_loss,
+        }
+        known = [f"{math.sqrt(loss):.3g} with {how}" for how, loss in others.items() if not math.isnan(loss)]
+        return (
+            f"The mean of all strata is {self.combined.value:.4g}, with a standard error of {self.combined.error:.3g}. "
+            f"By the variances seen, the same budget would have had {', '.join(known[:-1])} and {known[-1]}."
         )
 
     def _others(self) -> str:
@@ -87,7 +116,7 @@ class Certificate:
         what, root = ("worst standard error", math.sqrt) if self.squared else ("loss", float)
         return (
             f"By the variances seen, uniform sampling of the same budget would have had a {what} of "
-            f"{root(self.uniform_loss):.3g}, the best allocation {root(self.oracle_loss):.3g}, and this has "
+            f"{root(self.uniform_loss):.3g}{self.unit}, the best allocation {root(self.oracle_loss):.3g}, and this has "
             f"{root(self.loss):.3g}."
         )
 
@@ -161,5 +190,9 @@ def certify(result: Result, level: float) -> Certificate:
         bias_in_errors=float(in_errors[most]),
         answered=None if evidence is None else evidence.answered,
         slow=slow,
-        squared=result.objective.p == math.inf and result.objective.weights is None,
+        combined=None if result.objective.shares is None else result.combine(),
+        proportional_loss=result.proportional_loss,
+        squared=result.objective.p == math.inf and (result.objective.weights is None or result.by_precision),
+        by=result._by(),
+        unit=" times the half-width that was asked for" if result.by_precision else "",
     )

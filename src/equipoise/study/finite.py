@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -75,33 +75,50 @@ class FiniteResult(Result):
         """
         The least L for which the arms' v/(L/w + v/N), the pulls that make w v (1/T - 1/N) = L, can be paid for.
 
-        NaN for another objective than the largest loss.
+        For the sum of the losses, and so for strata, that of the pulls min(N, κ sqrt(w v/c)) that cost what was spent.
+        NaN for other norms.
         """
         K = len(self.arms)
         weights, costs = self.objective.weight(K), self.objective.cost(K)
         v, sizes, spent = np.where(weights > 0, self.variances.array, 0.0), self.populations, self.spent
-        if not self.samples or np.isnan(v).any() or self.objective.p != math.inf:
+        if not self.samples or np.isnan(v).any() or self.objective.p not in (1, math.inf):
             return math.nan
-        low, high = 0.0, float((weights * v * costs).sum()) / spent
-        for _ in range(100):
-            middle = (low + high) / 2
-            with np.errstate(invalid="ignore", divide="ignore"):
-                price = np.nan_to_num(costs * v / (middle / weights + v / sizes)).sum()
-            low, high = (middle, high) if price > spent else (low, middle)
-        return high
+        with np.errstate(invalid="ignore", divide="ignore"):
+            if self.objective.p == 1:
+                parts = np.sqrt(weights * v / costs)
+                most = float(np.max(sizes / parts, where=parts > 0, initial=0.0))
+                times = _least(lambda times: bool(costs @ np.minimum(sizes, times * parts) >= spent), most)
+                return self.objective.loss(self._losses_of(np.where(parts > 0, times * parts, sizes)))
+            return _least(
+                lambda loss: np.nan_to_num(costs * v / (loss / weights + v / sizes)).sum() <= spent,
+                float((weights * v * costs).sum()) / spent,
+            )
 
     @property
     def uniform_loss(self) -> float:
         if not self.samples:
             return math.nan
         each = self.spent / math.fsum(self.objective.cost(len(self.arms)))
-        return self.objective.loss(np.maximum(self.variances.array * (1 / each - 1 / self.populations), 0))
+        return self.objective.loss(self._losses_of(np.full(len(self.arms), each)))
+
+    def _losses_of(self, pulls: Floats) -> Floats:
+        return np.asarray(np.maximum(self.variances.array * (1 / pulls - 1 / self.populations), 0))
 
     @property
     def uniform_samples(self) -> float:
-        """NaN for another objective than the largest loss."""
-        if self.objective.p != math.inf:
+        if math.isnan(self.loss):
             return math.nan
-        weights, v = self.objective.weight(len(self.arms)), self.variances.array
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return len(self.arms) * float((v / (self.loss / weights + v / self.populations)).max())
+        K = len(self.arms)
+        return K * _least(
+            lambda each: self.objective.loss(self._losses_of(np.full(K, each))) <= self.loss,
+            float(self.populations.max()),
+        )
+
+
+def _least(enough: Callable[[float], bool], high: float) -> float:
+    """The least number that is enough, as `high` is, and whatever is above it."""
+    low = 0.0
+    for _ in range(64):
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

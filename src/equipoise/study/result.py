@@ -7,7 +7,7 @@ import math
 import numbers
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 # A table in a terminal or a notebook shows this many arms, the worst known of them.
 _SHOWN = 20
@@ -140,6 +141,13 @@ class Combined(NamedTuple):
     error: float
 
 
+class Wanted(Protocol):
+    """A precision that was asked for, as `equipoise.run.precision` makes it."""
+
+    def reached(self, result: Result) -> Bools: ...
+    def missed(self, result: Result) -> str: ...
+
+
 class Result:
     """
     What a study knows: means by arm, and how well they are known.
@@ -162,16 +170,25 @@ class Result:
     uniform_loss, uniform_samples
         What as many samples (with costs, samples for as much money), spread evenly, would have had; and how many of
         them it would have taken to have the loss that is had here.
+    proportional_loss
+        Where the arms are strata, what samples for as much in proportion to the shares would have had, if the variances
+        are those seen; else NaN.
     spent, uniform_spent
         What the samples that are in cost, and what `uniform_samples` would have cost; their numbers without costs.
     objective
         What was made small, with weights and costs in the arms' order.
     support
         What values were possible.
+    reached
+        Whether every mean is known to the precision that `estimate` was asked for; None where none was.
     """
 
     # The probability that all intervals hold which are given without saying how sure.
     level: float = LEVEL
+    # What was asked for, if anything was.
+    precision: Wanted | None = None
+    # Whether the weights are 1 over the squares of the half-widths that were asked for.
+    by_precision: bool = False
 
     def __init__(
         self,
@@ -210,6 +227,10 @@ class Result:
         return int(self.counts.array.sum())
 
     @property
+    def reached(self) -> bool | None:
+        return None if self.precision is None else bool(self.precision.reached(self).all())
+
+    @property
     def loss(self) -> float:
         # NaN if any arm's is: an arm of which nothing is known is not well known.
         return self.objective.loss(self.losses.array)
@@ -242,6 +263,19 @@ class Result:
     def uniform_loss(self) -> float:
         each = math.fsum(self.objective.cost(len(self.arms)))
         return self.objective.loss(self.variances.array) * each / self.spent if self.samples else math.nan
+
+    @property
+    def proportional_loss(self) -> float:
+        if self.objective.shares is None or not self.samples:
+            return math.nan
+        shares = np.array(self.objective.shares)
+        pulls = shares * self.spent / math.fsum(shares * self.objective.cost(len(self.arms)))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self.objective.loss(self._losses_of(pulls))
+
+    def _losses_of(self, pulls: Floats) -> Floats:
+        """The arms' losses with so many samples of each, if the variances are those seen."""
+        return np.asarray(self.variances.array / pulls)
 
     @property
     def uniform_samples(self) -> float:
@@ -371,7 +405,7 @@ class Result:
         Everything as plain numbers, by arm where there is one for each; what is not known, or infinite, is None.
 
         `intervals` has a pair [low, high] for each arm, at `interval_level` for all of them at once, of the kind
-        `interval_kind`.
+        `interval_kind`. `reached` is None where no precision was asked for.
         """
         alone = ("samples", "loss", "oracle_loss", "regret", "uniform_loss", "uniform_samples")
         known: dict[str, Any] = {"strategy": self.strategy}
@@ -381,7 +415,7 @@ class Result:
         known["intervals"] = {arm: [_plain(low), _plain(high)] for arm, low, high in ends}
         known |= {"interval_kind": intervals.kind, "interval_level": intervals.level}
         known |= {name: _plain(getattr(self, name)) for name in alone}
-        known["worst"] = _name(self.worst)
+        known |= {"worst": _name(self.worst), "reached": self.reached}
         if self.objective.plain:
             return known
         known["p"] = "inf" if self.objective.p == math.inf else self.objective.p  # JSON has no infinity
@@ -393,6 +427,7 @@ class Result:
             known |= {"spent": self.spent, "uniform_spent": _plain(self.uniform_spent)}
         if self.objective.shares is not None:
             known["combined"] = {name: _plain(value) for name, value in self.combine()._asdict().items()}
+            known["proportional_loss"] = _plain(self.proportional_loss)
         return known
 
     def to_json(self) -> str:
@@ -414,9 +449,15 @@ class Result:
         return json.dumps(texts | {"worst": text(known["worst"])}, ensure_ascii=False)
 
     def to_frame(self, library: Literal["pandas", "polars"] = "pandas") -> pandas.DataFrame | polars.DataFrame:
-        """A table with a row for each arm, as a pandas or a polars DataFrame."""
+        """
+        A table with a row for each arm, as a pandas or a polars DataFrame.
+
+        `low` and `high` are the ends of `intervals()`, infinite where too little is known; `interval_kind` and
+        `interval_level`, the same in every row, say what they are.
+        """
         if library not in ("pandas", "polars"):
             raise ValueError(f"library={library!r} will not do; it must be 'pandas' or 'polars'")
+        intervals = self.intervals()
         columns: dict[str, Any] = {
             "arm": list(self.arms),
             "count": self.counts.array,
@@ -424,6 +465,10 @@ class Result:
             "variance": self.variances.array,
             "standard_error": self.standard_errors.array,
             "loss": self.losses.array,
+            "low": intervals.low,
+            "high": intervals.high,
+            "interval_kind": [intervals.kind] * len(self.arms),
+            "interval_level": [intervals.level] * len(self.arms),
         }
         try:
             if library == "polars":
@@ -449,20 +494,23 @@ class Result:
             cost = "" if self.objective.costs is None else f", for {self.uniform_spent:,.4g},"
             aim = "this worst arm" if self.objective.p == math.inf else "that"
             text += f" Uniform sampling would have needed about {self.uniform_samples:,.0f} samples{cost} for {aim}."
-        if self.objective.shares is not None:
-            value, error = self.combine()
-            text += f" The mean of all strata is {value:.4g}, with a standard error of {error:.3g}."
         return text
 
     def _said_loss(self) -> str:
         if self.objective.shares is not None:
-            return f"the variance of the mean of all strata is {self.loss:.3g}"
+            value, error = self.combine()
+            return f"the mean of all strata is {value:.4g}, with a standard error of {error:.3g}"
         if self.objective.p == math.inf:
-            by_weight = "" if self.objective.weights is None else ", by weight,"
             error = self.standard_errors[self.worst]
-            return f"the worst-known mean{by_weight} is that of {self.worst!r}, with a standard error of {error:.3g}"
+            return f"the worst-known mean{self._by()} is that of {self.worst!r}, with a standard error of {error:.3g}"
         what = "losses" if self.objective.weights is None else "weighted losses"
         return f"the {self.objective.p:g}-norm of the {what} is {self.loss:.3g}"
+
+    def _by(self) -> str:
+        """What the worst-known mean is the worst by, if not by its error alone."""
+        if self.by_precision:
+            return ", beside what was asked for,"
+        return "" if self.objective.weights is None else ", by weight,"
 
     def _weighted(self, numbers: Floats) -> Floats:
         """By weight; 0 for an arm of weight 0, of which nothing need be known."""
@@ -470,16 +518,16 @@ class Result:
         return np.where(weight > 0, weight * numbers, 0.0)
 
     def __repr__(self) -> str:
-        return tables.text(self._rows(), [*self._more(), self.summary()])
+        return tables.text(self._rows(), self._more())
 
     def _repr_html_(self) -> str:
-        return tables.page(self._rows(), [*self._more(), self.summary()])
+        return tables.page(self._rows(), self._more())
 
     def _rows(self) -> list[list[str]]:
         """A title row, and a row for each arm that is shown."""
         shown = self._shown()
         intervals = self._intervals_shown(shown)
-        rows = [["arm", "count", "mean", f"{intervals.level:.0%} interval", "std. error", "variance"]]
+        rows = [["arm", "count", "mean", f"{tables.percent(intervals.level)} interval", "std. error", "variance"]]
         for i, k in enumerate(shown):
             numbers = (self.means.array[k], self.standard_errors.array[k], self.variances.array[k])
             rows.append(
@@ -508,7 +556,8 @@ class Result:
     def _more(self) -> list[str]:
         left_out = len(self.arms) - _SHOWN
         more = [f"... and {left_out:,} arms that are known better"] if left_out > 0 else []
-        return [*more, f"Intervals: all arms at once; {said(self._kinds(None).kind)}."]
+        short = [self.precision.missed(self)] if self.precision is not None and not self.reached else []
+        return [*more, f"Intervals: all arms at once; {said(self._kinds(None).kind)}.", self.summary(), *short]
 
     def _position(self, arm: Hashable) -> int:
         try:

@@ -468,6 +468,15 @@ class Study:
         answer = steps.rekey_all(self._floats, self._ints, self._settings, self._numbers)
         self._judge(answer, "the budget is set")
 
+    def set_weights(self, weights: Iterable[float] | Mapping[Any, float] | None) -> None:
+        """Change how much each arm's loss matters, by arm or in the arms' order; None for 1 each."""
+        if self._objective.shares is not None:
+            raise ValueError("the weights of strata are their shares' squares, and cannot be set")
+        self._objective = objective_of(self._names, self._objective.p, weights, self._objective.costs)
+        self._floats[steps.SCALE] = self._objective.scales(len(self._names))
+        answer = steps.rekey_all(self._floats, self._ints, self._settings, self._numbers)
+        self._judge(answer, "the weights are set")
+
     def close(self, arm: Hashable) -> None:
         """Ask for no more samples of an arm. Its answers in flight are welcome, and `open` opens it again."""
         self._shut(self._arm(arm), 1)

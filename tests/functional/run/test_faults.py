@@ -23,6 +23,7 @@ import pytest
 from distributed import Client
 
 import equipoise as eq
+from equipoise.run import seeds
 from equipoise.store import Store, replay
 from tests.cluster import local_cluster
 
@@ -419,28 +420,63 @@ def test_an_interrupt(where: str) -> None:
     assert len(set(values)) == 10**4
 
 
-def test_the_server_goes_away(postgres: str) -> None:
-    """The connection is cut in the middle of a run: a sentence, and what was committed is there."""
-    import sqlalchemy
+def cut_writers(where: str) -> None:
+    """The server ends the connections of all who write, as they hold a lock."""
+    with Store(where) as store:
+        store._database.execute("select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory'")
 
-    where = f"{postgres}#cut"
-    engine = sqlalchemy.create_engine(postgres.replace("postgresql://", "postgresql+psycopg://"))
+
+@pytest.mark.parametrize("executor", [None, 4])
+def test_the_connection_is_cut(postgres: str, executor: Any) -> None:
+    """Five times in the middle of a run: it goes on, and every sample is there, once."""
+    where = f"{postgres}#cut-{executor}"
+    lock, calls = threading.Lock(), 0
+
+    def measure(arm: str, seed: int) -> float:
+        nonlocal calls
+        with lock:
+            calls += 1
+            cut = calls % 150 == 0
+        if cut:
+            cut_writers(where)
+        time.sleep(0.0002)
+        return sample(arm, seed)
+
+    result = eq.estimate(measure, budget=800, arms=ARMS, seed=1, store=where, executor=executor)
+    assert calls == result.samples == 800
+    with Store(where) as store:
+        lines = list(store.events())
+        assert replay(store).result().samples == 800
+    assert [line.event for line in lines] == list(range(len(lines)))
+    for kind in ("ask", "tell"):
+        assert sorted(line.ticket for line in lines if line.kind == kind) == list(range(800))  # type: ignore[type-var]
+    assert {line.value for line in lines if line.kind == "tell"} == {
+        sample(arm, seeds.seed(seeds.base(1, arm), i)) for arm in ARMS for i in range(int(result.counts[arm]))
+    }
+    if executor is None:
+        assert dict(result.means) == dict(eq.estimate(sample, budget=800, arms=ARMS, seed=1).means)
+
+
+def test_the_connection_is_cut_and_somebody_else_goes_on(postgres: str) -> None:
+    """The second run takes over while the first one samples: it ends with a sentence, and adds nothing."""
+    where = f"{postgres}#taken over"
     calls = 0
 
     def measure(arm: str, seed: int) -> float:
         nonlocal calls
         calls += 1
-        if calls == 500:
-            with engine.connect() as connection:
-                connection.exec_driver_sql(
-                    "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() "
-                    "and backend_type = 'client backend'"
-                )
-        time.sleep(0.0002)
+        if calls == 100:
+            cut_writers(where)
+            eq.estimate(sample, budget=300, arms=ARMS, seed=1, store=where)
+        time.sleep(0.001)
         return sample(arm, seed)
 
-    error = failure(measure, budget=1000, arms=ARMS, seed=1, store=where)
-    engine.dispose()
-    assert re.search(r"^postgresql://.* cannot be used: .*; what was committed is kept$", str(error))
-    result = eq.estimate(sample, budget=1000, arms=ARMS, seed=1, store=where)
-    assert dict(result.means) == dict(eq.estimate(sample, budget=1000, arms=ARMS, seed=1).means)
+    error = failure(measure, budget=300, arms=ARMS, seed=1, store=where)
+    assert re.match(
+        r"the connection to postgresql://\S+ was lost, and somebody else changed the log meanwhile: it had "
+        r"\d+ events and has \d+; what was committed is kept$",
+        str(error),
+    )
+    with Store(where) as store:
+        tickets = [line.ticket for line in store.events() if line.kind == "tell"]
+    assert sorted(tickets) == list(range(300))  # type: ignore[type-var]

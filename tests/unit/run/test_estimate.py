@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
 import math
+import pickle
 import random
 import threading
 import time
@@ -17,6 +19,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
+from equipoise import report
 from equipoise.intervals import asymptotic
 from equipoise.run import half_width
 from equipoise.store import Store, differences, replay
@@ -274,6 +277,29 @@ def test_precision_with_a_budget_as_cap() -> None:
     assert eq.estimate(sample, arms=ARMS, precision=0.001, budget=300, seed=1).samples == 300
 
 
+def test_the_result_says_whether_the_precision_was_reached() -> None:
+    found = eq.estimate(sample, arms=ARMS, precision=0.5, seed=1)
+    assert found.reached is True
+    assert json.loads(found.to_json())["reached"] is True
+    assert "not known to" not in repr(found)
+    short = eq.estimate(sample, arms=ARMS, precision={"calm": "7%", "rough": "7%"}, budget=300, seed=1)
+    assert short.reached is False
+    assert short.to_dict()["reached"] is False
+    said = "1 of 2 means is not known to ±7% of its value yet."
+    assert repr(short).splitlines()[-1] == said
+    assert said in short._repr_html_()
+    several = eq.estimate(sample, arms=ARMS, precision=[0.001, "1%"], budget=300, seed=1)
+    assert repr(several).endswith("\n2 of 2 means are not known to the precision that was asked for yet.")
+    nothing = eq.estimate(sample, arms=ARMS, budget=300, seed=1)
+    assert nothing.reached is None
+    assert nothing.to_dict()["reached"] is None
+    # A population that is used up is known, whatever was asked for; a list that is used up is not.
+    assert eq.estimate(lambda item: item, populations={"a": [1, 2, 9]}, precision=1e-9).reached is True
+    assert eq.estimate({"a": [1, 2, 9]}, precision=1e-9).reached is False
+    # It survives what a result goes through.
+    assert pickle.loads(pickle.dumps(short)).reached is False
+
+
 def test_relative_precision_and_one_for_each_arm() -> None:
     result = eq.estimate(sample, arms=ARMS, precision="3%", seed=1)
     assert (half_width(result, 0.95) <= 0.03 * np.abs(result.means.array)).all()
@@ -282,6 +308,86 @@ def test_relative_precision_and_one_for_each_arm() -> None:
     assert half[0] <= 0.2
     assert half[1] <= 2.1
     assert half[1] > 0.5  # it was not asked for more than it needed
+
+
+SIZES = {"one": 1.0, "ten": 10.0, "hundred": 100.0}
+
+
+def sized(arm: str, seed: int) -> float:
+    """A sample that varies as much as its mean is large."""
+    return random.Random(seed).gauss(SIZES[arm], SIZES[arm])
+
+
+def test_a_share_of_the_mean_is_made_small_for_all_arms_together() -> None:
+    found = eq.estimate(sized, 1500, arms=list(SIZES), precision="2%", seed=1)
+    assert found.counts.array.tolist() == pytest.approx([500] * 3, rel=0.2)
+    assert found.objective.weights == pytest.approx([2500 / size**2 for size in SIZES.values()], rel=0.3)
+    assert "the worst-known mean, beside what was asked for, is that of" in repr(found)
+    text = str(found.certificate)
+    assert text.startswith(f"The worst-known mean, beside what was asked for, is that of {found.worst!r}")
+    assert f"and this has {math.sqrt(found.loss):.3g}." in text
+    assert " times the half-width that was asked for, the best allocation " in text
+    # Who gives weights has them; half-widths that are all the same need none.
+    own = eq.estimate(sized, 1500, arms=list(SIZES), precision="2%", seed=1, weights=[1, 1, 1])
+    assert own.counts["hundred"] > 1200
+    assert "by weight" in str(own.certificate)
+    assert eq.estimate(sized, 300, arms=list(SIZES), precision=0.1, seed=1).objective.plain
+    even = eq.estimate(sized, 300, arms=list(SIZES), precision="2%", seed=1, strategy="uniform")
+    assert (even.counts.array.tolist(), even.objective.plain) == ([100] * 3, True)
+    several = eq.estimate(sized, 1500, arms=list(SIZES), precision=[0.02, 0.2, 2], seed=1)
+    assert several.counts.array.tolist() == pytest.approx([500] * 3, rel=0.2)
+
+
+def test_every_arm_has_an_interval_before_a_share_of_the_mean_is_looked_for() -> None:
+    """A mean of a hundred with a standard deviation of 1 is known to 2% after 4 samples, which have no interval."""
+
+    def measure(arm: str, seed: int) -> float:
+        return random.Random(seed).gauss(SIZES[arm], 1)
+
+    found = eq.estimate(measure, 600, arms=list(SIZES), precision="2%", seed=1)
+    assert np.isfinite(half_width(found, 0.95)).all()
+    assert found.counts["hundred"] == 20
+    assert found.counts["one"] > 500
+    few = eq.estimate(measure, 110, arms=list(SIZES), precision="2%", seed=1)
+    assert few.counts["hundred"] < 20  # that would be more than half of the budget
+
+
+def test_weights_are_set_at_fixed_numbers_of_samples(where: str) -> None:
+    """A run that was broken off does what one without a break does, to the bit."""
+    whole = eq.estimate(sized, 900, arms=list(SIZES), precision="2%", seed=1)
+    for budget in (70, 301, 302, 640, 900):
+        parts = eq.estimate(sized, budget, arms=list(SIZES), precision="2%", seed=1, store=where)
+    assert dict(parts.means) == dict(whole.means)
+    assert parts.objective == whole.objective
+    with Store(where) as store:
+        assert sum(line.kind == "weights" for line in store.events()) > 10
+        assert replay(store).objective.weights == pytest.approx(whole.objective.weights, rel=0.3)
+    read = report.read(where).result
+    assert (read.worst, read.loss, str(read.certificate)) == (parts.worst, parts.loss, str(parts.certificate))
+
+
+def test_weights_are_those_of_what_is_asked_for_now(where: str) -> None:
+    """A finer precision of a study that goes on, and then none."""
+    options: dict[str, Any] = {"arms": list(SIZES), "seed": 1, "store": where}
+    coarse = eq.estimate(sized, 300, precision="5%", **options)
+    finer = eq.estimate(sized, 300, precision="1%", **options)
+    assert dict(finer.means) == dict(coarse.means)
+    assert math.sqrt(finer.loss) == pytest.approx(5 * math.sqrt(coarse.loss))
+    worst = finer.worst
+    assert math.sqrt(finer.loss) == pytest.approx(finer.standard_errors[worst] / (0.01 * abs(finer.means[worst])))
+    done = eq.estimate(sized, 600, **options)
+    assert done.objective.plain
+    assert done.counts["hundred"] > 350  # absolute errors from then on
+    with Store(where) as store:
+        assert replay(store).objective.plain
+
+
+def test_a_mean_of_zero_has_no_share() -> None:
+    """Errors are then judged as they are."""
+    found = eq.estimate({"none": [0.0] * 40, "some": [1.0, 3.0] * 20}, precision="1%")
+    assert found.objective.plain
+    assert found.reached is False
+    assert "beside" not in str(found.certificate)
 
 
 def test_an_arm_that_is_known_is_left_alone() -> None:
@@ -553,6 +659,17 @@ def test_time_left() -> None:
         ),
         (lambda: eq.estimate(sample, 10, arms=ARMS, executor=0), "executor=0 will not do; it must be at least 1"),
         (lambda: eq.estimate(sample, 10, populations={"a": []}), "the population of arm 'a' is empty"),
+        (
+            lambda: eq.estimate(sample, 10, populations={"a": 0}),
+            "the population of arm 'a'=0 will not do",
+        ),
+        (lambda: eq.estimate({"a": [1], "b": []}, 10), r"^arm 'b' has no samples, \[\]; it needs one at least$"),
+        (
+            lambda: eq.estimate({"a": np.zeros(0)}, 10),
+            r"^arm 'a' has no samples, array",
+        ),
+        (lambda: eq.estimate({"a": set()}, 10), r"^arm 'a' has no samples, set\(\); it needs one at least$"),
+        (lambda: eq.estimate({"a": {}.values()}, 10), r"^arm 'a' has no samples, dict_values"),
         (lambda: eq.estimate(sample, 10, populations={"a": 2.5}), "the population of arm 'a' is 2.5; a list, or its"),
         (lambda: eq.estimate(sample, 10, arms=ARMS, guess=[1.0]), "1 guess were given for 2 arms"),
     ],
@@ -560,6 +677,12 @@ def test_time_left() -> None:
 def test_refusals(call: Any, said: str) -> None:
     with pytest.raises((ValueError, TypeError), match=said):
         call()
+
+
+def test_a_generator_that_ends_at_once_closes_its_arm() -> None:
+    """How many it has, nobody knows before."""
+    result = eq.estimate({"a": iter([]), "b": [1.0, 2.0, 4.0]}, budget=20)
+    assert dict(result.counts) == {"a": 0, "b": 3}
 
 
 def test_a_refusal_leaves_no_store(tmp_path: Any) -> None:

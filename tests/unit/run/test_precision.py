@@ -65,3 +65,27 @@ def test_absolute_and_relative() -> None:
     assert wanted.reached(result([100, 100], [1.0, 1.0], [0.0, -2.0])).tolist() == [True, False]
     # A mean of zero is never known to a share of itself; a mean that is not known is not known well enough.
     assert wanted.reached(result([100, 0], [1.0, 0.0])).tolist() == [True, False]
+
+
+def test_weights_that_make_all_arms_come_near_together() -> None:
+    """By hand: 1 over the square of what is wanted, where a mean may be larger by its standard error."""
+    found = result([100, 100, 100], [1.0, 1.0, 4.0], [1.0, -10.0, 100.0])
+    assert precision(["10%", "10%", 0.5], 0.95, "abc").weights(found) == pytest.approx(
+        [1 / (0.1 * 1.1) ** 2, 1 / (0.1 * 10.1) ** 2, 4.0]
+    )
+    assert precision("10%", 0.95, "ab").weights(result([100, 1], [1.0, 0.0])) is None
+    assert not precision("10%", 0.95, "ab").alike
+    assert not precision([1, 2], 0.95, "ab").alike
+    assert precision([2, 2.0], 0.95, "ab").alike
+
+
+def test_an_arm_that_cannot_be_told_from_zero_has_its_even_share() -> None:
+    wanted = precision("10%", 0.95, "ab")
+    least = 1 / (0.1 * 5.1) ** 2
+    young = wanted.weights(result([64, 100], [1.0, 1.0], [0.2, 5.0]))
+    assert young == pytest.approx([1 / (0.1 * 0.325) ** 2, least])
+    assert wanted.weights(result([400, 100], [1.0, 1.0], [0.1, 5.0])) == pytest.approx([least, least])
+    assert wanted.weights(result([400, 100], [1.0, 1.0], [0.16, 5.0])) == pytest.approx([1 / (0.1 * 0.21) ** 2, least])
+    # Of nothing but zeros there is no share; they are taken to be as small as the smallest.
+    assert wanted.weights(result([64, 100], [0.0, 1.0], [0.0, 5.0])) == pytest.approx([least, least])
+    assert wanted.weights(result([64, 64], [0.0, 0.0], [0.0, 0.0])) is None

@@ -112,6 +112,19 @@ def test_replayed_to_the_bit_for_binary_arms(where: str) -> None:
         assert differences(replay(store), journal.study) == []
 
 
+def test_replayed_to_the_bit_with_weights_that_change(where: str) -> None:
+    journal = Journal(header(options={"costs": [1, 2, 3.5]}), where)
+    for step in range(1, 5):
+        live(journal, 100, seed=step)
+        journal.set_weights(np.array([0.1 * step, 1 / 3, 7.0**-step]))
+    live(journal, 100, seed=9)
+    journal.close()
+    assert journal.study.objective.weights == (0.4, 1 / 3, 7.0**-4)
+    with Store(where) as store:
+        assert differences(replay(store), journal.study) == []
+        assert sum(line.kind == "weights" for line in store.events()) == 4
+
+
 def test_a_difference_is_found() -> None:
     """The comparison sees one sample, one budget, one ticket, the sign of a mean, a closed arm."""
 

@@ -10,6 +10,9 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,8 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.store import FORMAT, Header, Journal, Store, differences, replay
+from equipoise import report
+from equipoise.store import FORMAT, Header, Journal, Store, differences, log, replay
 from equipoise.strategies import resolve
 
 HEADER = Header(("a", "b"), resolve("auto"), None, 100_000, 1)
@@ -114,7 +118,7 @@ def test_a_newer_store(where: str) -> None:
     journal.store._database.execute(sql, (FORMAT + 1, journal.store._study_name))
     journal.close()
     for write in (False, True):
-        with pytest.raises(eq.EquipoiseError, match="was written by a newer equipoise, in format 2; this one reads up"):
+        with pytest.raises(eq.EquipoiseError, match="was written by a newer equipoise, in format 3; this one reads up"):
             Store(where, write=write)
 
 
@@ -125,6 +129,89 @@ def test_a_damaged_header(where: str) -> None:
     journal.store._database.execute(sql, ("{}", journal.store._study_name))
     journal.close()
     with pytest.raises(eq.EquipoiseError, match="cannot be read: the header of its study is damaged"):
+        Store(where)
+
+
+def kept(where: str, samples: int = 20) -> None:
+    """A study of so many more samples, twice as many events, in the store."""
+    journal = Journal(HEADER, where)
+    for _ in range(samples):
+        ids, _ = journal.hand_out(1)
+        journal.take(ids, ids.astype(float), np.zeros(1))
+        journal.commit()
+    journal.close()
+
+
+def by_hand(where: str, *statements: str) -> None:
+    """What somebody does to a database, with the study's number."""
+    with Store(where, write=True) as store:
+        for sql in statements:
+            store._database.execute(sql, (store._study,))
+
+
+@pytest.mark.parametrize(
+    ("which", "said"),
+    [
+        ("event = 0", "event 0 is missing"),
+        ("event = 17", "event 17 is missing"),
+        ("event in (31, 12)", "event 12 is missing"),
+        ("event = 39", "it had 40 events and has 39"),
+        ("event > 25", "it had 40 events and has 26"),
+        ("event >= 0", "it had 40 events and has 0"),
+    ],
+)
+def test_an_event_that_is_missing_is_noticed(where: str, which: str, said: str) -> None:
+    kept(where)
+    by_hand(where, f"delete from equipoise_log where study = ? and {which}")
+    sentence = rf"^the log in .* is not whole: {said}; go on with a whole copy, or begin anew in another store$"
+    looks: list[Callable[[], Any]] = [
+        lambda: list(Store(where).events()),
+        lambda: Journal(HEADER, where),
+        lambda: report.read(where),
+        lambda: eq.estimate(lambda arm: 1.0, 100_000, arms=["a", "b"], store=where),
+    ]
+    for look in looks:
+        with pytest.raises(eq.EquipoiseError, match=sentence):
+            look()
+
+
+def test_a_gap_on_a_later_page(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "_PAGE", 10)
+    kept(where)
+    with Store(where) as store:
+        assert [line.event for line in store.events(after=4)] == list(range(5, 40))
+    by_hand(where, "delete from equipoise_log where study = ? and event = 20")
+    with Store(where) as store, pytest.raises(eq.EquipoiseError, match="event 20 is missing"):
+        list(store.events(after=14))
+
+
+FORGET = "delete from equipoise_length where study = ?"
+
+
+def test_a_count_that_is_missing_is_noticed(where: str) -> None:
+    kept(where)
+    by_hand(where, FORGET)
+    with pytest.raises(eq.EquipoiseError, match="is not whole: how many events it has was not kept; go on"):
+        Store(where)
+
+
+def test_a_store_of_format_1(where: str) -> None:
+    """Events were not counted. It is read as it is, and who writes to it makes it one of today."""
+    kept(where)
+    by_hand(where, FORGET, "update equipoise_study set format = 1 where study = ?")
+    if "://" not in where:
+        connection = sqlite3.connect(where)
+        connection.execute("drop table equipoise_length")
+        connection.close()
+    with Store(where) as store:
+        assert replay(store).result().samples == 20
+        assert store._format == 1
+    kept(where, 5)
+    with Store(where) as store:
+        assert replay(store).result().samples == 25
+        assert store._format == FORMAT
+    by_hand(where, "delete from equipoise_log where study = ? and event = 49")
+    with pytest.raises(eq.EquipoiseError, match="it had 50 events and has 49"):
         Store(where)
 
 
@@ -193,6 +280,170 @@ def test_sqlite_needs_nothing_but_python(tmp_path: Path) -> None:
 def test_a_url_that_is_none() -> None:
     with pytest.raises(ValueError, match=r"^the store's URL will not do; postgresql://user@host/database is one$"):
         Store("postgresql://user:secret@host:port/database")
+
+
+# ---- a connection that is lost
+
+
+def cut(store: Store, where: str) -> None:
+    """The server ends the connection of a store."""
+    ((process,),) = store._database.execute("select pg_backend_pid()")
+    with Store(where) as other:
+        other._database.execute("select pg_terminate_backend(?)", (process,))
+
+
+def one_more(journal: Journal, value: float) -> None:
+    ids, _ = journal.hand_out(2)
+    journal.take(ids[:1], np.array([value]), np.zeros(1))
+
+
+def written(where: str) -> tuple[Journal, Store]:
+    """A store with a sample, and one more that waits to be committed."""
+    journal = Journal(HEADER, where)
+    assert journal.store is not None
+    one_more(journal, 1.0)
+    journal.commit()
+    one_more(journal, 2.0)
+    return journal, journal.store
+
+
+def values(where: str) -> list[float | None]:
+    with Store(where) as reader:
+        return [line.value for line in reader.events() if line.kind == "tell"]
+
+
+@pytest.mark.parametrize("moment", ["begin", "insert", "commit", "after the commit"])
+def test_a_connection_is_lost_in_a_commit(postgres: str, moment: str) -> None:
+    """Before the server has committed or after: all is there, once, and the store is still this process's alone."""
+    where = f"{postgres}#lost in {moment}"
+    journal, store = written(where)
+    database: Any = store._database
+    name = moment.split()[-1]
+    real = getattr(database, name)
+
+    def interrupted(*given: Any) -> None:
+        setattr(database, name, real)  # this once
+        if moment == "after the commit":
+            real()
+            assert values(where) == [1.0, 2.0]
+        cut(store, where)
+        real(*given)
+
+    setattr(database, name, interrupted)
+    journal.commit()
+    assert values(where) == [1.0, 2.0]
+    one_more(journal, 3.0)
+    journal.commit()
+    assert values(where) == [1.0, 2.0, 3.0]
+    with pytest.raises(eq.EquipoiseError, match="is being written by another process"):
+        Store(where, write=True)
+    with Store(where) as reader:
+        assert differences(replay(reader), journal.study) == []
+    journal.close()
+
+
+def test_what_was_kept_of_a_commit_that_was_given_up_is_not_written_twice(
+    postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = f"{postgres}#given up"
+    journal, store = written(where)
+    database: Any = store._database
+    real = database.commit
+
+    def interrupted() -> None:
+        database.commit = real
+        real()
+        cut(store, where)
+        real()
+
+    database.commit = interrupted
+    monkeypatch.setattr(log, "_RECONNECT", 0.0)
+    with pytest.raises(eq.EquipoiseError, match=r"cannot be used: .*; what was committed is kept$"):
+        journal.commit()
+    one_more(journal, 3.0)
+    journal.commit()
+    assert values(where) == [1.0, 2.0, 3.0]
+    journal.close()
+
+
+def test_a_lost_store_that_somebody_else_has(postgres: str) -> None:
+    """As long as another process writes, and for good once it has."""
+    where = f"{postgres}#somebody else"
+    journal, store = written(where)
+    cut(store, where)
+    other = Journal(HEADER, where)
+    with pytest.raises(eq.EquipoiseError, match="is being written by another process; one at a time can"):
+        journal.commit()
+    one_more(other, 5.0)
+    other.commit()
+    other.close()
+    for _ in range(2):
+        with pytest.raises(
+            eq.EquipoiseError,
+            match=r"^the connection to postgresql://\S+ was lost, and somebody else changed the log meanwhile: "
+            r"it had 3 events and has 6; what was committed is kept$",
+        ):
+            journal.commit()
+    journal.close()
+    assert values(where) == [1.0, 5.0]
+
+
+@pytest.fixture
+def door(postgres: str) -> Iterator[tuple[str, Callable[[bool], None]]]:
+    """A database of its own, and a function that lets nobody in, or all again."""
+    import sqlalchemy
+
+    url = sqlalchemy.make_url(postgres.replace("postgresql:", "postgresql+psycopg:"))
+    engine = sqlalchemy.create_engine(url, isolation_level="AUTOCOMMIT", poolclass=sqlalchemy.NullPool)
+    with engine.connect() as connection:
+        connection.exec_driver_sql("create database house")
+
+        def let_in(anybody: bool) -> None:
+            connection.exec_driver_sql(f"alter database house allow_connections {anybody}")
+            if not anybody:
+                connection.exec_driver_sql(
+                    "select pg_terminate_backend(pid) from pg_stat_activity where datname = 'house'"
+                )
+
+        yield url.set(database="house").render_as_string(False).replace("+psycopg", ""), let_in
+        let_in(False)
+        connection.exec_driver_sql("drop database house")
+
+
+def test_a_server_that_is_away_for_a_while(door: tuple[str, Callable[[bool], None]]) -> None:
+    where, let_in = door
+    journal, _ = written(where)
+    let_in(False)
+    back = threading.Timer(1.0, let_in, [True])
+    back.start()
+    start = time.perf_counter()
+    journal.commit()
+    assert 0.8 < time.perf_counter() - start < 20
+    back.join()
+    assert values(where) == [1.0, 2.0]
+    journal.close()
+
+
+def test_a_server_that_does_not_come_back(
+    door: tuple[str, Callable[[bool], None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One sentence after the time is up, and at once from then on; nothing is lost, should it come back after all."""
+    where, let_in = door
+    journal, _ = written(where)
+    monkeypatch.setattr(log, "_RECONNECT", 1.0)
+    let_in(False)
+    for least, most in ((0.3, 20.0), (0.0, 0.3)):
+        start = time.perf_counter()
+        with pytest.raises(
+            eq.EquipoiseError, match=r"^postgresql://.* is not currently accepting connections; what was"
+        ):
+            journal.commit()
+        assert least < time.perf_counter() - start < most
+    let_in(True)
+    one_more(journal, 3.0)
+    journal.commit()
+    assert values(where) == [1.0, 2.0, 3.0]
+    journal.close()
 
 
 def test_no_such_study(postgres: str) -> None:

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 import equipoise as eq
+from equipoise import report
+from equipoise.study import FiniteResult
 
 
 def spend(study: eq.Study, sd: dict[Any, float], seed: int = 1) -> Counter[Any]:
@@ -197,6 +199,36 @@ def told(samples: dict[Any, list[float]], **options: Any) -> eq.Result:
 SAMPLES: dict[Any, list[float]] = {"a": [1.0, 2.0, 3.0, 6.0], "b": [0.0, 10.0], "c": [5.0, 5.0, 5.0]}
 
 
+@pytest.mark.parametrize("options", [{}, {"objective": 2, "costs": [1, 2, 5]}])
+def test_weights_that_are_set_later_decide_as_if_they_had_been_there(options: dict[str, Any]) -> None:
+    """Two studies with the same samples; from then on both ask for the same arms."""
+    weights = {"c": 9.0, "a": 1.0, "b": 0.25}
+    one, other = eq.Study(list("abc"), **options), eq.Study(list("abc"), weights=weights, **options)
+    rng = np.random.default_rng(1)
+    for _ in range(30):
+        for arm in "abc":
+            value = rng.normal(0, 1)
+            one.tell(arm=arm, value=value)
+            other.tell(arm=arm, value=value)
+    plain = [ticket.arm for ticket in copy.deepcopy(one).ask(60)]
+    one.set_weights(weights)
+    found = [ticket.arm for ticket in one.ask(60)]
+    assert found == [ticket.arm for ticket in other.ask(60)] != plain
+    assert one.result().objective == other.result().objective
+    one.set_weights(None)
+    assert one.objective.weights is None
+
+
+def test_weights_that_cannot_be_set() -> None:
+    study = eq.Study(["a", "b"], weights=[1, 2])
+    for wrong, said in (([1], "1 weights were given for 2 arms"), ([1, -1], "-1.0 is among the weights")):
+        with pytest.raises(ValueError, match=said):
+            study.set_weights(wrong)
+    assert study.objective.weights == (1, 2)
+    with pytest.raises(ValueError, match="the weights of strata are their shares' squares, and cannot be set"):
+        eq.Study(["a", "b"], objective=eq.Stratified([0.5, 0.5])).set_weights([1, 1])
+
+
 def test_the_numbers_of_another_objective() -> None:
     result = told(SAMPLES, objective=1, weights=[9, 1, 1], costs=[1, 2, 3])
     losses = [14 / 12, 25.0, 0.0]
@@ -234,11 +266,61 @@ def test_strata_are_combined() -> None:
     assert math.isnan(told({"a": [1.0, 3.0], "b": []}).combine([0.5, 0.5]).value)
 
 
+def test_a_certificate_of_strata_speaks_of_their_mean_first() -> None:
+    """By hand: 3 of each have (0.25 * 14/3 + 0.04 * 50)/3; 9 W of each have (0.5 * 14/3 + 0.2 * 50)/9."""
+    result = told(SAMPLES, objective=eq.Stratified([0.5, 0.2, 0.3]))
+    found = result.certificate
+    assert found.combined == result.combine()
+    assert found.proportional_loss == pytest.approx((0.5 * 14 / 3 + 0.2 * 50) / 9)
+    even, best = (0.25 * 14 / 3 + 0.04 * 50) / 3, (0.5 * math.sqrt(14 / 3) + 0.2 * math.sqrt(50)) ** 2 / 9
+    assert str(found) == (
+        f"The mean of all strata is 4, with a standard error of {math.sqrt(0.25 * 14 / 12 + 0.04 * 25):.3g}. By the "
+        f"variances seen, the same budget would have had {math.sqrt(even):.3g} with as many samples of each stratum, "
+        f"{math.sqrt(found.proportional_loss):.3g} with samples in proportion to the shares and {math.sqrt(best):.3g} "
+        "with the best allocation. The stratum 'b' adds most to this error: its 95% interval is not bounded yet, as "
+        "samples are few (all arms at once; asymptotic: at all times at once for many samples, not guaranteed for "
+        "few), its standard error 5."
+    )
+    assert report.certificate(result, 0.95) == f"9 samples. {found}"
+    # Of money: 17 buys 17 W/(0.5 + 2 * 0.2 + 3 * 0.3) of each.
+    paid = told(SAMPLES, objective=eq.Stratified([0.5, 0.2, 0.3]), costs=[1, 2, 3])
+    assert paid.proportional_loss == pytest.approx((0.5 * 14 / 3 + 0.2 * 50) * 1.8 / 17)
+    # A stratum that makes up nothing need not be sampled.
+    assert told(SAMPLES, objective=eq.Stratified([0.5, 0.5, 0])).proportional_loss == pytest.approx(
+        (0.5 * 14 / 3 + 0.5 * 50) / 9
+    )
+    plain = told(SAMPLES).certificate
+    assert plain.combined is None
+    assert math.isnan(plain.proportional_loss)
+    assert str(plain).startswith("The worst-known mean is that of 'b'")
+    few = told({"a": [1.0, 3.0], "b": [1.0]}, objective=eq.Stratified([0.5, 0.5])).certificate
+    assert str(few) == "3 samples are in, of 'b' fewer than 2: its error is not known."
+
+
+def test_strata_that_are_finite() -> None:
+    """Against every way to split 9 samples, in steps of 1/1000, over populations of 5, 3 and 4."""
+    shares, v, sizes = np.array([0.5, 0.2, 0.3]), np.array([14 / 3, 50.0, 0.0]), np.array([5.0, 3.0, 4.0])
+    result = FiniteResult(told(SAMPLES, objective=eq.Stratified(shares)), sizes.tolist())
+
+    def error(pulls: Any) -> float:
+        return float((shares**2 * np.maximum(v * (1 / np.asarray(pulls) - 1 / sizes), 0)).sum())
+
+    assert result.uniform_loss == pytest.approx(error([3, 3, 3]))
+    assert result.proportional_loss == pytest.approx(error([4.5, 1.8, 2.7]))
+    assert result.oracle_loss == pytest.approx(0, abs=1e-12)  # 8 samples are all that vary
+    assert error([result.uniform_samples / 3] * 3) == pytest.approx(result.loss)
+    assert "nan" not in repr(result) + str(result.certificate)
+    larger = FiniteResult(told(SAMPLES, objective=eq.Stratified(shares)), [20, 3, 4])
+    sizes = np.array([20.0, 3.0, 4.0])
+    best = min(error([9 - x, x, 1]) for x in np.arange(0.001, 9, 0.001))
+    assert 0 < larger.oracle_loss == pytest.approx(best, rel=1e-5)
+
+
 def test_a_person_can_read_it() -> None:
     strata = told(SAMPLES, objective=eq.Stratified([0.5, 0.2, 0.3]))
     assert repr(strata).splitlines()[-1] == (
-        "9 samples; the variance of the mean of all strata is 1.29. Uniform sampling would have needed about 7 samples "
-        "for that. The mean of all strata is 4, with a standard error of 1.14."
+        "9 samples; the mean of all strata is 4, with a standard error of 1.14. Uniform sampling would have needed "
+        "about 7 samples for that."
     )
     paid = told(SAMPLES, costs=[1, 2, 3], weights=[2, 1, 1])
     assert repr(paid).splitlines()[-1] == (
@@ -259,6 +341,7 @@ def test_it_is_written_down() -> None:
     assert known["weights"] == pytest.approx({"a": 0.25, "b": 0.04, "c": 0.09})
     assert known["spent"] == 17
     assert known["combined"] == pytest.approx({"value": 4.0, "error": result.combine().error})
+    assert known["proportional_loss"] == result.proportional_loss
     assert json.loads(told(SAMPLES, weights=[1, 2, 3]).to_json())["p"] == "inf"
     assert not {"p", "weights", "costs", "spent", "combined"} & told(SAMPLES).to_dict().keys()
     both = json.loads(told({1: [1.0, 2.0], "1": [1.0, 5.0]}, objective=eq.Stratified([0.5, 0.5])).to_json())

@@ -136,10 +136,30 @@ def test_none_can_be_the_control() -> None:
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_to_frame(result: eq.Result, library: Any) -> None:
     frame = result.to_frame(library)
-    assert list(frame.columns) == ["arm", "count", "mean", "variance", "standard_error", "loss"]
+    assert list(frame.columns) == [
+        "arm", "count", "mean", "variance", "standard_error", "loss", "low", "high", "interval_kind", "interval_level"
+    ]  # fmt: skip
     assert list(frame["arm"]) == ["a", "b", "c"]
     assert list(frame["mean"]) == [3.0, 5.0, 5.0]
     assert type(frame).__module__.startswith(library)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize(("support", "kind"), [(None, "asymptotic"), ("binary", "betting")])
+def test_to_frame_has_the_intervals(library: Any, support: Any, kind: str) -> None:
+    study = eq.Study(["a", "b"], budget=100, support=support)
+    while not study.done:
+        study.tell(study.ask(), study.remaining % 3 == 0)
+    result = study.result()
+    result.level = 0.9
+    frame = result.to_frame(library)
+    ends = list(zip(frame["low"], frame["high"], strict=True))
+    assert ends == list(result.intervals(0.9).values()) != list(result.intervals(0.95).values())
+    assert list(frame["interval_kind"]) == [kind] * 2
+    assert list(frame["interval_level"]) == [0.9] * 2
+    # Of an arm of which nothing is known, anything is possible.
+    nothing = eq.Study(["a"]).result().to_frame(library)
+    assert (nothing["low"][0], nothing["high"][0]) == (-math.inf, math.inf)
 
 
 def test_to_frame_of_what_is_not_there(result: eq.Result, monkeypatch: pytest.MonkeyPatch) -> None:
