@@ -45,16 +45,22 @@ class _NoFingerprint(Exception):
     """Something a function refers to has no lasting description."""
 
 
-def jit(function: Function, *, nogil: bool = False, announce: str = "") -> Function:
+def jit(function: Function, *, nogil: bool = False, announce: str = "", counted: bool = True) -> Function:
     """
     Compile `function` on first use, from disk when the very same code was compiled before.
 
     With `nogil` other threads run while it does. `announce` is said once on the standard error where compiling keeps
-    somebody waiting: when the code is neither in memory nor on disk.
+    somebody waiting: when the code is neither in memory nor on disk. With `counted` false, references to arrays are not
+    counted: for functions that make none, keep none and are called often, as the counting is most of a short call.
     """
-    dispatcher = numba.njit(nogil=nogil, **OPTIONS)(function)
-    dispatcher._cache = _Cache(function, announce, nogil=nogil)
+    dispatcher = numba.njit(nogil=nogil, _nrt=counted, **OPTIONS)(function)
+    dispatcher._cache = _Cache(function, announce, nogil=nogil, counted=counted)
     return dispatcher  # type: ignore[no-any-return]
+
+
+def borrowing(function: Function) -> Function:
+    """`jit` for a function that only borrows the arrays it is given: it makes none and keeps none."""
+    return jit(function, counted=False)
 
 
 def address(function: Callable[..., Any], signature: Any) -> int:
@@ -179,12 +185,15 @@ def _feed_value(digest: Any, value: Any, names: set[str], seen: list[Any], calle
 class _Cache(caching._Cache):  # type: ignore[misc]
     """Numba's interface to a cache: here one file for each function, signature, machine and version."""
 
-    def __init__(self, function: Callable[..., Any], announce: str = "", nogil: bool = False) -> None:
+    def __init__(
+        self, function: Callable[..., Any], announce: str = "", nogil: bool = False, counted: bool = True
+    ) -> None:
         self.function = function
         # The fingerprint at the first compilation; None before it.
         self.compiled_from: str | None = None
         self._announce = announce
         self._nogil = nogil
+        self._counted = counted
 
     @property
     def cache_path(self) -> str:
@@ -203,6 +212,7 @@ class _Cache(caching._Cache):  # type: ignore[misc]
             platform.python_version(),
             sorted(map(str, OPTIONS.items())),
             self._nogil,
+            self._counted,
             [(flag, getattr(numba.config, flag, None)) for flag in _FLAGS],
         )
         key = repr((now, str(signature), codegen.magic_tuple(), built_with))

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from equipoise.compiled import jit
+from equipoise.compiled import borrowing
 
 
-@jit
+@borrowing
 def before(score_a: float, arm_a: int, score_b: float, arm_b: int) -> bool:
     """Whether a goes above b. Without short cuts, as a mispredicted branch costs more than a comparison."""
     return (score_a > score_b) | ((score_a == score_b) & (arm_a < arm_b))
 
 
-@jit
+@borrowing
 def put(floats: Any, ints: Any, score: int, arm: int, i: int, s: float, k: int) -> None:
     """Arm k with score s is at position i."""
     floats[score, i] = s
@@ -28,10 +28,9 @@ def put(floats: Any, ints: Any, score: int, arm: int, i: int, s: float, k: int) 
     ints[arm + 1, k] = i
 
 
-@jit
-def sift_up(floats: Any, ints: Any, score: int, arm: int, i: int) -> int:
-    """Move the entry at position i up to its place; its new position."""
-    s, k = floats[score, i], ints[arm, i]
+@borrowing
+def sift_up(floats: Any, ints: Any, score: int, arm: int, i: int, s: float, k: int) -> None:
+    """Arm k with score s goes to position i, or up from there to its place."""
     while i > 0:
         parent = (i - 1) >> 2
         if not before(s, k, floats[score, parent], ints[arm, parent]):
@@ -39,10 +38,9 @@ def sift_up(floats: Any, ints: Any, score: int, arm: int, i: int) -> int:
         put(floats, ints, score, arm, i, floats[score, parent], ints[arm, parent])
         i = parent
     put(floats, ints, score, arm, i, s, k)
-    return i
 
 
-@jit
+@borrowing
 def best_child(floats: Any, ints: Any, score: int, arm: int, first: int) -> int:
     """
     The position of the entry that goes above the others, of those from `first` on, four at most.
@@ -64,10 +62,9 @@ def best_child(floats: Any, ints: Any, score: int, arm: int, first: int) -> int:
     return best
 
 
-@jit
-def sift_down(floats: Any, ints: Any, score: int, arm: int, i: int) -> None:
-    """Move the entry at position i down to its place."""
-    s, k = floats[score, i], ints[arm, i]
+@borrowing
+def sift_down(floats: Any, ints: Any, score: int, arm: int, i: int, s: float, k: int) -> None:
+    """Arm k with score s goes to position i, or down from there to its place."""
     while 4 * i + 1 < floats.shape[1]:
         best = best_child(floats, ints, score, arm, 4 * i + 1)
         best_s, best_k = floats[score, best], ints[arm, best]
@@ -78,7 +75,7 @@ def sift_down(floats: Any, ints: Any, score: int, arm: int, i: int) -> None:
     put(floats, ints, score, arm, i, s, k)
 
 
-@jit
+@borrowing
 def replace_top(floats: Any, ints: Any, score: int, arm: int, s: float) -> None:
     """Give the arm on top the score s, in a heap of which only the top ever changes: where arms are is not kept."""
     k = ints[arm, 0]
@@ -95,16 +92,19 @@ def replace_top(floats: Any, ints: Any, score: int, arm: int, s: float) -> None:
     ints[arm, i] = k
 
 
-@jit
+@borrowing
 def change(floats: Any, ints: Any, score: int, arm: int, k: int, s: float) -> None:
     """Give arm k the score s."""
     i = ints[arm + 1, k]
-    floats[score, i] = s
-    sift_down(floats, ints, score, arm, sift_up(floats, ints, score, arm, i))
+    parent = (i - 1) >> 2
+    if i > 0 and before(s, k, floats[score, parent], ints[arm, parent]):
+        sift_up(floats, ints, score, arm, i, s, k)
+    else:
+        sift_down(floats, ints, score, arm, i, s, k)
 
 
-@jit
+@borrowing
 def heapify(floats: Any, ints: Any, score: int, arm: int) -> None:
     """Make a heap of entries in any order."""
     for i in range((floats.shape[1] - 2) >> 2, -1, -1):
-        sift_down(floats, ints, score, arm, i)
+        sift_down(floats, ints, score, arm, i, floats[score, i], ints[arm, i])

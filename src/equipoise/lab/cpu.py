@@ -73,8 +73,8 @@ def lanes(rule: Rule, arms: int) -> Callable[..., None]:
     COUNT, MEAN, M2, KEY, OWN = (row * W for row in range(5))
     BLOCK = 5 * W
     has_floor, has_freeze, has_pool = rule.floor is not None, rule.freeze is not None, rule.pool != 0
-    has_scale = rule.form != PLAIN
-    take, _, key_of, floor, pool_arm, pooled_of = steps(rule, jit, jit)
+    has_scale, has_power = rule.form != PLAIN, rule.form == NORM
+    take, variance, weigh, key_of, floor, pool_arm, pooled_of = steps(rule, jit, jit)
 
     @jit
     def ring_of_many(K: int) -> int:
@@ -167,14 +167,22 @@ def lanes(rule: Rule, arms: int) -> Callable[..., None]:
             at = offsets[i]
             S[COUNT_ + i], S[MEAN_ + i], S[M2_ + i] = S[at + U(COUNT)], S[at + U(MEAN)], S[at + U(M2)]
             S[OWN_ + i] = S[at + U(OWN)]
+            # The row is free until arms are chosen again.
+            S[BEST + i] = scales[int(S[CHOSEN + i])] if has_scale else 1.0
         for i in range(W):
             pooled = S[POOLED + i]
             count, mean, m2, own = take(
                 S[SAMPLE + i], S[COUNT_ + i], S[MEAN_ + i], S[M2_ + i], S[OWN_ + i], pooled, params
             )
-            scale = scales[int(S[CHOSEN + i])] if has_scale else 1.0
-            S[KEY_ + i] = key_of(count, mean, m2, own, pooled, params, scale, exponent)
+            if has_power:
+                S[KEY_ + i] = variance(count, mean, m2, pooled, own, params)
+            else:
+                S[KEY_ + i] = key_of(count, mean, m2, own, pooled, params, S[BEST + i], exponent)
             S[COUNT_ + i], S[MEAN_ + i], S[M2_ + i], S[OWN_ + i] = count, mean, m2, own
+        # Apart, as a power makes no vectors.
+        if has_power:
+            for i in range(W):
+                S[KEY_ + i] = weigh(S[KEY_ + i], S[COUNT_ + i], S[BEST + i], exponent)
         for i in range(W):
             at = offsets[i]
             S[at + U(COUNT)], S[at + U(MEAN)], S[at + U(M2)] = S[COUNT_ + i], S[MEAN_ + i], S[M2_ + i]
@@ -318,7 +326,7 @@ def heap(rule: Rule) -> Callable[..., None]:
     KEY, LEAST = 0, 1
     pool, uses_own = rule.pool, rule.uses_own
     has_floor, has_freeze, has_pool = rule.floor is not None, rule.freeze is not None, rule.pool != 0
-    take, _, key_of, floor, _, _ = steps(rule, jit, jit)
+    take, _, _, key_of, floor, _, _ = steps(rule, jit, jit)
 
     @jit
     def arm_key(A: Any, k: int, pooled: float, numbers: Any) -> float:

@@ -230,7 +230,7 @@ def _kernel(rule: Rule, arms: int, params: int, single: bool) -> Any:
     STRETCH, MASK = RING - 4, RING - 1
     K, P = arms, params
     has_floor, has_freeze, has_pool = rule.floor is not None, rule.freeze is not None, rule.pool != 0
-    take, _, key_of, floor, pool_arm, pooled_of = _steps(rule, single)
+    take, _, _, key_of, floor, pool_arm, pooled_of = _steps(rule, single)
     next_refresh = on_device(keys.next_refresh)
     four = _four(single)
 
@@ -389,7 +389,7 @@ def _kernel_many(rule: Rule, params: int, single: bool) -> Any:
     number = np.float32 if single else np.float64
     zero, P = number(0), params
     has_floor, has_freeze, has_pool = rule.floor is not None, rule.freeze is not None, rule.pool != 0
-    take, _, key_of, floor, pool_arm, pooled_of = _steps(rule, single)
+    take, _, _, key_of, floor, pool_arm, pooled_of = _steps(rule, single)
     next_refresh = on_device(keys.next_refresh)
     four = _four(single)
     COUNT, MEAN, M2, KEY, OWN = range(5)

@@ -44,7 +44,7 @@ def one_by_one(rule: Rule, scanned: bool, priced: bool) -> Callable[..., None]:
     """
     pool, scaled = rule.pool, rule.form != PLAIN
     has_floor, has_pool = rule.floor is not None, rule.pool != 0
-    take, variance, _, floor, _, _ = steps(rule, jit, jit)
+    take, variance, _, _, floor, _, _ = steps(rule, jit, jit)
 
     @jit
     def evaluate(A: Any, k: int, pooled: float, numbers: Any) -> None:

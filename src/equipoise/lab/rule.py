@@ -61,7 +61,8 @@ class Steps(NamedTuple):
 
     - `take(x, count, mean, m2, own, pooled, params)`: an arm's count, mean, M2 and own number with a sample of it;
     - `variance(count, mean, m2, pooled, own, params)`: the strategy's;
-    - `key(count, mean, m2, own, pooled, params, scale, exponent)`: of an arm with no sample in flight;
+    - `weigh(v, count, scale, exponent)`: the key of an arm with no sample in flight and this variance;
+    - `key(count, mean, m2, own, pooled, params, scale, exponent)`: the same from what the strategy is asked;
     - `floor(t, arms, params)`: the strategy's, or None;
     - `pool_arm(count, m2, largest, total, arms)`: the sums that are pooled, with one more arm;
     - `pooled(largest, total, arms)`: what is pooled.
@@ -69,6 +70,7 @@ class Steps(NamedTuple):
 
     take: Any
     variance: Any
+    weigh: Any
     key: Any
     floor: Any
     pool_arm: Any
@@ -81,7 +83,7 @@ def steps(rule: Rule, convert: Callable[[Any], Any], compiled: Callable[[Any], A
 
     `convert` makes a plain function one of the processor, `compiled` does so with a function of such functions.
     """
-    add, weigh, of_sums = convert(moments.add), convert(keys.key), convert(keys.pooled_of)
+    add, norm, of_sums = convert(moments.add), convert(keys.key), convert(keys.pooled_of)
     variance, pool, has_freeze = convert(rule.variance), rule.pool, rule.freeze is not None
     freeze: Any = convert(rule.freeze) if has_freeze else None
     floor = None if rule.floor is None else convert(rule.floor)
@@ -99,16 +101,16 @@ def steps(rule: Rule, convert: Callable[[Any], Any], compiled: Callable[[Any], A
 
     @compiled
     def weighted(v: Any, count: Any, scale: Any, exponent: Any) -> Any:
-        return weigh(v, count, scale, 1.0)
+        return norm(v, count, scale, 1.0)
 
-    of_variance = (plain, weighted, weigh)[rule.form]
+    weigh = (plain, weighted, norm)[rule.form]
 
     @compiled
     def key(count: Any, mean: Any, m2: Any, own: Any, pooled: Any, params: Any, scale: Any, exponent: Any) -> Any:
-        return of_variance(variance(count, mean, m2, pooled, own, params), count, scale, exponent)
+        return weigh(variance(count, mean, m2, pooled, own, params), count, scale, exponent)
 
     @compiled
     def pooled(largest: Any, total: Any, arms: Any) -> Any:
         return of_sums(pool, largest, total, arms)
 
-    return Steps(take, variance, key, floor, convert(keys.pool_arm), pooled)
+    return Steps(take, variance, weigh, key, floor, convert(keys.pool_arm), pooled)

@@ -3,8 +3,8 @@ The arms of a study in memory, and the compiled steps that change them.
 
 State lies in a few flat arrays, so that a step is one call of a compiled function with little to unpack:
 
-- `floats[row, arm]`: mean, M2, own, the objective's scale; the keys, in the order of their heap; minus the pulls, in
-  the order of theirs;
+- `floats[row, arm]`: mean, M2, own, the objective's scale; the key times the pulls, which changes with evidence alone;
+  the keys, in the order of their heap; minus the pulls, in the order of theirs;
 - `ints[row, arm]`: count and pulls; whether the arm is closed; the arms and the positions in the heap of keys; the same
   in the heap of pulls;
 - `settings`: addresses and whole numbers; `numbers`: the support, the pooled variance, the objective's exponent, then
@@ -37,7 +37,7 @@ from numba.extending import intrinsic
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from equipoise import moments
-from equipoise.compiled import address, jit
+from equipoise.compiled import address, borrowing, jit
 from equipoise.errors import EquipoiseError
 from equipoise.heap import change, heapify
 from equipoise.strategies import Strategy
@@ -46,7 +46,7 @@ from equipoise.strategies import key as keys
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-MEAN, M2, OWN, SCALE, KEY, LEAST_SCORE = range(6)
+MEAN, M2, OWN, SCALE, TOP, KEY, LEAST_SCORE = range(7)
 COUNT, PULLS, CLOSED, HEAP, WHERE, LEAST, LEAST_WHERE = range(7)
 VARIANCE, FLOOR, FREEZE, WARMUP, POOL, SAMPLES, NEXT_REFRESH = range(7)
 LOW, HIGH, BINARY, POOLED, EXPONENT, PARAMS = range(6)
@@ -67,7 +67,7 @@ _OF_TIME = types.float64(*[types.float64] * 2, _POINTER)
 
 _key = jit(keys.key)
 _warmup_key = jit(keys.warmup_key)
-_pooled = jit(keys.pooled)
+_pooled = borrowing(keys.pooled)
 _next_refresh = jit(keys.next_refresh)
 _add = jit(moments.add)
 _merge = jit(moments.merge)
@@ -169,14 +169,11 @@ def _call_of_time(typing: Any, where: Any, t: Any, arms: Any, numbers: Any) -> A
 # ---- the steps
 
 
-@jit
-def arm_key(floats: Any, ints: Any, settings: Any, numbers: Any, k: int) -> float:
-    """The key of arm k; NaN if the strategy's variance is not a finite number >= 0; -1 if the arm is closed."""
-    if ints[CLOSED, k] != 0:
-        return -1.0
-    pulls = float(ints[PULLS, k])
-    if ints[COUNT, k] < settings[WARMUP]:
-        return _warmup_key(pulls)
+@borrowing
+def evaluate(floats: Any, ints: Any, settings: Any, numbers: Any, k: int) -> int:
+    """Ask the strategy about arm k anew, if it is open; BAD_VARIANCE if its variance is not a finite number >= 0."""
+    if ints[COUNT, k] < settings[WARMUP] or ints[CLOSED, k] != 0:
+        return DONE
     # Read before the call, after which the compiler would wait for them: measured, twice as fast a step.
     scale = floats[SCALE, k]
     exponent = numbers[EXPONENT]
@@ -189,18 +186,27 @@ def arm_key(floats: Any, ints: Any, settings: Any, numbers: Any, k: int) -> floa
         floats[OWN, k],
         numbers,
     )
-    return _key(v, pulls, scale, exponent) if 0 <= v < math.inf else math.nan
+    fine = 0 <= v < math.inf
+    floats[TOP, k] = _key(v, 1.0, scale, exponent) if fine else 0.0
+    return DONE if fine else BAD_VARIANCE
 
 
-@jit
-def rekey(floats: Any, ints: Any, settings: Any, numbers: Any, k: int) -> int:
+@borrowing
+def arm_key(floats: Any, ints: Any, settings: Any, k: int) -> float:
+    """The key of arm k; -1 if the arm is closed."""
+    if ints[CLOSED, k] != 0:
+        return -1.0
+    pulls = float(ints[PULLS, k])
+    return _warmup_key(pulls) if ints[COUNT, k] < settings[WARMUP] or pulls == 0 else floats[TOP, k] / pulls
+
+
+@borrowing
+def rekey(floats: Any, ints: Any, settings: Any, k: int) -> None:
     """Put arm k where its key belongs."""
-    s = arm_key(floats, ints, settings, numbers, k)
-    change(floats, ints, KEY, HEAP, k, 0.0 if math.isnan(s) else s)
-    return BAD_VARIANCE if math.isnan(s) else DONE
+    change(floats, ints, KEY, HEAP, k, arm_key(floats, ints, settings, k))
 
 
-@jit
+@borrowing
 def under_floor(floats: Any, ints: Any, settings: Any, numbers: Any, t: int) -> int:
     """
     The least pulled arm, if it has fewer pulls than the floor, else NONE; NO_FLOOR if the floor is not a number.
@@ -219,28 +225,27 @@ def under_floor(floats: Any, ints: Any, settings: Any, numbers: Any, t: int) -> 
     return NONE
 
 
-@jit
+@borrowing
 def rekey_all(floats: Any, ints: Any, settings: Any, numbers: Any) -> int:
-    """Compute every key anew."""
+    """Ask the strategy about every arm anew, and make the heap of keys anew."""
     answer = DONE
     for i in range(floats.shape[1]):
-        s = arm_key(floats, ints, settings, numbers, ints[HEAP, i])
-        if math.isnan(s):
-            s = 0.0
+        k = ints[HEAP, i]
+        if evaluate(floats, ints, settings, numbers, k) == BAD_VARIANCE:
             answer = BAD_VARIANCE
-        floats[KEY, i] = s
+        floats[KEY, i] = arm_key(floats, ints, settings, k)
     heapify(floats, ints, KEY, HEAP)
     return answer
 
 
-@jit
+@borrowing
 def refresh(floats: Any, ints: Any, settings: Any, numbers: Any) -> int:
     """Compute the pooled variance and every key anew."""
     numbers[POOLED] = _pooled(settings[POOL], ints[COUNT], floats[M2])
     return rekey_all(floats, ints, settings, numbers)
 
 
-@jit
+@borrowing
 def ask(floats: Any, ints: Any, settings: Any, numbers: Any, tickets: Any, first: int, t: int, m: int) -> int:
     """
     Hand out m tickets from the id `first` on, after t pulls; the arm of the last one.
@@ -255,13 +260,13 @@ def ask(floats: Any, ints: Any, settings: Any, numbers: Any, tickets: Any, first
         if k == NONE:
             k = ints[HEAP, 0]
         ints[PULLS, k] += 1
-        rekey(floats, ints, settings, numbers, k)
+        rekey(floats, ints, settings, k)
         tickets[first + j, ARM] = k
         tickets[first + j, VALUE] = math.nan
     return k
 
 
-@jit
+@borrowing
 def spend(money: Any, amount: float) -> None:
     """Add to what is spent; what rounding takes from the sum is kept beside it (Neumaier), so that it never adds up."""
     before = money[SPENT]
@@ -272,20 +277,20 @@ def spend(money: Any, amount: float) -> None:
         money[CARRY] += (amount - money[SPENT]) + before
 
 
-@jit
+@borrowing
 def spend_on(money: Any, costs: Any, arms: Any) -> None:
     """Pay for a sample of each of these arms, one after the other."""
     for k in arms:
         spend(money, costs[k])
 
 
-@jit
+@borrowing
 def affordable(money: Any, cost: float) -> bool:
     """Whether so much may still be spent."""
     return cost <= money[LIMIT] - money[SPENT] - money[CARRY]
 
 
-@jit
+@borrowing
 def best_affordable(floats: Any, ints: Any, settings: Any, numbers: Any, costs: Any, money: Any, t: int) -> int:
     """What `under_floor` and the heap of keys say, among the open arms that can be paid for; NONE if there are none."""
     least = NONE
@@ -306,7 +311,7 @@ def best_affordable(floats: Any, ints: Any, settings: Any, numbers: Any, costs: 
     return least if ints[PULLS, least] < floor else best
 
 
-@jit
+@borrowing
 def ask_paid(
     floats: Any,
     ints: Any,
@@ -341,13 +346,13 @@ def ask_paid(
             k = best_affordable(floats, ints, settings, numbers, costs, money, t + j)
         spend(money, costs[k])
         ints[PULLS, k] += 1
-        rekey(floats, ints, settings, numbers, k)
+        rekey(floats, ints, settings, k)
         tickets[first + j, ARM] = k
         tickets[first + j, VALUE] = math.nan
     return m
 
 
-@jit
+@borrowing
 def inside(numbers: Any, value: float) -> bool:
     """Whether a value may be told; NaN and infinities may not."""
     if numbers[BINARY] != 0.0:
@@ -355,7 +360,7 @@ def inside(numbers: Any, value: float) -> bool:
     return numbers[LOW] <= value and value <= numbers[HIGH]
 
 
-@jit
+@borrowing
 def evidence(
     floats: Any,
     ints: Any,
@@ -389,10 +394,12 @@ def evidence(
     if settings[POOL] != 0 and settings[SAMPLES] >= settings[NEXT_REFRESH]:
         settings[NEXT_REFRESH] = _next_refresh(settings[SAMPLES], floats.shape[1])
         return refresh(floats, ints, settings, numbers)
-    return rekey(floats, ints, settings, numbers, k)
+    answer = evaluate(floats, ints, settings, numbers, k)
+    rekey(floats, ints, settings, k)
+    return answer
 
 
-@jit
+@borrowing
 def check(numbers: Any, tickets: Any, ticket: int, arm: int, value: float) -> int:
     """Whether this value may be told for this ticket, which says that it is of this arm."""
     if int(tickets[ticket, ARM]) != arm:
@@ -405,7 +412,7 @@ def check(numbers: Any, tickets: Any, ticket: int, arm: int, value: float) -> in
     return DONE
 
 
-@jit
+@borrowing
 def tell(floats: Any, ints: Any, settings: Any, numbers: Any, tickets: Any, ticket: int, arm: int, value: float) -> int:
     """The value of one ticket came in; a forgotten ticket's counts too, and was no longer in flight."""
     answer = check(numbers, tickets, ticket, arm, value)
@@ -416,12 +423,15 @@ def tell(floats: Any, ints: Any, settings: Any, numbers: Any, tickets: Any, tick
     return evidence(floats, ints, settings, numbers, arm, 1, value, 0.0, landed)
 
 
-@jit
+@borrowing
 def tell_many(
-    floats: Any, ints: Any, settings: Any, numbers: Any, tickets: Any, told: Any, values: Any
+    floats: Any, ints: Any, settings: Any, numbers: Any, tickets: Any, told: Any, values: Any, earlier: Any
 ) -> tuple[int, int]:
-    """All of them, in order, or none: the answer, and the first that would not do or the last that was taken."""
-    earlier = np.empty(len(told))
+    """
+    All of them, in order, or none: the answer, and the first that would not do or the last that was taken.
+
+    `earlier` is room for as many values.
+    """
     for j in range(len(told)):
         answer = check(numbers, tickets, told[j], int(tickets[told[j], ARM]), values[j])
         if answer in (OUTSIDE, CONFLICT):
@@ -444,7 +454,7 @@ def tell_many(
     return worst, bad
 
 
-@jit
+@borrowing
 def forget(floats: Any, ints: Any, settings: Any, numbers: Any, tickets: Any, ticket: int, arm: int) -> int:
     """Give a ticket back; CONFLICT if it was answered, KNOWN if it was given back before."""
     if int(tickets[ticket, ARM]) != arm:
@@ -457,10 +467,11 @@ def forget(floats: Any, ints: Any, settings: Any, numbers: Any, tickets: Any, ti
     ints[PULLS, arm] -= 1
     if settings[FLOOR] != 0 and ints[CLOSED, arm] == 0:
         change(floats, ints, LEAST_SCORE, LEAST, arm, -float(ints[PULLS, arm]))
-    return rekey(floats, ints, settings, numbers, arm)
+    rekey(floats, ints, settings, arm)
+    return DONE
 
 
-@jit
+@borrowing
 def ask_arms(floats: Any, ints: Any, settings: Any, numbers: Any, tickets: Any, first: int, t: int, arms: Any) -> None:
     """As `ask`, for arms that somebody else chose."""
     for j in range(len(arms)):
@@ -469,15 +480,17 @@ def ask_arms(floats: Any, ints: Any, settings: Any, numbers: Any, tickets: Any, 
             under_floor(floats, ints, settings, numbers, t + j)
         k = arms[j]
         ints[PULLS, k] += 1
-        rekey(floats, ints, settings, numbers, k)
+        rekey(floats, ints, settings, k)
         tickets[first + j, ARM] = k
         tickets[first + j, VALUE] = math.nan
 
 
-@jit
+@borrowing
 def shut(floats: Any, ints: Any, settings: Any, numbers: Any, k: int, closed: int) -> int:
     """Close arm k, so that it comes last in both heaps, or open it again."""
     ints[CLOSED, k] = closed
     if settings[FLOOR] != 0:
         change(floats, ints, LEAST_SCORE, LEAST, k, -math.inf if closed != 0 else -float(ints[PULLS, k]))
-    return rekey(floats, ints, settings, numbers, k)
+    answer = evaluate(floats, ints, settings, numbers, k)
+    rekey(floats, ints, settings, k)
+    return answer

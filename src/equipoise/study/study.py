@@ -34,7 +34,7 @@ _PLACE: Final = (1 << BITS) - 1
 _PAIRS: Final = "tell_many takes pairs (ticket, value), as in [(ticket, 0.3)]"
 
 # Of what a saved study looks like; another version's is refused.
-FORMAT: Final = 3
+FORMAT: Final = 4
 
 # Whole numbers up to here are floats without rounding.
 _MOST: Final = 2**53
@@ -116,7 +116,7 @@ class Study:
         self._number_anew()
         k = len(self._names)
         floor = self._strategy.has_floor()
-        self._floats = np.zeros((6 if floor else 5, k))
+        self._floats = np.zeros((7 if floor else 6, k))
         self._floats[steps.OWN] = self._own_numbers()
         self._floats[steps.SCALE] = self._objective.scales(k)
         self._floats[steps.KEY] = math.inf
@@ -128,6 +128,9 @@ class Study:
         self._settings[steps.NEXT_REFRESH] = next_refresh(0, k)
         self._numbers = np.zeros(steps.PARAMS)
         self._set_params(self._params(self._budget))
+        if self._strategy.warmup == 0:
+            # The one case in which there is a key before the first sample.
+            steps.rekey_all(self._floats, self._ints, self._settings, self._numbers)
         self._tickets = np.empty((_FIRST_TICKETS, 2))
         self._room = _FIRST_TICKETS
 
@@ -408,12 +411,7 @@ class Study:
         if own != names:
             wrong = next(j for j, (a, b) in enumerate(zip(own, names, strict=True)) if a is not b and a != b)
             raise ValueError(self._of_other_arm(Ticket((numbers[wrong], names[wrong])), self._ticket(int(ids[wrong]))))
-        values = _numbers(samples)
-        answer, which = steps.tell_many(
-            self._floats, self._ints, self._settings, self._numbers, self._tickets, ids, values
-        )
-        if answer != steps.DONE:
-            self._refuse(answer, self._ticket(int(ids[which])), float(values[which]))
+        self.take(ids, _numbers(samples))
 
     def tell_moments(self, arm: Hashable, count: int, mean: SupportsFloat, m2: SupportsFloat) -> None:
         """
@@ -537,9 +535,8 @@ class Study:
 
     def take(self, ids: Ints, values: Floats) -> None:
         """As `tell_many`, for tickets of this study by their ids."""
-        answer, which = steps.tell_many(
-            self._floats, self._ints, self._settings, self._numbers, self._tickets, ids, values
-        )
+        state = self._floats, self._ints, self._settings, self._numbers, self._tickets
+        answer, which = steps.tell_many(*state, ids, values, np.empty(len(ids)))
         if answer != steps.DONE:
             self._refuse(answer, self._ticket(int(ids[which])), float(values[which]))
 
@@ -847,8 +844,6 @@ def _hashes(name: Any) -> bool:
 
 def _numbers(values: list[Any]) -> Floats:
     """Many samples at once; NumPy tells whether they are plain numbers faster than a look at each would."""
-    if list(map(type, values)).count(float) == len(values):
-        return np.fromiter(values, np.float64, len(values))
     with contextlib.suppress(ValueError, OverflowError):
         array = np.array(values)
         if array.dtype.kind in "fiub" and array.ndim == 1:

@@ -694,6 +694,27 @@ def test_a_formula_that_fails_is_named(body: str) -> None:
     assert study.result().samples == 5
 
 
+def test_without_a_warm_up_the_strategy_is_asked_before_the_first_sample() -> None:
+    study = eq.Study(2, strategy=faulty("warmup = 0\n" + VARIANCE + "return 4.0 if count == 0 else 1.0"))
+    tickets = study.ask(4)
+    assert [ticket.arm for ticket in tickets] == [0, 1, 0, 1]
+    study.tell(tickets[0], 7.0)
+    assert study.ask().arm == 1
+
+
+def test_an_arm_is_as_well_known_after_it_was_closed() -> None:
+    """Its answers come in while it is closed, and the pooled variance is refreshed meanwhile."""
+    open_all_along, closed = eq.Study(2), eq.Study(2)
+    for study in (open_all_along, closed):
+        tickets = study.ask(12)
+        if study is closed:
+            study.close(0)
+        for j, ticket in enumerate(tickets):
+            study.tell(ticket, float(j * j % 7) * (1 + 5 * (ticket.arm == 0)))
+    closed.open(0)
+    assert [study.ask().arm for study in [closed] * 30] == [study.ask().arm for study in [open_all_along] * 30]
+
+
 @pytest.mark.parametrize(
     "floor", ["return math.nan if t > 2 else 1.0", "if t > 2:\n        raise ValueError\n    return 1.0"]
 )
