@@ -495,7 +495,7 @@ def simulate(plan: Plan, first: int, runs: int, single: bool = False) -> Ends:
     with _CARD:
         launch, _ = prepare(plan, first, runs, single)
         out = launch().copy_to_host()
-    return Ends(*out.astype(np.float64))
+    return Ends(*out.astype(np.float64, copy=False))
 
 
 @contextmanager
