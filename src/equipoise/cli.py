@@ -427,7 +427,7 @@ def _standings(board: boards.Board) -> list[Table]:
         for group in groups:
             table.add_column(f"{boards.GROUPS[group][0]}: worst")
         if long:
-            table.add_column("continuous, n/K ≥ 200: median over the limit 2(K-1)/n", justify="right")
+            table.add_column("continuous, n/K ≥ 200: median over the limit", justify="right")
         for name in names:
             limit = limits[name]
             shown = [

@@ -26,7 +26,7 @@ except ModuleNotFoundError:
 from equipoise import moments
 from equipoise.problem.objective import ROUNDING, Objective
 from equipoise.strategies import Strategy, Support
-from equipoise.strategies.key import POOLS, choose, key, next_refresh, pooled, warmup_key
+from equipoise.strategies.key import choose, key, next_refresh, pooled, warmup_key
 from equipoise.study import Study, Ticket
 
 # Keys closer than this are a tie within rounding.
@@ -120,7 +120,7 @@ class Scan:
         samples = sum(self.counts)
         if samples >= self.next_refresh:
             self.next_refresh = next_refresh(samples, self.arms)
-            self.pooled = pooled(POOLS.index(self.strategy.pool), self.counts, self.m2s)
+            self.pooled = pooled(self.strategy, self.params, self.counts, self.means, self.m2s, self.own)
 
     def alike(self, j: int, k: int) -> bool:
         """Whether arms j and k stand so equal that either may go first."""

@@ -62,7 +62,7 @@ def test_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     assert found["strategies"][0] == "auto"
     assert found["strategies"][-1] == "b-as, theory"
     assert found["over_limit"]["continuous"]["uniform"] > 100
-    assert found["over_limit"]["binary"]["uniform"] is None
+    assert found["over_limit"]["gaussian"]["b-as, theory"] is None
 
 
 @pytest.mark.parametrize(

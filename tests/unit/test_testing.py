@@ -123,6 +123,10 @@ class TestFrozenPool(StrategyLaws):
         ) -> float:
             return 0.5 * pooled
 
+        @staticmethod
+        def share(count: float, mean: float, m2: float, own: float, params: tuple[float, ...]) -> float:
+            return m2 / count + 0.5 * own
+
     strategy = Keeper()
 
 

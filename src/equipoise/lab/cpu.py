@@ -49,7 +49,6 @@ SCANNED = 64
 ANNOUNCE = "compiling the simulator for this strategy, once"
 
 _next_refresh = jit(keys.next_refresh)
-_pooled = jit(keys.pooled)
 
 
 def ring_size(arms: int) -> int:
@@ -199,7 +198,14 @@ def lanes(rule: Rule, arms: int) -> Callable[..., None]:
             row = ARMS + k * BLOCK
             for i in range(W):
                 S[BEST + i], S[POOLED + i], S[KEY_ + i] = pool_arm(
-                    S[row + COUNT + i], S[row + M2 + i], S[BEST + i], S[POOLED + i], S[KEY_ + i]
+                    S[row + COUNT + i],
+                    S[row + MEAN + i],
+                    S[row + M2 + i],
+                    S[row + OWN + i],
+                    params,
+                    S[BEST + i],
+                    S[POOLED + i],
+                    S[KEY_ + i],
                 )
         for i in range(W):
             S[POOLED + i] = pooled_of(S[BEST + i], S[POOLED + i], S[KEY_ + i])
@@ -324,9 +330,17 @@ def heap(rule: Rule) -> Callable[..., None]:
     row = 8 if rule.uses_own else 4
     # Scores and arms of the heap of keys, then of the heap of pulls.
     KEY, LEAST = 0, 1
-    pool, uses_own = rule.pool, rule.uses_own
+    uses_own = rule.uses_own
     has_floor, has_freeze, has_pool = rule.floor is not None, rule.freeze is not None, rule.pool != 0
-    take, _, _, key_of, floor, _, _ = steps(rule, jit, jit)
+    take, _, _, key_of, floor, pool_arm, pooled_of = steps(rule, jit, jit)
+
+    @jit
+    def pool(A: Any, params: Any) -> float:
+        largest, total, arms = 0.0, 0.0, 0.0
+        for k in range(len(A)):
+            own = A[k, OWN] if uses_own else 0.0
+            largest, total, arms = pool_arm(A[k, COUNT], A[k, MEAN], A[k, M2], own, params, largest, total, arms)
+        return pooled_of(largest, total, arms)
 
     @jit
     def arm_key(A: Any, k: int, pooled: float, numbers: Any) -> float:
@@ -382,7 +396,7 @@ def heap(rule: Rule) -> Callable[..., None]:
                 refreshed = False
                 if has_pool and t >= refresh:
                     refresh = _next_refresh(t, K)
-                    pooled = _pooled(pool, A[:, COUNT], A[:, M2])
+                    pooled = pool(A, numbers.params)
                     refreshed = True
                 if t == warm or (refreshed and t > warm):
                     all_keys(A, floats, ints, pooled, numbers)

@@ -365,7 +365,10 @@ def _kernel(rule: Rule, arms: int, params: int, single: bool) -> Any:
                     refresh = np.int32(next_refresh(t, K))
                     largest, total, known = zero, zero, zero
                     for k in range(K):
-                        largest, total, known = pool_arm(T[k, me], m2[k, me], largest, total, known)
+                        held = mine[k, me] if uses_own else zero
+                        largest, total, known = pool_arm(
+                            T[k, me], mean[k, me], m2[k, me], held, params, largest, total, known
+                        )
                     pooled = pooled_of(largest, total, known)
                     for k in range(K):
                         if T[k, me] >= ready:
@@ -465,7 +468,9 @@ def _kernel_many(rule: Rule, params: int, single: bool) -> Any:
                     refresh = next_refresh(t, K)
                     largest, total, known = zero, zero, zero
                     for k in range(K):
-                        largest, total, known = pool_arm(A[COUNT, k, r], A[M2, k, r], largest, total, known)
+                        largest, total, known = pool_arm(
+                            A[COUNT, k, r], A[MEAN, k, r], A[M2, k, r], A[OWN, k, r], params, largest, total, known
+                        )
                     pooled = pooled_of(largest, total, known)
                     for k in range(K):
                         count = A[COUNT, k, r]

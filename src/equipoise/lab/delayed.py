@@ -26,7 +26,6 @@ from equipoise.strategies import key as keys
 
 _key = jit(keys.key)
 _warmup_key = jit(keys.warmup_key)
-_pooled = jit(keys.pooled)
 _next_refresh = jit(keys.next_refresh)
 
 # An arm's numbers lie together, so that they come in one line of memory. SPARE is the second sample of a pair; a key
@@ -42,9 +41,9 @@ def one_by_one(rule: Rule, scanned: bool, priced: bool) -> Callable[..., None]:
 
     `scanned` says that every decision looks at all arms, `priced` that samples have costs.
     """
-    pool, scaled = rule.pool, rule.form != PLAIN
+    scaled = rule.form != PLAIN
     has_floor, has_pool = rule.floor is not None, rule.pool != 0
-    take, variance, _, _, floor, _, _ = steps(rule, jit, jit)
+    take, variance, _, _, floor, pool_arm, pooled_of = steps(rule, jit, jit)
 
     @jit
     def evaluate(A: Any, k: int, pooled: float, numbers: Any) -> None:
@@ -164,7 +163,12 @@ def one_by_one(rule: Rule, scanned: bool, priced: bool) -> Callable[..., None]:
                 )
                 if has_pool and told >= refresh:
                     refresh = _next_refresh(told, K)
-                    pooled = _pooled(pool, A[:, COUNT], A[:, M2])
+                    most, total, known = 0.0, 0.0, 0.0
+                    for j in range(K):
+                        most, total, known = pool_arm(
+                            A[j, COUNT], A[j, MEAN], A[j, M2], A[j, OWN], numbers.params, most, total, known
+                        )
+                    pooled = pooled_of(most, total, known)
                     for j in range(K):
                         if A[j, COUNT] >= warmup:
                             evaluate(A, j, pooled, numbers)

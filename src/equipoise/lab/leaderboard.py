@@ -39,7 +39,7 @@ from equipoise.lab.cpu import Ends
 from equipoise.lab.estimators import Estimator, Evidence
 from equipoise.lab.simulation import check_formula, label, plans
 from equipoise.lab.suite import Case, suite, tuning_half, unknown
-from equipoise.problem import Problem
+from equipoise.problem import Gaussian, Problem
 from equipoise.strategies import Strategy
 
 Floats = npt.NDArray[np.float64]
@@ -91,8 +91,8 @@ class Cell:
 
     @property
     def limit(self) -> float:
-        """2 (K-1)/n in percent: what no strategy is known to go below on Gaussian arms as n grows."""
-        return 200 * (len(self.case.problem) - 1) / self.case.budget
+        """The problem's limit, in percent."""
+        return 100 * self.case.limit
 
     def row(self) -> dict[str, Any]:
         """All of it as texts and numbers."""
@@ -105,6 +105,7 @@ class Cell:
             "n": self.case.budget,
             "n/K": self.case.per_arm,
             "half": self.half,
+            "limit": self.limit,
             "excess": self.excess,
             "error": self.error,
             "runs": self.runs,
@@ -191,10 +192,20 @@ class Board:
         """What a strategy had on one of GROUPS; None where it has no problem there."""
         return Summary.of([cell for cell in self.of(strategy) if GROUPS[group][1](cell)])
 
-    def over_limit(self, strategy: str, kind: str = "continuous") -> float | None:
-        """The median of excess over 2(K-1)/n where n/K is 200 or more; None without such a problem."""
-        long = [cell for cell in self.of(strategy) if cell.case.per_arm >= 200 and cell.case.kind == kind]
-        ratios = [cell.excess / cell.limit for cell in long]
+    def over_limit(self, strategy: str, gaussian: bool = False) -> float | None:
+        """
+        The median of excess over the problem's limit, of continuous problems with n/K of 200 or more.
+
+        Those whose limit is not above zero are left out; with `gaussian`, all that have an arm of another law as well.
+        None is without such a problem.
+        """
+        long = [cell for cell in self.of(strategy) if cell.case.per_arm >= 200 and cell.case.kind == "continuous"]
+        ratios = [
+            cell.excess / cell.limit
+            for cell in long
+            if cell.limit > 0
+            and not (gaussian and any(not isinstance(law, Gaussian) for law in cell.case.problem.arms))
+        ]
         return float(np.median(ratios)) if ratios else None
 
     def rows(self) -> list[dict[str, Any]]:
@@ -218,8 +229,8 @@ class Board:
             "cells": [chart.plain(row) for row in self.rows()],
             "summaries": [chart.plain(row) for row in self.summaries()],
             "over_limit": {
-                kind: {name: self.over_limit(name, kind) for name in self.strategies()}
-                for kind in ("continuous", "binary")
+                kind: {name: self.over_limit(name, kind == "gaussian") for name in self.strategies()}
+                for kind in ("continuous", "gaussian")
             },
         }
 

@@ -25,6 +25,7 @@ class Rule(NamedTuple):
     variance: Any
     floor: Any
     freeze: Any
+    share: Any
     pool: int
     uses_own: bool
     form: int
@@ -35,6 +36,7 @@ class Rule(NamedTuple):
             strategy.variance,
             strategy.floor if strategy.has_floor() else None,
             strategy.freeze if strategy.own == "frozen" else None,
+            strategy.share,
             keys.POOLS.index(strategy.pool),
             strategy.own != "none",
             form,
@@ -64,7 +66,7 @@ class Steps(NamedTuple):
     - `weigh(v, count, scale, exponent)`: the key of an arm with no sample in flight and this variance;
     - `key(count, mean, m2, own, pooled, params, scale, exponent)`: the same from what the strategy is asked;
     - `floor(t, arms, params)`: the strategy's, or None;
-    - `pool_arm(count, m2, largest, total, arms)`: the sums that are pooled, with one more arm;
+    - `pool_arm(count, mean, m2, own, params, largest, total, arms)`: the sums that are pooled, with one more arm;
     - `pooled(largest, total, arms)`: what is pooled.
     """
 
@@ -83,7 +85,8 @@ def steps(rule: Rule, convert: Callable[[Any], Any], compiled: Callable[[Any], A
 
     `convert` makes a plain function one of the processor, `compiled` does so with a function of such functions.
     """
-    add, norm, of_sums = convert(moments.add), convert(keys.key), convert(keys.pooled_of)
+    add, norm = convert(moments.add), convert(keys.key)
+    add_share, of_sums, share = convert(keys.pool_arm), convert(keys.pooled_of), convert(rule.share)
     variance, pool, has_freeze = convert(rule.variance), rule.pool, rule.freeze is not None
     freeze: Any = convert(rule.freeze) if has_freeze else None
     floor = None if rule.floor is None else convert(rule.floor)
@@ -110,7 +113,13 @@ def steps(rule: Rule, convert: Callable[[Any], Any], compiled: Callable[[Any], A
         return weigh(variance(count, mean, m2, pooled, own, params), count, scale, exponent)
 
     @compiled
+    def pool_arm(count: Any, mean: Any, m2: Any, own: Any, params: Any, largest: Any, total: Any, arms: Any) -> Any:
+        if count < 2:
+            return largest, total, arms
+        return add_share(share(count, mean, m2, own, params), largest, total, arms)
+
+    @compiled
     def pooled(largest: Any, total: Any, arms: Any) -> Any:
         return of_sums(pool, largest, total, arms)
 
-    return Steps(take, variance, weigh, key, floor, convert(keys.pool_arm), pooled)
+    return Steps(take, variance, weigh, key, floor, pool_arm, pooled)

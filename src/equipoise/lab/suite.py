@@ -91,6 +91,22 @@ class Case:
         return self.problem.optimal_loss(self.budget)
 
     @property
+    def limit(self) -> float:
+        """
+        What the excess n R/Sigma tends to as n grows, to second order, for the best index known.
+
+        It is the sum over arms of (1 - lambda) (5 + 6 skewness² - kurtosis), over n: 2(K-1)/n for Gaussian arms
+        (docs/auto.md). On long and even tails it is below zero, as adaptive sampling gains more by luck than it loses.
+        """
+        shares = self.problem.lambdas
+        each = (
+            (1 - share) * (5 + 6 * law.third**2 / law.variance**3 - law.fourth / law.variance**2)
+            for law, share in zip(self.problem.arms, shares, strict=True)
+            if law.variance > 0
+        )
+        return math.fsum(each) / self.budget
+
+    @property
     def per_arm(self) -> float:
         """n/K."""
         return self.budget / len(self.problem)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 
 from equipoise.strategies.strategy import Strategy, Support, register, width
@@ -14,28 +15,36 @@ class Auto(Strategy):
     """
     Never trust a small sample's variance, pay for skewness, and trust a large sample fully.
 
-    With T samples of the arm, M2 their squared deviations, γ their skewness and s̄² the mean of all arms' variances::
+    With T samples of the arm, M2 their squared deviations, γ their skewness, and s̄² the mean over all arms of
+    their variances, each (1 + γ⁴/(40 + 2γ²)) times::
 
         v = (M2 + κ s̄²) / (T - 1 + κ) · (1 + c/T)
         c = 3.5 + 2 γ₊² + 4 γ² T/(T + 40 (1 + γ²))
-        γ₊ = |γ| + 6 sqrt(6/T · 40/(40 + T)), at most 3, or |γ| where that is more
-        κ = 10 (20/(20 + T))² / (1 + 6 M2/s̄²) + 3γ²/4
+        γ₊ = |γ| + 6 sqrt(6/T · 40/(40 + T)), at most sqrt(8), or |γ| where that is more
+        κ = 10 (20/(20 + T))² / (1 + 6 M2/s̄²) + 1/(2 + M2/3s̄²) + γ²/2, where M2 > 0
+        κ = 10 (20/(20 + T))² + 60 T/(T + 60), where M2 = 0
 
     The last factor pays for the variance being known from T samples only: c = 3.5 + 6γ² makes the excess losses of all
     arms equal to second order, whatever their laws, and c goes there as T grows. With few samples for their skewness
     the arms are better off with a third of it, and γ₊ bounds the skewness from above while it is not known.
 
     κ counts imagined samples of the mean variance: many for an arm whose first samples agree by chance, few for one
-    that has shown a variance of its own, some for an arm so skewed that its variance sits in samples not yet seen.
-    Both fade. Every arm has 4 pulls at least.
+    that has shown a variance of its own, some for an arm so skewed that its variance sits in samples not yet seen. They
+    fade. Where some arms have rare large values, s̄² is large, as those of the others may not have been seen yet. An arm
+    of which no two samples differ has said nothing about its variance, and has up to sixty imagined ones. Every arm has
+    4 pulls at least.
 
-    Where a support (low, high) is declared, three more imagined samples have the variance (high - low)²/4 of a coin
-    between its ends, or four times s̄² if that is less: a rare value far away may not have been seen yet.
+    Where a support (low, high) is declared, κ s̄² is at most 2 (high - low)²: what has not been seen in T samples is
+    rarer than about 2/T, and no farther away than that.
 
-    For binary arms v is the mean of p(1-p) given the answers, with a Beta(2, 2) prior on p. With s ones and f zeros
-    that is (2+s)(2+f)/((T+4)(T+5)); s f = T M2, so that only T and M2 are needed::
+    For binary arms with s ones and f zeros v is the mean of p(1-p) given the answers under a Beta(a, a) prior, with m
+    imagined samples of the mean variance beside them::
 
-        v = (4 + 2T + T M2) / ((T + 4)(T + 5))
+        v = ((a + s)(a + f)/(T + 2a) + m s̄²) / (T + 2a + 1 + m)
+        a = 1/4 + 7/4 · T s̄²/(T s̄² + 3/2)
+        m = 12/(1 + M2/40)
+
+    a is near two once a typical arm has shown some ones and zeros: an arm without a one is then not as the others are.
 
     Notes
     -----
@@ -48,25 +57,30 @@ class Auto(Strategy):
 
     def params(self, budget: int | None, arms: int, support: Support) -> tuple[float, ...]:
         wide = width(support)
-        return (1.0 if support == "binary" else 0.0, 0.0 if wide is None else wide * wide / 4)
+        most = math.inf if wide is None else 2 * wide * wide
+        return (1.0 if support == "binary" else 0.0, min(most, sys.float_info.max))
 
     @staticmethod
     def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
         if params[0] == 1.0:
-            return (4 + 2 * count + count * m2) / ((count + 4) * (count + 5))
-        # In few divisions, as they are most of a simulated pull: γ₊² is taken T (T + 40) times, and all but κ stands
-        # over one denominator. That of κ overflows near 1e150 only, where T is so large that nothing is left of κ.
-        g2 = own * (1 / (m2 if m2 > 1e-307 else 1.0)) * own
-        square = g2 * count
-        later, both = count + 40, count * (count + 40)
-        upper = min(both * square + 12 * count * math.sqrt(240 * later * g2) + 8640, both * max(square, 9.0))
-        late = later + 40 * square
-        faded = (20 + count) * (20 + count) * (pooled + 6 * m2 if pooled > 0 else 1.0)
-        kappa = 4000 * (pooled if pooled > 0 else 1.0) / faded + 0.75 * square
-        bound = min(params[1], 4 * pooled)
-        coins = 3.0 if bound > 0 else 0.0
-        factor = (both * (count + 3.5) + 2 * upper) * late + both * (4 * square * count)
-        v = (m2 + kappa * pooled + coins * bound) * (factor / ((count - 1 + kappa + coins) * (late * (count * both))))
+            r = count * pooled
+            a = 0.25 + 1.75 * r / (r + 1.5)
+            m = 480 / (40 + m2)
+            # s f = T M2, so that only T and M2 are needed.
+            return ((a * a + a * count + count * m2) / (count + 2 * a) + m * pooled) / (count + 2 * a + 1 + m)
+        # In few divisions and roots, as they are most of a simulated pull.
+        square = own * (1 / (m2 if m2 > 1e-307 else 1.0)) * own * count
+        # The squares of what is added to |γ| and of γ₊.
+        spare = 8640 / (count * (count + 40))
+        upper = min(square + 2 * math.sqrt(square * spare) + spare, max(square, 8.0))
+        inverse = 1 / (pooled if pooled > 1e-307 else 1.0)
+        seen = m2 * inverse
+        faded = (20 + count) * (20 + count) * (1 + 6 * seen)
+        top, bottom = (3.0, 6 + seen) if m2 > 0 else (60 * count, count + 60)
+        kappa = min((4000 * bottom + top * faded) / (faded * bottom) + square / 2, params[1] * inverse)
+        late = count + 40 * (1 + square)
+        factor = (count + 3.5 + 2 * upper) * late + 4 * square * count
+        v = (m2 + kappa * pooled) * (factor / ((count - 1 + kappa) * (count * late)))
         return v + 1e-300
 
     @staticmethod
@@ -93,3 +107,9 @@ class Auto(Strategy):
         kept = own + share * (whole + step - own) - 3 * step
         # Not the number that stands for no sample at all.
         return kept if kept != -1.0 else -1.0000000000000002
+
+    @staticmethod
+    def share(count: float, mean: float, m2: float, own: float, params: tuple[float, ...]) -> float:
+        """The arm's variance, and more where it is skewed."""
+        square = own * (1 / (m2 if m2 > 1e-307 else 1.0)) * own * count
+        return m2 / (count - 1) * (1 + square * square / (40 + 2 * square))

@@ -11,18 +11,13 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from typing import Any
 
-from equipoise import moments
-from equipoise.compiled import jit
 from equipoise.strategies.strategy import POOLS, Strategy
 
 __all__ = ["HUGE", "POOLS", "choose", "key", "next_refresh", "pool_arm", "pooled", "pooled_of", "warmup_key"]
 
 # Above any key of an arm that is out of its warm-up, and far enough from infinity to be divided by the pulls.
 HUGE = sys.float_info.max
-
-_unbiased = jit(moments.unbiased)
 
 
 def key(v: float, pulls: float, scale: float, exponent: float) -> float:
@@ -45,10 +40,9 @@ def warmup_key(pulls: float) -> float:
     return HUGE / pulls if pulls > 0 else math.inf
 
 
-def pool_arm(count: float, m2: float, largest: float, total: float, arms: float) -> tuple[float, float, float]:
-    """The largest unbiased variance, their sum and their number, with one more arm; not if it has under two samples."""
-    v = _unbiased(count, m2) if count >= 2 else 0.0
-    return max(largest, v), total + v, arms + (1.0 if count >= 2 else 0.0)
+def pool_arm(share: float, largest: float, total: float, arms: float) -> tuple[float, float, float]:
+    """The largest of the arms' shares, their sum and their number, with one more arm."""
+    return max(largest, share), total + share, arms + 1.0
 
 
 def pooled_of(pool: int, largest: float, total: float, arms: float) -> float:
@@ -60,16 +54,21 @@ def pooled_of(pool: int, largest: float, total: float, arms: float) -> float:
     return 0.0
 
 
-_pool_arm = jit(pool_arm)
-_pooled_of = jit(pooled_of)
-
-
-def pooled(pool: int, counts: Any, m2s: Any) -> float:
-    """The largest (pool 1) or the mean (pool 2) unbiased variance of the arms with two samples or more; else 0."""
+def pooled(
+    strategy: Strategy,
+    params: tuple[float, ...],
+    counts: Sequence[int],
+    means: Sequence[float],
+    m2s: Sequence[float],
+    own: Sequence[float],
+) -> float:
+    """What is pooled over the arms with two samples or more, found by looking at each."""
     largest, total, arms = 0.0, 0.0, 0.0
-    for k in range(len(counts)):
-        largest, total, arms = _pool_arm(float(counts[k]), m2s[k], largest, total, arms)
-    return _pooled_of(pool, largest, total, arms)
+    for k, count in enumerate(counts):
+        if count >= 2:
+            share = strategy.share(float(count), means[k], m2s[k], own[k], params)
+            largest, total, arms = pool_arm(share, largest, total, arms)
+    return pooled_of(POOLS.index(strategy.pool), largest, total, arms)
 
 
 def next_refresh(samples: int, arms: int) -> int:

@@ -21,10 +21,10 @@ class Strategy:
     """
     The base of every strategy: a rule for the variance to plan with.
 
-    A subclass gives `variance`, and whatever else below differs from the default. `variance`, `floor` and `freeze` are
-    static functions of numbers; they run as plain Python and are compiled as they stand, so they may use `math` and
-    functions compiled with Numba, and nothing else. The engine turns the variance into a key, the same way for every
-    strategy (`strategies.key`), and pulls the arm with the largest key, the lowest arm among equals.
+    A subclass gives `variance`, and whatever else below differs from the default. `variance`, `floor`, `freeze` and
+    `share` are static functions of numbers; they run as plain Python and are compiled as they stand, so they may use
+    `math` and functions compiled with Numba, and nothing else. The engine turns the variance into a key, the same way
+    for every strategy (`strategies.key`), and pulls the arm with the largest key, the lowest arm among equals.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Strategy:
     warmup
         Every arm gets this many pulls first; `variance` is not asked about an arm with fewer samples than that.
     pool
-        What `pooled` is: "max" or "mean" of the arms' unbiased variances, refreshed now and then, or "none" (0).
+        What `pooled` is: "max" or "mean" of the arms' shares, refreshed now and then, or "none" (0).
     own
         What `own` is: "none" (0), "variance" (the arm's true variance, from `variances`), or "frozen" (what `freeze`
         returned for this arm last; -1 before the first sample).
@@ -53,7 +53,7 @@ class Strategy:
 
     def params(self, budget: int | None, arms: int, support: Support) -> tuple[float, ...]:
         """
-        The numbers handed to `variance`, `floor` and `freeze` as `params`; set anew when the budget changes.
+        The numbers handed to the functions below as `params`; set anew when the budget changes.
 
         `budget` is a number of samples: where samples have costs, what the money buys when it is spread evenly.
         """
@@ -80,9 +80,18 @@ class Strategy:
         """
         return own
 
+    @staticmethod
+    def share(count: float, mean: float, m2: float, own: float, params: tuple[float, ...]) -> float:
+        """What an arm with these samples, two or more, adds to what is pooled: its unbiased variance."""
+        return m2 / (count - 1)
+
     def has_floor(self) -> bool:
         """Whether the strategy has a floor of its own."""
         return type(self).floor is not Strategy.floor
+
+    def has_share(self) -> bool:
+        """Whether the strategy pools something else than variances."""
+        return type(self).share is not Strategy.share
 
     def rescaled(self, c: float) -> Strategy:
         """The strategy that chooses on samples times c as this one does on the samples."""
@@ -97,6 +106,7 @@ _FUNCTIONS = {
     "variance": "(count, mean, m2, pooled, own, params)",
     "floor": "(t, arms, params)",
     "freeze": "(sample, count, mean, m2, pooled, own, params)",
+    "share": "(count, mean, m2, own, params)",
 }
 
 

@@ -48,7 +48,7 @@ Ints = npt.NDArray[np.int64]
 
 MEAN, M2, OWN, SCALE, TOP, KEY, LEAST_SCORE = range(7)
 COUNT, PULLS, CLOSED, HEAP, WHERE, LEAST, LEAST_WHERE = range(7)
-VARIANCE, FLOOR, FREEZE, WARMUP, POOL, SAMPLES, NEXT_REFRESH = range(7)
+VARIANCE, FLOOR, FREEZE, SHARE, WARMUP, POOL, SAMPLES, NEXT_REFRESH = range(8)
 LOW, HIGH, BINARY, POOLED, EXPONENT, PARAMS = range(6)
 ARM, VALUE = range(2)
 SPENT, CARRY, LIMIT = range(3)
@@ -61,27 +61,31 @@ NONE, NO_FLOOR = -1, -2
 DONE, KNOWN, OUTSIDE, CONFLICT, OTHER_ARM, BAD_VARIANCE = range(6)
 
 _POINTER = types.CPointer(types.float64)
+_OF_MOMENTS = types.float64(*[types.float64] * 4, _POINTER)
 _OF_ARM = types.float64(*[types.float64] * 5, _POINTER)
 _OF_SAMPLE = types.float64(*[types.float64] * 6, _POINTER)
 _OF_TIME = types.float64(*[types.float64] * 2, _POINTER)
 
 _key = jit(keys.key)
 _warmup_key = jit(keys.warmup_key)
-_pooled = borrowing(keys.pooled)
+_pool_arm = jit(keys.pool_arm)
+_pooled_of = jit(keys.pooled_of)
 _next_refresh = jit(keys.next_refresh)
 _add = jit(moments.add)
 _merge = jit(moments.merge)
+_unbiased = jit(moments.unbiased)
 
 
 # ---- a strategy's functions, by address
 
 
-def addresses(strategy: Strategy, params: int) -> tuple[int, int, int]:
-    """Where variance, floor and freeze are, compiled; 0 for a floor or freeze that the strategy does not have."""
+def addresses(strategy: Strategy, params: int) -> tuple[int, int, int, int]:
+    """Where variance, floor, freeze and share are, compiled; 0 for those that the strategy does not have of its own."""
     return (
         _address(strategy, "variance", _of_arm, _OF_ARM, params),
         _address(strategy, "floor", _of_time, _OF_TIME, params) if strategy.has_floor() else 0,
         _address(strategy, "freeze", _of_sample, _OF_SAMPLE, params) if strategy.own == "frozen" else 0,
+        _address(strategy, "share", _of_moments, _OF_MOMENTS, params) if strategy.has_share() else 0,
     )
 
 
@@ -130,6 +134,16 @@ def _of_sample(function: Callable[..., float], params: int) -> Callable[..., flo
     return of_sample
 
 
+def _of_moments(function: Callable[..., float], params: int) -> Callable[..., float]:
+    def of_moments(count: float, mean: float, m2: float, own: float, pointer: Any) -> float:
+        try:
+            return function(count, mean, m2, own, to_fixed_tuple(numba.carray(pointer, params), params))
+        except Exception:
+            return math.nan
+
+    return of_moments
+
+
 def _of_time(function: Callable[..., float], params: int) -> Callable[..., float]:
     def of_time(t: float, arms: float, pointer: Any) -> float:
         try:
@@ -159,6 +173,11 @@ def _call_of_sample(
     typing: Any, where: Any, sample: Any, count: Any, mean: Any, m2: Any, pooled: Any, own: Any, numbers: Any
 ) -> Any:
     return types.float64(types.int64, *[types.float64] * 6, numbers), _call
+
+
+@intrinsic
+def _call_of_moments(typing: Any, where: Any, count: Any, mean: Any, m2: Any, own: Any, numbers: Any) -> Any:
+    return types.float64(types.int64, *[types.float64] * 4, numbers), _call
 
 
 @intrinsic
@@ -240,8 +259,19 @@ def rekey_all(floats: Any, ints: Any, settings: Any, numbers: Any) -> int:
 
 @borrowing
 def refresh(floats: Any, ints: Any, settings: Any, numbers: Any) -> int:
-    """Compute the pooled variance and every key anew."""
-    numbers[POOLED] = _pooled(settings[POOL], ints[COUNT], floats[M2])
+    """Compute what is pooled and every key anew."""
+    largest, total, arms = 0.0, 0.0, 0.0
+    for k in range(floats.shape[1]):
+        count = float(ints[COUNT, k])
+        if count >= 2:
+            if settings[SHARE] != 0:
+                share = _call_of_moments(
+                    settings[SHARE], count, floats[MEAN, k], floats[M2, k], floats[OWN, k], numbers
+                )
+            else:
+                share = _unbiased(count, floats[M2, k])
+            largest, total, arms = _pool_arm(share, largest, total, arms)
+    numbers[POOLED] = _pooled_of(settings[POOL], largest, total, arms)
     return rekey_all(floats, ints, settings, numbers)
 
 

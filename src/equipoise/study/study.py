@@ -122,7 +122,7 @@ class Study:
         self._floats[steps.KEY] = math.inf
         self._ints = np.zeros((7 if floor else 5, k), np.int64)
         self._ints[steps.HEAP :] = np.arange(k)
-        self._settings = np.zeros(7, np.int64)
+        self._settings = np.zeros(8, np.int64)
         self._settings[steps.WARMUP] = self._strategy.warmup
         self._settings[steps.POOL] = POOLS.index(self._strategy.pool)
         self._settings[steps.NEXT_REFRESH] = next_refresh(0, k)

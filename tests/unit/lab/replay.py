@@ -55,5 +55,5 @@ def replay(plan: cpu.Plan, run: int) -> tuple[Floats, Floats, Floats]:
         told += 1
         if strategy.pool != "none" and told >= refresh:
             refresh = keys.next_refresh(told, K)
-            pooled = keys.pooled(keys.POOLS.index(strategy.pool), counts, m2s)
+            pooled = keys.pooled(strategy, params, counts, means, m2s, own)
         assert math.isfinite(m2s[k])

@@ -64,6 +64,10 @@ class Icy(Strategy):
     ) -> float:
         return max(own, (m2 + pooled) / count)
 
+    @staticmethod
+    def share(count: float, mean: float, m2: float, own: float, params: tuple[float, ...]) -> float:
+        return own + m2 / count
+
 
 @dataclass(frozen=True)
 class Patient(Strategy):

@@ -238,9 +238,11 @@ def test_what_cells_come_to() -> None:
     assert ones is not None
     assert (enough.problems, ones.problems) == (2, 1)  # without the lognormal, and without the short one
     assert board.summary("theory", "continuous") is None
-    # 2(K-1)/n is 0.2% for gauss-2 and 0.16% for lognormal-5.
-    assert board.over_limit("a") == pytest.approx((1 / 0.2 + 20 / 0.16) / 2)
-    assert board.over_limit("a", "binary") is None
+    # The limit of gauss-2 is 2(K-1)/n, 0.2%.
+    assert board.over_limit("a", gaussian=True) == pytest.approx(1 / 0.2)
+    assert board.over_limit("a") == pytest.approx((1 / 0.2 + 0.2 / case("lognormal-5").limit) / 2)
+    assert board.over_limit("theory") is None
+    assert Board((cell("a", "laplace-5-long", 1.0),), 4).over_limit("a") is None
     halves = [board.summary("a", f"{half}, continuous") for half in ("tuning", "held-out")]
     assert sum(half.problems for half in halves if half) == 3
     assert {row["group"] for row in board.summaries() if row["strategy"] == "theory"} >= {"binary", "ones"}
@@ -253,6 +255,7 @@ def test_what_cells_come_to() -> None:
         "n": 1000,
         "n/K": 500.0,
         "half": "tuning",
+        "limit": pytest.approx(0.2),
         "excess": 2.0,
         "error": 1.0,
         "runs": 1024,

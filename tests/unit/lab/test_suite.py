@@ -9,7 +9,7 @@ import pytest
 
 from equipoise.lab import suite as problems
 from equipoise.lab.suite import ADDED, Case, case, claims, left_out, mixture, suite, tuning_half
-from equipoise.problem import Bernoulli, Constant, Empirical
+from equipoise.problem import Bernoulli, Constant, Empirical, Gaussian, Problem, Rademacher
 
 
 def test_it_covers_the_axes() -> None:
@@ -42,6 +42,17 @@ def test_every_problem_has_an_exact_best_loss(each: Case) -> None:
         elif each.support is not None:
             drawn = law.sample(np.random.default_rng(1), 1000)
             assert each.support[0] <= drawn.min() <= drawn.max() <= each.support[1]
+
+
+def test_the_limit_is_that_of_the_laws() -> None:
+    assert case("gauss-30-long").limit == pytest.approx(2 * 29 / 6000)
+    assert case("rademacher-5-long").limit == pytest.approx(4 * 4 / 1500)
+    assert case("exponential-5-long").limit == pytest.approx(20 * 4 / 5000)
+    assert case("laplace-5-long").limit == pytest.approx(-4 / 2500)
+    # Of arms that never vary nothing is to be learned; of a quarter and three quarters, 4 (1 - 1/4) + 2 (1 - 3/4).
+    assert case("zero-2").limit == 0
+    mixed = Case("", "", Problem([Rademacher(1), Gaussian(0, 3)]), 10, "light")
+    assert mixed.limit == pytest.approx((4 * 3 / 4 + 2 / 4) / 10)
 
 
 def values(name: str) -> list[int]:

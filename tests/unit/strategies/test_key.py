@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from equipoise.problem.objective import Objective
-from equipoise.strategies.key import HUGE, key, next_refresh, pooled, warmup_key
+from equipoise.strategies.key import HUGE, POOLS, key, next_refresh, pooled, warmup_key
+from equipoise.strategies.strategy import Strategy
 
 
 @pytest.mark.parametrize("p", [0.5, 1.0, 2.0, math.inf])
@@ -55,9 +56,19 @@ def test_warm_up_goes_before_everything() -> None:
 
 
 def test_pooled() -> None:
-    counts, m2s = [0, 1, 3, 5, 2], [0.0, 0.0, 4.0, 40.0, 12.0]
-    assert [pooled(kind, counts, m2s) for kind in range(3)] == [0.0, 12.0, 8.0]
-    assert [pooled(kind, [1, 0], [0.0, 0.0]) for kind in range(3)] == [0.0, 0.0, 0.0]
+    class Other(Strategy):
+        @staticmethod
+        def share(count: float, mean: float, m2: float, own: float, params: tuple[float, ...]) -> float:
+            return mean + own * params[0]
+
+    def found(kind: type[Strategy], counts: list[int]) -> list[float]:
+        each = [type("Pooling", (kind,), {"pool": pool})() for pool in POOLS]
+        means, m2s, own = [1.0, 2.0, 3.0, 4.0, 5.0], [0.0, 0.0, 4.0, 40.0, 12.0], [0.1, 0.2, 0.3, 0.4, 0.5]
+        return [pooled(strategy, (100.0,), counts, means, m2s, own) for strategy in each]
+
+    assert found(Strategy, [0, 1, 3, 5, 2]) == [0.0, 12.0, 8.0]
+    assert found(Other, [0, 1, 3, 5, 2]) == pytest.approx([0.0, 55.0, 44.0])
+    assert found(Strategy, [1, 0, 0, 0, 0]) == [0.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("arms", [1, 2, 10, 1000, 10**6])

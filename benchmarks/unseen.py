@@ -1,0 +1,133 @@
+"""
+The strategies on problems drawn at random, none of which anything was tuned on.
+
+`python benchmarks/unseen.py` draws 200 problems and prints what docs/auto.md says of them: the worst excess of each
+strategy, its 90th percentile and its median, and the problems on which the default is at its worst. About five minutes
+on two cores. `--seed` draws others, `--problems` more or fewer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from equipoise.lab.leaderboard import Board, entries, leaderboard
+from equipoise.lab.suite import Case, Tails, claims, gaussian, laplace, lognormal, mixture, row, student, uniform
+from equipoise.problem import Bernoulli, Empirical, Exponential, Law, Problem, Rademacher
+
+SEED = 2026
+STRATEGIES = ["auto", "b-as", "ch-as", "gafs-max", "greedy", "two-stage", "uniform"]
+
+
+def rare(sd: float) -> Law:
+    """A value that comes one time in twenty, and zero else."""
+    return Empirical([0.0] * 19 + [sd / math.sqrt(0.05 * 0.95)])
+
+
+def spikes(sd: float) -> Law:
+    """Times that vary little, but for one in thirty."""
+    return mixture((29 / 30, 3 * sd, sd / 8), (1 / 30, 8.5 * sd, sd / 2), points=600)
+
+
+FAMILIES: dict[str, tuple[Callable[[float], Law], Tails]] = {
+    "gaussian": (gaussian, "light"),
+    "rademacher": (Rademacher, "light"),
+    "uniform": (uniform, "light"),
+    "exponential": (Exponential, "exponential"),
+    "laplace": (laplace, "exponential"),
+    "humps": (lambda sd: mixture((0.9, 0, sd / 2), (0.1, 3 * sd, sd / 2), points=400), "exponential"),
+    "lognormal": (lognormal(0.5), "heavy"),
+    "student": (student, "heavy"),
+    "claims": (lambda sd: claims(0.8, sd, points=400), "heavy"),
+    "rare": (rare, "heavy"),
+    "spikes": (spikes, "heavy"),
+}
+
+
+def deviations(rng: np.random.Generator, arms: int) -> list[float]:
+    """Standard deviations: equal, scattered, in a row, or all equal but for an eighth of them."""
+    style = rng.integers(5)
+    some = np.arange(arms) < max(1, arms // 8)
+    if style == 0:
+        return [1.0] * arms
+    if style == 1:
+        return list(np.exp(rng.normal(0, rng.uniform(0.2, 1), arms)))
+    if style == 2:
+        return list(rng.permutation(row(1, 30 ** rng.uniform(), arms)))
+    ratio = 20 ** rng.uniform()
+    return list(np.where(some, ratio if style == 3 else 1 / ratio, 1.0))
+
+
+def draw(rng: np.random.Generator, name: str) -> Case:
+    """A problem: 2 to 100 arms, 15 to 1,000 samples each, 20,000 at most; one in four is binary."""
+    arms = round(2 * 50 ** rng.uniform())
+    budget = round(min(20_000, arms * 15 * (1000 / 15) ** rng.uniform()))
+    if rng.uniform() < 0.25:
+        ps = rng.uniform(0.02, 0.98, arms) if rng.uniform() < 0.5 else 0.002 * 250 ** rng.uniform(size=arms)
+        return Case(
+            f"{name}-binary-{arms}-{budget}", "", Problem([Bernoulli(p) for p in ps]), budget, "light", "binary"
+        )
+    few = int(rng.integers(1, 4)) if rng.uniform() < 0.4 else 1
+    picked = list(rng.choice(list(FAMILIES), few, replace=False))
+    laws = [FAMILIES[picked[k % few]][0](float(sd)) for k, sd in enumerate(deviations(rng, arms))]
+    tails = max((FAMILIES[each][1] for each in picked), key=["light", "exponential", "heavy"].index)
+    return Case(f"{name}-{'-'.join(picked)}-{arms}-{budget}", "", Problem(laws), budget, tails)
+
+
+def markdown(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def tables(board: Board) -> str:
+    """The strategies, then the problems that are hardest for the default."""
+    parts = []
+    for kind in ("continuous", "binary"):
+        rows = []
+        for name in board.strategies(kind):
+            found = board.summary(name, kind)
+            if found:
+                rows.append(
+                    [name, f"{found.worst:.0f} ± {found.error:.0f}", f"{found.ninth:.0f}", f"{found.median:.1f}"]
+                )
+        parts.append(f"{kind}, {len({cell.case.name for cell in board.cells if cell.case.kind == kind})} problems\n")
+        parts.append(markdown(["strategy", "worst", "90th percentile", "median"], rows))
+        worst = sorted((c for c in board.of("auto") if c.case.kind == kind), key=lambda cell: -cell.excess)[:12]
+        best = {
+            cell.case.name: min(
+                (c.excess, c.strategy) for c in board.cells if c.case is cell.case and c.strategy != "auto"
+            )
+            for cell in worst
+        }
+        parts.append(
+            markdown(
+                ["hardest for auto", "excess", "best other"],
+                [
+                    [
+                        cell.case.name,
+                        f"{cell.excess:.0f} ± {cell.error:.0f}",
+                        "{:.0f}, {}".format(*best[cell.case.name]),
+                    ]
+                    for cell in worst
+                ],
+            )
+        )
+    return "\n".join(parts)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--problems", type=int, default=200)
+    given = parser.parse_args()
+    rng = np.random.default_rng(given.seed)
+    cases = [draw(rng, f"u{i}") for i in range(given.problems)]
+    lines = [entry for entry in entries(STRATEGIES) if "theory" not in entry.name]
+    print(tables(leaderboard(lines, cases)))
+
+
+if __name__ == "__main__":
+    main()
