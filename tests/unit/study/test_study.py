@@ -349,7 +349,7 @@ def test_a_loaded_study_goes_on_in_another_process() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], input=pickle.dumps(study), capture_output=True, check=True)
     same, arms = done.stdout.decode().splitlines()
-    assert same == "True True True"
+    assert same == "True True True True"
     assert arms.split() == [ticket.arm for ticket in study.ask(20)]
 
 
