@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from equipoise.lab.leaderboard import Board, entries, leaderboard
+from equipoise.lab.leaderboard import Board, Cell, Summary, entries, leaderboard
 from equipoise.lab.suite import Case, Tails, claims, gaussian, laplace, lognormal, mixture, row, student, uniform
 from equipoise.problem import Bernoulli, Empirical, Exponential, Law, Problem, Rademacher
 
@@ -82,39 +82,44 @@ def markdown(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
+def hidden(cell: Cell) -> bool:
+    """Whether the problem has arms whose variance hides in rare samples."""
+    return any(family in cell.case.name for family in ("rare", "spikes", "claims"))
+
+
+GROUPS: dict[str, Callable[[Cell], bool]] = {
+    "continuous": lambda cell: cell.case.kind == "continuous" and not hidden(cell),
+    "continuous, some arms with rare large values": lambda cell: cell.case.kind == "continuous" and hidden(cell),
+    "binary": lambda cell: cell.case.kind == "binary",
+}
+
+
 def tables(board: Board) -> str:
-    """The strategies, then the problems that are hardest for the default."""
+    """The strategies in each group, and the problems that are hardest there for the default."""
     parts = []
-    for kind in ("continuous", "binary"):
-        rows = []
-        for name in board.strategies(kind):
-            found = board.summary(name, kind)
-            if found:
-                rows.append(
-                    [name, f"{found.worst:.0f} ± {found.error:.0f}", f"{found.ninth:.0f}", f"{found.median:.1f}"]
-                )
-        parts.append(f"{kind}, {len({cell.case.name for cell in board.cells if cell.case.kind == kind})} problems\n")
-        parts.append(markdown(["strategy", "worst", "90th percentile", "median"], rows))
-        worst = sorted((c for c in board.of("auto") if c.case.kind == kind), key=lambda cell: -cell.excess)[:12]
-        best = {
-            cell.case.name: min(
-                (c.excess, c.strategy) for c in board.cells if c.case is cell.case and c.strategy != "auto"
-            )
-            for cell in worst
-        }
+    for title, belongs in GROUPS.items():
+        cells = [cell for cell in board.cells if belongs(cell)]
+        found = {name: Summary.of([cell for cell in cells if cell.strategy == name]) for name in board.strategies()}
+        ranked = sorted(((name, each) for name, each in found.items() if each), key=lambda pair: pair[1].worst)
+        parts.append(f"{title}: {ranked[0][1].problems} problems\n")
         parts.append(
             markdown(
-                ["hardest for auto", "excess", "best other"],
+                ["strategy", "worst", "90th percentile", "median"],
                 [
-                    [
-                        cell.case.name,
-                        f"{cell.excess:.0f} ± {cell.error:.0f}",
-                        "{:.0f}, {}".format(*best[cell.case.name]),
-                    ]
-                    for cell in worst
+                    [name, f"{each.worst:,.0f} ± {each.error:,.0f}", f"{each.ninth:,.0f}", f"{each.median:.1f}"]
+                    for name, each in ranked
                 ],
             )
         )
+        hardest = sorted((cell for cell in cells if cell.strategy == "auto"), key=lambda cell: -cell.excess)[:5]
+        rows = []
+        for cell in hardest:
+            others = [other for other in cells if other.case is cell.case and other.strategy != "auto"]
+            best = min(others, key=lambda other: other.excess)
+            rows.append(
+                [cell.case.name, f"{cell.excess:.0f} ± {cell.error:.0f}", f"{best.excess:.0f}, {best.strategy}"]
+            )
+        parts.append(markdown(["hardest for auto", "excess", "best other"], rows))
     return "\n".join(parts)
 
 

@@ -32,7 +32,7 @@ Ints = npt.NDArray[np.int64]
 
 Estimator = Literal["naive", "wald", "controls", "gaussian"]
 # From here on an arm's controls cost more than they bring.
-MOST_CONTROLLED = 64
+MOST_CONTROLLED = 128
 # Directions of the controls, each in units of its spread, that have less than this part of the largest variance are
 # left out of a fit: rounding decides there.
 RCOND = 1e-12
