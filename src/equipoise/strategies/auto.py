@@ -21,7 +21,7 @@ class Auto(Strategy):
         v = (M2 + κ s̄²) / (T - 1 + κ) · (1 + c/T)
         c = 3.5 + 2 γ₊² + 4 γ² T/(T + 40 (1 + γ²))
         γ₊ = |γ| + 6 sqrt(6/T · 40/(40 + T)), at most sqrt(8), or |γ| where that is more
-        κ = 10 (20/(20 + T))² / (1 + 6 M2/s̄²) + 1/(2 + M2/3s̄²) + γ²/2, where M2 > 0
+        κ = 10 (20/(20 + T))² / (1 + 6 M2/s̄²) + (100/(100 + T))² / (2 + 2 M2/3s̄²) + γ²/2, where M2 > 0
         κ = 10 (20/(20 + T))² + 60 T/(T + 60), where M2 = 0
 
     The last factor pays for the variance being known from T samples only: c = 3.5 + 6γ² makes the excess losses of all
@@ -74,9 +74,9 @@ class Auto(Strategy):
         spare = 8640 / (count * (count + 40))
         upper = min(square + 2 * math.sqrt(square * spare) + spare, max(square, 8.0))
         inverse = 1 / (pooled if pooled > 1e-307 else 1.0)
-        seen = m2 * inverse
+        seen = min(m2 * inverse, 1e100) if pooled > 1e-307 else 0.0
         faded = (20 + count) * (20 + count) * (1 + 6 * seen)
-        top, bottom = (3.0, 6 + seen) if m2 > 0 else (60 * count, count + 60)
+        top, bottom = (15000.0, (100 + count) * (100 + count) * (3 + seen)) if m2 > 0 else (60 * count, count + 60)
         kappa = min((4000 * bottom + top * faded) / (faded * bottom) + square / 2, params[1] * inverse)
         late = count + 40 * (1 + square)
         factor = (count + 3.5 + 2 * upper) * late + 4 * square * count

@@ -151,7 +151,8 @@ def formula(count: float, m2: float, pooled: float, skewness: float, width: floa
     upper = min(skewness + 6 * math.sqrt(6 / count * 40 / (40 + count)), max(skewness, math.sqrt(8)))
     c = 3.5 + 2 * upper**2 + 4 * square * count / (count + 40 * (1 + square))
     if m2 > 0:
-        kappa = 10 * (20 / (20 + count)) ** 2 / (1 + 6 * m2 / pooled) + 1 / (2 + m2 / (3 * pooled)) + square / 2
+        kappa = 10 * (20 / (20 + count)) ** 2 / (1 + 6 * m2 / pooled) + square / 2
+        kappa += (100 / (100 + count)) ** 2 / (2 + 2 * m2 / (3 * pooled))
     else:
         kappa = 10 * (20 / (20 + count)) ** 2 + 60 * count / (count + 60)
     kappa = min(kappa, 2 * width**2 / pooled)
@@ -180,13 +181,18 @@ def test_auto_shrinks_and_fades() -> None:
     # Nothing seen to vary: a quarter of ten imagined samples, and 1200/80 = 15 more.
     assert variance(Auto(), 20, 0.0, pooled=9.0) == pytest.approx(17.5 * 9 / 36.5 * factor)
     # A skewness of 4 is beyond the bound, and counts for eight imagined samples; of the other 4γ² = 64, 20/700.
-    kappa = 2.5 / (1 + 6 * 19 / 2) + 1 / (2 + 19 / 6) + 8
+    kappa = 2.5 / (1 + 6 * 19 / 2) + (100 / 120) ** 2 / (2 + 19 / 3) + 8
     skewed = (19 + kappa * 2) / (19 + kappa) * (1 + (3.5 + 2 * 16 + 64 * 20 / 700) / 20)
     assert variance(Auto(), 20, 19.0, pooled=2.0, own=-4 * math.sqrt(19 / 20)) == pytest.approx(skewed)
     # With many it pays the 3.5 + 6γ² of second order.
     many = variance(Auto(), 1e8, 1e8 - 1, pooled=1.0, own=2.0)
     assert 1e8 * (many - 1) == pytest.approx(3.5 + 6 * 4, rel=2e-3)
     assert variance(Auto(), 4, 0.0, pooled=0.0) > 0
+    # Before anything is pooled the unit of the samples says nothing.
+    first = variance(Auto(), 10, 9.0, own=1.0)
+    assert variance(Auto(), 10, 9e-40, own=1e-20) == pytest.approx(first * 1e-40, rel=1e-12)
+    # The largest sample after the smallest ones.
+    assert variance(Auto(), 60, 1e300, pooled=1e-160) == pytest.approx(variance(Auto(), 60, 1e300, pooled=1e-100))
     assert Auto().floor(1000.0, 2.0, (0.0, 0.0)) == 4
 
 
