@@ -207,7 +207,7 @@ def test_auto_knows_a_bounded_support() -> None:
 
 def test_auto_pools_variances_and_more_of_skewed_arms() -> None:
     def share(skewness: float) -> float:
-        return Auto.share(11.0, 5.0, 20.0, skewness * math.sqrt(20 / 11), (0.0, 0.0))
+        return float(Auto.share(11.0, 5.0, 20.0, skewness * math.sqrt(20 / 11), (0.0, 0.0)))
 
     assert share(0.0) == 2.0
     assert share(2.0) == pytest.approx(2 * (1 + 16 / 48))
