@@ -289,7 +289,7 @@ class Driver:
                 return Jobs(*np.array(rows, np.int64).T)
             if len(self._first):
                 places, self._first = self._first[:m], self._first[m:]
-                places = places[~self._study.closed_places()[places]]
+                places = places[~self._study.closed_places(places)]
                 ids = self._journal.hand_out_to(places)
             else:
                 ids, places = self._journal.hand_out(m)

@@ -352,6 +352,25 @@ def test_every_arm_has_an_interval_before_a_share_of_the_mean_is_looked_for() ->
     assert few.counts["hundred"] < 20  # that would be more than half of the budget
 
 
+def test_the_first_rounds_take_no_longer_for_many_arms() -> None:
+    """The shortest time of a hundred samples in a row, out of ten such times, for 200 arms and for 200,000."""
+
+    def hundred(arms: int) -> float:
+        at: list[float] = []
+
+        def measure(arm: int) -> float:
+            at.append(time.perf_counter())
+            if len(at) > 1000:
+                raise OSError("that will do")
+            return 10.0 + arm % 7
+
+        with pytest.raises(eq.EquipoiseError, match="that will do"):
+            eq.estimate(measure, arms=arms, precision="5%")
+        return min(np.diff(at[::100]))
+
+    assert hundred(200_000) < 3 * hundred(200)
+
+
 def test_weights_are_set_at_fixed_numbers_of_samples(where: str) -> None:
     """A run that was broken off does what one without a break does, to the bit."""
     whole = eq.estimate(sized, 900, arms=list(SIZES), precision="2%", seed=1)
