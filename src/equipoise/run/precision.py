@@ -72,10 +72,10 @@ class Precision:
         """
         Weights on the losses by which all arms come near to what is wanted together; None while too little is known.
 
-        The weight of an arm is 1 over the square of its target. A mean that is known badly may be larger than it looks,
-        by its standard error, so that none is near zero by chance. An arm that cannot be told from zero by three of
-        them will hardly be known to a share of it: once it has had its even share of the samples, it has the least of
-        the weights.
+        The weight of an arm is 1 over the square of its target, in units of the smallest. A mean that is known badly
+        may be larger than it looks, by its standard error, so that none is near zero by chance. An arm that cannot be
+        told from zero by three of them will hardly be known to a share of it: once it has had its even share of the
+        samples, it has the least of the weights.
         """
         means, errors, counts = np.abs(result.means.array), result.standard_errors.array, result.counts.array
         if np.isnan(errors).any():
@@ -88,7 +88,7 @@ class Precision:
             return None
         targets = np.where(targets > 0, targets, targets[known].min())
         targets = np.where(vague, targets[known].max(), targets)
-        return np.asarray(np.clip(1 / np.square(targets), *_LIMITS))
+        return np.asarray(np.maximum(np.square(targets.min() / targets), _LIMITS[0]))
 
     def judge(self, result: Result) -> None:
         """Let errors be judged beside what is wanted of each arm, where that is known and not zero."""

@@ -380,7 +380,8 @@ def test_weights_are_set_at_fixed_numbers_of_samples(where: str) -> None:
     assert parts.objective == whole.objective
     with Store(where) as store:
         assert sum(line.kind == "weights" for line in store.events()) > 10
-        assert replay(store).objective.weights == pytest.approx(whole.objective.weights, rel=0.3)
+        weights = np.array(whole.objective.weights)
+        assert replay(store).objective.weights == pytest.approx(weights / weights.max(), rel=0.3)
     read = report.read(where).result
     assert (read.worst, read.loss, str(read.certificate)) == (parts.worst, parts.loss, str(parts.certificate))
 

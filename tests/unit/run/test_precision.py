@@ -70,22 +70,32 @@ def test_absolute_and_relative() -> None:
 def test_weights_that_make_all_arms_come_near_together() -> None:
     """By hand: 1 over the square of what is wanted, where a mean may be larger by its standard error."""
     found = result([100, 100, 100], [1.0, 1.0, 4.0], [1.0, -10.0, 100.0])
-    assert precision(["10%", "10%", 0.5], 0.95, "abc").weights(found) == pytest.approx(
-        [1 / (0.1 * 1.1) ** 2, 1 / (0.1 * 10.1) ** 2, 4.0]
-    )
+    wanted = precision(["10%", "10%", 0.5], 0.95, "abc")
+    assert wanted.weights(found) == pytest.approx([1, (1.1 / 10.1) ** 2, (0.11 / 0.5) ** 2])
     assert precision("10%", 0.95, "ab").weights(result([100, 1], [1.0, 0.0])) is None
     assert not precision("10%", 0.95, "ab").alike
     assert not precision([1, 2], 0.95, "ab").alike
     assert precision([2, 2.0], 0.95, "ab").alike
 
 
+@pytest.mark.parametrize("unit", [1e-120, 1e-60, 1e60, 1e120])
+def test_weights_are_free_of_the_unit(unit: float) -> None:
+    moments = [4.0, 1.0, 9.0], [1.0, 10.0, 0.1]
+    plain, other = (
+        precision(["10%", "5%", 0.5 * u], 0.95, "abc").weights(
+            result([100, 100, 100], *([x * u**power for x in xs] for xs, power in zip(moments, (2, 1), strict=True)))
+        )
+        for u in (1.0, unit)
+    )
+    assert other == pytest.approx(plain)
+
+
 def test_an_arm_that_cannot_be_told_from_zero_has_its_even_share() -> None:
     wanted = precision("10%", 0.95, "ab")
-    least = 1 / (0.1 * 5.1) ** 2
     young = wanted.weights(result([64, 100], [1.0, 1.0], [0.2, 5.0]))
-    assert young == pytest.approx([1 / (0.1 * 0.325) ** 2, least])
-    assert wanted.weights(result([400, 100], [1.0, 1.0], [0.1, 5.0])) == pytest.approx([least, least])
-    assert wanted.weights(result([400, 100], [1.0, 1.0], [0.16, 5.0])) == pytest.approx([1 / (0.1 * 0.21) ** 2, least])
+    assert young == pytest.approx([1, (0.325 / 5.1) ** 2])
+    assert wanted.weights(result([400, 100], [1.0, 1.0], [0.1, 5.0])) == pytest.approx([1, 1])
+    assert wanted.weights(result([400, 100], [1.0, 1.0], [0.16, 5.0])) == pytest.approx([1, (0.21 / 5.1) ** 2])
     # Of nothing but zeros there is no share; they are taken to be as small as the smallest.
-    assert wanted.weights(result([64, 100], [0.0, 1.0], [0.0, 5.0])) == pytest.approx([least, least])
+    assert wanted.weights(result([64, 100], [0.0, 1.0], [0.0, 5.0])) == pytest.approx([1, 1])
     assert wanted.weights(result([64, 64], [0.0, 0.0], [0.0, 0.0])) is None
