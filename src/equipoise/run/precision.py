@@ -74,21 +74,28 @@ class Precision:
 
         The weight of an arm is 1 over the square of its target, in units of the smallest. A mean that is known badly
         may be larger than it looks, by its standard error, so that none is near zero by chance. An arm that cannot be
-        told from zero by three of them will hardly be known to a share of it: once it has had its even share of the
-        samples, it has the least of the weights.
+        told from zero by three of them will hardly be known to a share of it: its loss has no more weight than gives it
+        its even share of the samples.
         """
-        means, errors, counts = np.abs(result.means.array), result.standard_errors.array, result.counts.array
+        means, errors, variances = np.abs(result.means.array), result.standard_errors.array, result.variances.array
         if np.isnan(errors).any():
             return None
         wanted, relative = np.array(self.wanted), np.array(self.relative)
         targets = np.where(relative, wanted * (means + errors), wanted)
-        vague = relative & (means <= 3 * errors) & (counts >= counts.mean())
-        known = (targets > 0) & ~vague
-        if not known.any():
+        some = targets > 0
+        if not some.any():
             return None
-        targets = np.where(targets > 0, targets, targets[known].min())
-        targets = np.where(vague, targets[known].max(), targets)
-        return np.asarray(np.maximum(np.square(targets.min() / targets), _LIMITS[0]))
+        vague = relative & (means <= 3 * errors) & some
+        told = some & ~vague
+        weights = np.square(targets[some].min() / np.where(some, targets, 1))
+        # An arm has samples in proportion to its weight times its variance.
+        parts = weights * variances
+        even = parts[told].mean() if parts[told].any() else parts[some & (parts > 0)].min(initial=math.inf)
+        with np.errstate(divide="ignore"):
+            weights = np.where(vague, np.minimum(weights, even / variances), weights)
+        # Of nothing but zeros there is no share.
+        weights = np.where(some, weights, weights[some].max())
+        return np.asarray(np.maximum(weights / weights.max(), _LIMITS[0]))
 
     def judge(self, result: Result) -> None:
         """Let errors be judged beside what is wanted of each arm, where that is known and not zero."""

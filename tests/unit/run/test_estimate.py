@@ -352,6 +352,30 @@ def test_every_arm_has_an_interval_before_a_share_of_the_mean_is_looked_for() ->
     assert few.counts["hundred"] < 20  # that would be more than half of the budget
 
 
+@pytest.mark.parametrize("spread", [0.01, 1, 100])
+def test_an_arm_that_cannot_be_told_from_zero_has_its_even_share_and_no_more(spread: float) -> None:
+    """However much it varies. `greedy` plans with the variances as they are seen."""
+    laws = {"zero": (0, spread), "calm": (2, 1), "rough": (1, 3), "calmer": (1.5, 0.5)}
+
+    def measure(arm: str, seed: int) -> float:
+        return random.Random(seed).gauss(*laws[arm])
+
+    for budget in (600, 3000):
+        found = eq.estimate(measure, budget, arms=list(laws), precision="0.1%", seed=3, strategy="greedy")
+        assert found.counts["zero"] == pytest.approx(budget / 4, rel=0.25)
+
+
+def test_an_arm_that_cannot_be_told_from_zero_leaves_the_default_its_samples() -> None:
+    laws = {"zero": (0, 100), "b": (1, 1), "c": (1, 1)}
+
+    def measure(arm: str, seed: int) -> float:
+        return random.Random(seed).gauss(*laws[arm])
+
+    for budget in (600, 3000):
+        found = eq.estimate(measure, budget, arms=list(laws), precision="1%", seed=3)
+        assert found.counts["zero"] < 1.2 * budget / 3
+
+
 def test_the_first_rounds_take_no_longer_for_many_arms() -> None:
     """The shortest time of a hundred samples in a row, out of ten such times, for 200 arms and for 200,000."""
 

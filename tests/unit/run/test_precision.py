@@ -91,11 +91,25 @@ def test_weights_are_free_of_the_unit(unit: float) -> None:
 
 
 def test_an_arm_that_cannot_be_told_from_zero_has_its_even_share() -> None:
+    """By hand: its weight times its variance is the mean of these of the arms that can be told from it."""
     wanted = precision("10%", 0.95, "ab")
-    young = wanted.weights(result([64, 100], [1.0, 1.0], [0.2, 5.0]))
-    assert young == pytest.approx([1, (0.325 / 5.1) ** 2])
-    assert wanted.weights(result([400, 100], [1.0, 1.0], [0.1, 5.0])) == pytest.approx([1, 1])
+    for counts in ([64, 100], [400, 100]):
+        vague = result(counts, [1.0, 1.0], [0.1, 5.0])
+        assert wanted.weights(vague) == pytest.approx([1, 1])
     assert wanted.weights(result([400, 100], [1.0, 1.0], [0.16, 5.0])) == pytest.approx([1, (0.21 / 5.1) ** 2])
+    # However much it varies: the others' targets are 0.11 and 0.13, their variances 1 and 9.
+    several = precision("10%", 0.95, "abcd")
+    weights = several.weights(result([100] * 4, [1e4, 1e-4, 1.0, 9.0], [5.0, 0.001, 1.0, 1.0]))
+    assert weights is not None
+    ratio = (1.1 / 1.3) ** 2
+    parts = np.array([(1 + 9 * ratio) / 2] * 2 + [1, 9 * ratio])
+    expected = parts / [1e4, 1e-4, 1.0, 9.0]
+    assert weights == pytest.approx(expected / expected.max())
+    # It has no more than what was asked for either.
+    modest = precision(["10000%", 0.01], 0.95, "ab")
+    assert modest.weights(result([100, 100], [1.0, 1.0], [0.1, 5.0])) == pytest.approx([(0.01 / 20) ** 2, 1])
+    # Where there are only such arms, each has as many.
+    assert wanted.weights(result([100, 100], [4.0, 1.0], [0.1, 0.1])) == pytest.approx([0.25, 1])
     # Of nothing but zeros there is no share; they are taken to be as small as the smallest.
     assert wanted.weights(result([64, 100], [0.0, 1.0], [0.0, 5.0])) == pytest.approx([1, 1])
     assert wanted.weights(result([64, 64], [0.0, 0.0], [0.0, 0.0])) is None
