@@ -427,12 +427,12 @@ class Driver:
             self._next_check = min(self._next_check, math.ceil(WEIGH ** (_stage(self._samples) + 1)))
         wanted = self._settings.precision
         enough = np.zeros(arms, bool)
+        gone = self._dry | (self._asked >= self._samplers.limits)
         if wanted is not None:
             result = self.result()
             enough = wanted.reached(result)
             if self._settings.weigh and _stage(self._samples) > self._weighed:
-                self._weigh(wanted.weights(result))
-        gone = self._dry | (self._asked >= self._samplers.limits)
+                self._weigh(wanted.weights(result, enough | gone))
         closed = self._study.closed_places()
         for k in np.flatnonzero((enough | gone) & ~closed).tolist():
             self._journal.close_arm(k, "exhausted" if gone[k] else "precise enough")

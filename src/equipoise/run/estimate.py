@@ -24,7 +24,7 @@ from equipoise.run.samplers import ENDLESS, Samplers
 from equipoise.run.workers import count_of, workers
 from equipoise.store import Header, Journal
 from equipoise.store.fold import reweighed
-from equipoise.strategies import Strategy, Support, Uniform, check_support, resolve
+from equipoise.strategies import Strategy, Support, check_support, resolve
 from equipoise.study import Result
 
 Ints = npt.NDArray[np.int64]
@@ -148,10 +148,7 @@ def estimate(
     drawn = Samplers(samplers, arms, populations, 0 if given_seed is None else given_seed)
     if precision is not None:
         target = wanted_precision(precision, level, drawn.arms)
-        # Who says what matters is taken at their word, and who wants every arm in turn.
-        said = options.get("weights") is not None or options.get("objective", math.inf) != math.inf
-        weigh = not said and not target.alike and not isinstance(resolve(strategy), Uniform)
-        settings = replace(settings, precision=target, weigh=weigh)
+        settings = replace(settings, precision=target, weigh=target.followed(resolve(strategy), options))
     if budget is None and precision is None and max_seconds is None and bool((drawn.limits == ENDLESS).any()):
         raise ValueError("nothing says when to stop; give a budget, a precision or max_seconds")
     header = Header(

@@ -376,6 +376,30 @@ def test_an_arm_that_cannot_be_told_from_zero_leaves_the_default_its_samples() -
         assert found.counts["zero"] < 1.2 * budget / 3
 
 
+@pytest.mark.parametrize(("kind", "few"), [(list, [3.0]), (iter, [3.0]), (iter, [])])
+def test_an_arm_of_one_sample_does_not_turn_the_weights_off(where: str, kind: Any, few: list[float]) -> None:
+    rng = random.Random(5)
+    arms = {arm: [rng.gauss(size, size) for _ in range(2000)] for arm, size in SIZES.items()} | {"few": kind(few)}
+    found = eq.estimate(arms, 600, precision="5%", strategy="greedy", store=where)
+    assert found.counts.array[:3].tolist() == pytest.approx([200] * 3, rel=0.25)
+    read = report.read(where).result
+    assert read.by_precision is found.by_precision is True
+    assert read.objective == found.objective
+    assert read.worst == found.worst == "few"
+    with Store(where) as store:
+        assert sum(line.kind == "weights" for line in store.events()) > 5
+
+
+def test_a_report_judges_as_the_run_did_from_the_beginning(where: str) -> None:
+    """Also where no weights were ever set."""
+    found = eq.estimate({arm: [size] for arm, size in SIZES.items()}, precision="5%", store=where)
+    read = report.read(where).result
+    assert read.by_precision is found.by_precision is True
+    assert read.objective == found.objective
+    with Store(where) as store:
+        assert not any(line.kind == "weights" for line in store.events())
+
+
 def test_the_first_rounds_take_no_longer_for_many_arms() -> None:
     """The shortest time of a hundred samples in a row, out of ten such times, for 200 arms and for 200,000."""
 

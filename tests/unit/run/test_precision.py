@@ -78,6 +78,28 @@ def test_weights_that_make_all_arms_come_near_together() -> None:
     assert precision([2, 2.0], 0.95, "ab").alike
 
 
+def test_weights_do_without_arms_that_are_closed() -> None:
+    """By hand: what is not known of an arm that is asked for no more is waited for no more."""
+    wanted = precision("10%", 0.95, "abc")
+    for count in (0, 1):
+        few = result([100, 100, count], [1.0, 1.0, 0.0], [1.0, -10.0, 3.0])
+        assert wanted.weights(few, np.array([True, False, False])) is None
+        assert wanted.weights(few, np.array([False, False, True])) == pytest.approx([1, (1.1 / 10.1) ** 2, 1])
+        assert wanted.weights(few, np.array([True, True, True])) is not None
+        wanted.judge(few)
+        assert few.by_precision
+        assert few.objective.weights == pytest.approx([100, 1, [100, 100 / 9][count]])
+        assert math.isnan(few.loss)
+    assert wanted.weights(result([0, 0, 1], [0.0] * 3), np.array([True, True, True])) is None
+    # An even share is one of those that are asked for: the arm whose part is 9 times as large is not.
+    vague = result([100] * 3, [1.0, 1.0, 9.0], [0.1, 1.0, 1.2])
+    assert wanted.weights(vague, np.array([False, False, True])) == pytest.approx([1, 1, (1.1 / 1.5) ** 2])
+    nothing = result([0, 0, 0], [0.0] * 3)
+    wanted.judge(nothing)
+    assert nothing.objective.plain
+    assert not nothing.by_precision
+
+
 @pytest.mark.parametrize("unit", [1e-120, 1e-60, 1e60, 1e120])
 def test_weights_are_free_of_the_unit(unit: float) -> None:
     moments = [4.0, 1.0, 9.0], [1.0, 10.0, 0.1]
