@@ -65,7 +65,9 @@ class Settings:
     lease: float | None
     in_flight: int | None
     rounds: int | None = None
+    # Whether weights follow the means, and whether those there are do so for this precision.
     weigh: bool = False
+    weighed: bool = False
     level: float = 0.95
     timed: bool = False
 
@@ -100,7 +102,7 @@ class Driver:
         self._spent_before = self._spent()
         self._next_check = 0
         # A function of the number of samples, so that a run that goes on does what one without a break would have done.
-        self._weighed = _stage(self._samples) if self._study.objective.weights is not None else -1
+        self._weighed = _stage(self._samples) if settings.weighed else -1
         self._ending: EquipoiseError | None = None
         self._each = 0.0  # seconds that a sample takes
         self._start = time.perf_counter()

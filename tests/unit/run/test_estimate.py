@@ -13,6 +13,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -318,6 +319,11 @@ def sized(arm: str, seed: int) -> float:
     return random.Random(seed).gauss(SIZES[arm], SIZES[arm])
 
 
+def alike(arm: str, seed: int) -> float:
+    """A sample that varies as much for every arm."""
+    return random.Random(seed).gauss(5, 1)
+
+
 def test_a_share_of_the_mean_is_made_small_for_all_arms_together() -> None:
     found = eq.estimate(sized, 1500, arms=list(SIZES), precision="2%", seed=1)
     assert found.counts.array.tolist() == pytest.approx([500] * 3, rel=0.2)
@@ -448,6 +454,33 @@ def test_weights_are_those_of_what_is_asked_for_now(where: str) -> None:
     assert done.counts["hundred"] > 350  # absolute errors from then on
     with Store(where) as store:
         assert replay(store).objective.plain
+
+
+@pytest.mark.parametrize("executor", [None, 2])
+def test_another_precision_has_its_weights_at_once(where: str, executor: int | None) -> None:
+    """A tenth more samples, all for the arm that is now to be known well; they are set once, whatever is broken off."""
+    options: dict[str, Any] = {"arms": ["a", "b"], "seed": 1, "store": where, "executor": executor, "in_flight": 1}
+    first = eq.estimate(alike, 1020, precision={"a": 0.005, "b": 0.05}, **options)
+    assert first.counts["b"] < 100
+    for budget in (1021, 1060, 1120):
+        found = eq.estimate(alike, budget, precision={"a": 0.05, "b": 0.005}, **options)
+    assert found.counts["b"] >= first.counts["b"] + 99
+    with Store(where) as store:
+        kinds = [line.kind for line in store.events() if line.kind in ("start", "weights")]
+        assert kinds[-5:] == ["weights", "start", "weights", "start", "start"]
+
+
+def test_weights_of_another_precision_are_the_same_after_a_break(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"arms": list(SIZES), "seed": 1}
+    studies = []
+    for name, budgets in (("whole", [900]), ("parts", [500, 501, 640, 900])):
+        store = tmp_path / f"{name}.db"
+        eq.estimate(sized, 500, precision=[0.02, 0.2, 1], store=store, **options)
+        for budget in budgets:
+            eq.estimate(sized, budget, precision="1%", store=store, **options)
+        with Store(store) as kept:
+            studies.append(replay(kept))
+    assert not differences(*studies)
 
 
 def test_a_mean_of_zero_has_no_share() -> None:
