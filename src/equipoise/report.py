@@ -32,7 +32,7 @@ from equipoise import chart
 from equipoise.intervals.asymptotic import START
 from equipoise.run import Progress, precision
 from equipoise.store import Event, Header, Store
-from equipoise.store.fold import begin, fold, reweighed
+from equipoise.store.fold import begin, fold
 from equipoise.store.plain import loads
 from equipoise.study import FiniteResult, Result, Study
 from equipoise.study.certificate import certify, said
@@ -196,7 +196,7 @@ def read(where: str | os.PathLike[str]) -> Report:
         result.level = level
         if settings.get("precision") is not None:
             result.precision = wanted = precision(settings["precision"], level, result.arms)
-            if reweighed(study, header):
+            if wanted.followed(header.strategy, header.options):
                 wanted.judge(result)
         return Report(
             name=store.name,

@@ -65,7 +65,9 @@ class Settings:
     lease: float | None
     in_flight: int | None
     rounds: int | None = None
+    # Whether weights follow the means, and whether those there are do so for this precision.
     weigh: bool = False
+    weighed: bool = False
     level: float = 0.95
     timed: bool = False
 
@@ -100,7 +102,7 @@ class Driver:
         self._spent_before = self._spent()
         self._next_check = 0
         # A function of the number of samples, so that a run that goes on does what one without a break would have done.
-        self._weighed = _stage(self._samples) if self._study.objective.weights is not None else -1
+        self._weighed = _stage(self._samples) if settings.weighed else -1
         self._ending: EquipoiseError | None = None
         self._each = 0.0  # seconds that a sample takes
         self._start = time.perf_counter()
@@ -289,7 +291,7 @@ class Driver:
                 return Jobs(*np.array(rows, np.int64).T)
             if len(self._first):
                 places, self._first = self._first[:m], self._first[m:]
-                places = places[~self._study.closed_places()[places]]
+                places = places[~self._study.closed_places(places)]
                 ids = self._journal.hand_out_to(places)
             else:
                 ids, places = self._journal.hand_out(m)
@@ -427,12 +429,12 @@ class Driver:
             self._next_check = min(self._next_check, math.ceil(WEIGH ** (_stage(self._samples) + 1)))
         wanted = self._settings.precision
         enough = np.zeros(arms, bool)
+        gone = self._dry | (self._asked >= self._samplers.limits)
         if wanted is not None:
             result = self.result()
             enough = wanted.reached(result)
             if self._settings.weigh and _stage(self._samples) > self._weighed:
-                self._weigh(wanted.weights(result))
-        gone = self._dry | (self._asked >= self._samplers.limits)
+                self._weigh(wanted.weights(result, enough | gone))
         closed = self._study.closed_places()
         for k in np.flatnonzero((enough | gone) & ~closed).tolist():
             self._journal.close_arm(k, "exhausted" if gone[k] else "precise enough")

@@ -17,14 +17,15 @@ from equipoise.inputs import number, shown, whole
 from equipoise.intervals.asymptotic import START
 from equipoise.problem.objective import by_arm, objective
 from equipoise.run.drive import Driver, Settings
-from equipoise.run.precision import checked_level
-from equipoise.run.precision import precision as wanted_precision
+from equipoise.run.precision import Precision, checked_level
+from equipoise.run.precision import precision as precision_of
 from equipoise.run.progress import Progress, display
 from equipoise.run.samplers import ENDLESS, Samplers
 from equipoise.run.workers import count_of, workers
 from equipoise.store import Header, Journal
 from equipoise.store.fold import reweighed
-from equipoise.strategies import Strategy, Support, Uniform, check_support, resolve
+from equipoise.store.plain import loads
+from equipoise.strategies import Strategy, Support, check_support, resolve
 from equipoise.study import Result
 
 Ints = npt.NDArray[np.int64]
@@ -147,11 +148,8 @@ def estimate(
     # The store may know the seed; nothing is drawn with this one before it is asked.
     drawn = Samplers(samplers, arms, populations, 0 if given_seed is None else given_seed)
     if precision is not None:
-        target = wanted_precision(precision, level, drawn.arms)
-        # Who says what matters is taken at their word, and who wants every arm in turn.
-        said = options.get("weights") is not None or options.get("objective", math.inf) != math.inf
-        weigh = not said and not target.alike and not isinstance(resolve(strategy), Uniform)
-        settings = replace(settings, precision=target, weigh=weigh)
+        target = precision_of(precision, level, drawn.arms)
+        settings = replace(settings, precision=target, weigh=target.followed(resolve(strategy), options))
     if budget is None and precision is None and max_seconds is None and bool((drawn.limits == ENDLESS).any()):
         raise ValueError("nothing says when to stop; give a budget, a precision or max_seconds")
     header = Header(
@@ -171,6 +169,7 @@ def estimate(
         try:
             if not settings.weigh and reweighed(journal.study, header):
                 journal.set_weights(None)  # they followed what an earlier run was asked for
+            settings = replace(settings, weighed=settings.weigh and _weighed(journal, settings.precision))
             driver = Driver(journal, drawn, settings, order, watcher)
             journal.started(
                 {
@@ -220,6 +219,20 @@ def _drive(driver: Driver, journal: Journal, samplers: Samplers, executor: Any, 
             error.args = (f"{error}; {kept}",)
         error.study = journal.study
         raise
+
+
+def _weighed(journal: Journal, wanted: Precision | None) -> bool:
+    """Whether the weights that a study has were set by a run that was asked for this precision."""
+    if wanted is None or journal.store is None or journal.study.objective.weights is None:
+        return False
+    asked = followed = None
+    for line in journal.store.events():
+        if line.kind == "start":
+            asked = line.text
+        elif line.kind == "weights":
+            followed = asked
+    before = None if followed is None else loads(followed).get("precision")
+    return before is not None and precision_of(before, wanted.level, journal.study.arms) == wanted
 
 
 def _first_arms(guess: Any, header: Header) -> Ints:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.inputs import by_arm, number, shown
+from equipoise.strategies import Strategy, Uniform
 from equipoise.study import FiniteResult, Result
 
 Floats = npt.NDArray[np.float64]
@@ -68,34 +69,51 @@ class Precision:
         """Whether the same half-width is wanted of every arm, whatever its mean."""
         return len(set(self.wanted)) == 1 and not any(self.relative)
 
-    def weights(self, result: Result) -> Floats | None:
+    def followed(self, strategy: Strategy, options: Mapping[str, Any]) -> bool:
+        """Whether a study of this strategy and with these options makes errors small beside what is wanted."""
+        # Who says what matters is taken at their word, and who wants every arm in turn.
+        said = options.get("weights") is not None or options.get("objective", math.inf) != math.inf
+        return not said and not self.alike and not isinstance(strategy, Uniform)
+
+    def weights(self, result: Result, closed: Bools | None = None) -> Floats | None:
         """
         Weights on the losses by which all arms come near to what is wanted together; None while too little is known.
 
-        The weight of an arm is 1 over the square of its target. A mean that is known badly may be larger than it looks,
-        by its standard error, so that none is near zero by chance. An arm that cannot be told from zero by three of
-        them will hardly be known to a share of it: once it has had its even share of the samples, it has the least of
-        the weights.
+        The weight of an arm is 1 over the square of its target, in units of the smallest. A mean that is known badly
+        may be larger than it looks, by its standard error, so that none is near zero by chance. An arm that cannot be
+        told from zero by three of them will hardly be known to a share of it: its loss has no more weight than gives it
+        its even share of the samples. Too little is known while an arm that is not closed has no standard error.
         """
-        means, errors, counts = np.abs(result.means.array), result.standard_errors.array, result.counts.array
-        if np.isnan(errors).any():
+        means, errors, variances = np.abs(result.means.array), result.standard_errors.array, result.variances.array
+        asked = np.ones(len(means), bool) if closed is None else ~closed
+        known = np.isfinite(errors)
+        if (asked & ~known).any():
             return None
         wanted, relative = np.array(self.wanted), np.array(self.relative)
         targets = np.where(relative, wanted * (means + errors), wanted)
-        vague = relative & (means <= 3 * errors) & (counts >= counts.mean())
-        known = (targets > 0) & ~vague
-        if not known.any():
+        some = known & (targets > 0)
+        if not some.any():
             return None
-        targets = np.where(targets > 0, targets, targets[known].min())
-        targets = np.where(vague, targets[known].max(), targets)
-        return np.asarray(np.clip(1 / np.square(targets), *_LIMITS))
+        vague = relative & (means <= 3 * errors) & some
+        told = some & ~vague & asked
+        weights = np.square(targets[some].min() / np.where(some, targets, 1))
+        # An arm has samples in proportion to its weight times its variance.
+        parts = weights * variances
+        even = parts[told].mean() if parts[told].any() else parts[some & (parts > 0)].min(initial=math.inf)
+        with np.errstate(divide="ignore"):
+            weights = np.where(vague, np.minimum(weights, even / variances), weights)
+        # Of nothing but zeros there is no share, nor of nothing.
+        weights = np.where(some, weights, weights[some].max())
+        return np.asarray(np.maximum(weights / weights.max(), _LIMITS[0]))
 
     def judge(self, result: Result) -> None:
-        """Let errors be judged beside what is wanted of each arm, where that is known and not zero."""
+        """Let errors be judged beside what is wanted of each arm, unless that is zero for one whose mean is known."""
         with np.errstate(divide="ignore"):
             weights = np.clip(1 / np.square(self.targets(result)), *_LIMITS)
-        result.by_precision = bool((weights < _LIMITS[1]).all())
-        known = tuple(weights.tolist()) if result.by_precision else None
+        unknown = np.isnan(weights)
+        most = weights[~unknown].max(initial=0)
+        result.by_precision = bool(0 < most < _LIMITS[1])
+        known = tuple(np.where(unknown, most, weights).tolist()) if result.by_precision else None
         result.objective = replace(result.objective, weights=known)
 
     def missed(self, result: Result) -> str:

@@ -572,9 +572,10 @@ class Study:
         """Why a value that is not possible may not be told."""
         return self._outside(value)
 
-    def closed_places(self) -> npt.NDArray[np.bool_]:
-        """For each arm, whether it is closed."""
-        return np.asarray(self._ints[steps.CLOSED] != 0)
+    def closed_places(self, places: Ints | None = None) -> npt.NDArray[np.bool_]:
+        """For each arm, or for those at these places, whether it is closed."""
+        closed = self._ints[steps.CLOSED]
+        return np.asarray((closed if places is None else closed[places]) != 0)
 
     def ticket(self, ticket_id: int) -> Ticket:
         """The ticket of this id."""
