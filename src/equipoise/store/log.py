@@ -27,6 +27,7 @@ Tickets and arms are whole numbers here: a ticket's id, an arm's place in the he
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import threading
@@ -249,8 +250,8 @@ class Store:
         may be kept or not, so that the log is looked at before anything is written again.
         """
         # Who has waited in vain, or would not wait, does not wait again.
-        until = time.monotonic() + (0.0 if self._cut else _RECONNECT)
-        pause = _FIRST_PAUSE
+        patience = 0.0 if self._cut else _RECONNECT
+        until, pause = math.inf, _FIRST_PAUSE
         while self._waiting:
             try:
                 if self._cut:
@@ -258,6 +259,7 @@ class Store:
                 self._write_down()
             except Lost:
                 self._cut = True
+                until = min(until, time.monotonic() + patience)  # from the first loss on, however late it was noticed
                 if time.monotonic() + pause > until:
                     raise
                 time.sleep(pause)

@@ -342,6 +342,26 @@ def test_a_connection_is_lost_in_a_commit(postgres: str, moment: str) -> None:
     journal.close()
 
 
+def test_a_loss_that_is_noticed_late(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A silent loss takes as long to notice as another connection is tried for; the time begins when it is noticed."""
+    where = f"{postgres}#noticed late"
+    journal, store = written(where)
+    database: Any = store._database
+    real = database.insert
+
+    def silent(*given: Any) -> None:
+        database.insert = real
+        cut(store, where)
+        time.sleep(2.0)
+        real(*given)
+
+    database.insert = silent
+    monkeypatch.setattr(log, "_RECONNECT", 1.0)
+    journal.commit()
+    assert values(where) == [1.0, 2.0]
+    journal.close()
+
+
 def test_what_was_kept_of_a_commit_that_was_given_up_is_not_written_twice(
     postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
