@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import resource
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -22,6 +24,7 @@ import pytest
 import equipoise as eq
 from equipoise import report
 from equipoise.store import FORMAT, Header, Journal, Store, differences, log, replay
+from equipoise.store.sql import Lost
 from equipoise.strategies import resolve
 
 HEADER = Header(("a", "b"), resolve("auto"), None, 100_000, 1)
@@ -406,6 +409,95 @@ def test_a_lost_store_that_somebody_else_has(postgres: str) -> None:
             journal.commit()
     journal.close()
     assert values(where) == [1.0, 5.0]
+
+
+class Line:
+    """
+    A way to the server that can be cut so that the server does not notice.
+
+    `cut` ends all connections for the clients alone. What it hears of `last_words` it does not pass on:
+    it cuts, once.
+    """
+
+    def __init__(self, postgres: str, folder: Path) -> None:
+        self._server = postgres.partition("?host=")[2] + "/.s.PGSQL.5432"
+        self.url = f"{postgres.partition('?')[0]}?host={folder}"
+        self.last_words = b""
+        self._clients: list[socket.socket] = []
+        self._servers: list[socket.socket] = []
+        self._door = socket.socket(socket.AF_UNIX)
+        self._door.bind(f"{folder}/.s.PGSQL.5432")
+        self._door.listen()
+        threading.Thread(target=self._let_in, daemon=True).start()
+
+    def _let_in(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, server = self._door.accept()[0], socket.socket(socket.AF_UNIX)
+                server.connect(self._server)
+                self._clients.append(client)
+                self._servers.append(server)
+                for way in ((client, server), (server, client)):
+                    threading.Thread(target=self._carry, args=way, daemon=True).start()
+
+    def _carry(self, source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while said := source.recv(1 << 16):
+                if self.last_words and self.last_words in said:
+                    self.last_words = b""
+                    self.cut()
+                    return
+                target.sendall(said)
+
+    def cut(self) -> None:
+        for client in self._clients:
+            with contextlib.suppress(OSError):
+                client.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._door.shutdown(socket.SHUT_RDWR)
+        for each in (self._door, *self._clients, *self._servers):
+            each.close()
+
+
+@pytest.fixture
+def line(postgres: str, tmp_path: Path) -> Iterator[Line]:
+    line = Line(postgres, tmp_path)
+    yield line
+    line.close()
+
+
+def test_a_second_loss_before_the_first_connection_is_ended(line: Line) -> None:
+    """The server has noticed neither; the first has the lock, and is not forgotten."""
+    where = f"{line.url}#twice"
+    journal, _ = written(where)
+    line.last_words = b"pg_terminate_backend"
+    line.cut()
+    journal.commit()
+    assert not line.last_words
+    assert values(where) == [1.0, 2.0]
+    journal.close()
+
+
+def test_a_lost_connection_that_does_not_end(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has the lock as long as its process at the server is held up: no other writer, and worth another try."""
+    where = f"{line.url}#held up"
+    journal, store = written(where)
+    ((process,),) = store._database.execute("select pg_backend_pid()")
+    line.cut()
+    os.kill(process, signal.SIGSTOP)
+    monkeypatch.setattr(log, "_RECONNECT", 1.0)
+    try:
+        with pytest.raises(
+            Lost,
+            match=r" cannot be used: a connection that was lost still has the lock of the study 'held up'; what was",
+        ):
+            journal.commit()
+    finally:
+        os.kill(process, signal.SIGCONT)
+    journal.commit()
+    assert values(where) == [1.0, 2.0]
+    journal.close()
 
 
 @pytest.fixture
