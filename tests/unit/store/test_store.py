@@ -198,14 +198,18 @@ def test_a_count_that_is_missing_is_noticed(where: str) -> None:
         Store(where)
 
 
-def test_a_store_of_format_1(where: str) -> None:
-    """Events were not counted. It is read as it is, and who writes to it makes it one of today."""
+def of_format_1(where: str) -> None:
     kept(where)
     by_hand(where, FORGET, "update equipoise_study set format = 1 where study = ?")
     if "://" not in where:
         connection = sqlite3.connect(where)
         connection.execute("drop table equipoise_length")
         connection.close()
+
+
+def test_a_store_of_format_1(where: str) -> None:
+    """Events were not counted. It is read as it is, and who writes to it makes it one of today."""
+    of_format_1(where)
     with Store(where) as store:
         assert replay(store).result().samples == 20
         assert store._format == 1
@@ -216,6 +220,19 @@ def test_a_store_of_format_1(where: str) -> None:
     by_hand(where, "delete from equipoise_log where study = ? and event = 49")
     with pytest.raises(eq.EquipoiseError, match="it had 50 events and has 49"):
         Store(where)
+
+
+def test_a_refused_call_leaves_a_store_of_format_1_as_it_was(where: str) -> None:
+    of_format_1(where)
+    before = None if "://" in where else Path(where).read_bytes()
+    with pytest.raises(ValueError, match="the study in the store has arms="):
+        eq.estimate(lambda arm: 1.0, 100_000, arms=["x", "y"], store=where)
+    Journal(HEADER, where).close()  # nor does one that is let in, and writes nothing
+    with Store(where) as store:
+        assert store._format == 1
+        assert replay(store).result().samples == 20
+    if before is not None:
+        assert Path(where).read_bytes() == before
 
 
 def test_files_that_are_no_store(tmp_path: Path) -> None:
@@ -295,6 +312,20 @@ def cut(store: Store, where: str) -> None:
         other._database.execute("select pg_terminate_backend(?)", (process,))
 
 
+def cut_after_commit(store: Store, where: str) -> None:
+    """The server commits once more and then ends the connection, before it can say so."""
+    database: Any = store._database
+    real = database.commit
+
+    def interrupted() -> None:
+        database.commit = real
+        real()
+        cut(store, where)
+        real()
+
+    database.commit = interrupted
+
+
 def one_more(journal: Journal, value: float) -> None:
     ids, _ = journal.hand_out(2)
     journal.take(ids[:1], np.array([value]), np.zeros(1))
@@ -370,16 +401,7 @@ def test_what_was_kept_of_a_commit_that_was_given_up_is_not_written_twice(
 ) -> None:
     where = f"{postgres}#given up"
     journal, store = written(where)
-    database: Any = store._database
-    real = database.commit
-
-    def interrupted() -> None:
-        database.commit = real
-        real()
-        cut(store, where)
-        real()
-
-    database.commit = interrupted
+    cut_after_commit(store, where)
     monkeypatch.setattr(log, "_RECONNECT", 0.0)
     with pytest.raises(eq.EquipoiseError, match=r"cannot be used: .*; what was committed is kept$"):
         journal.commit()
@@ -387,6 +409,22 @@ def test_what_was_kept_of_a_commit_that_was_given_up_is_not_written_twice(
     journal.commit()
     assert values(where) == [1.0, 2.0, 3.0]
     journal.close()
+
+
+def test_a_connection_is_lost_after_a_store_became_one_of_today(postgres: str) -> None:
+    """The server has committed that, and nobody heard of it."""
+    where = f"{postgres}#format 1"
+    of_format_1(where)
+    journal = Journal(HEADER, where)
+    assert journal.store is not None
+    cut_after_commit(journal.store, where)
+    for value in (1.0, 2.0):
+        one_more(journal, value)
+        journal.commit()
+    journal.close()
+    assert values(where)[20:] == [1.0, 2.0]
+    with Store(where) as store:
+        assert store._format == FORMAT
 
 
 def test_a_lost_store_that_somebody_else_has(postgres: str) -> None:
