@@ -641,6 +641,10 @@ def test_time_left() -> None:
         (lambda: eq.estimate({}, budget=10), "no arms were given"),
         (lambda: eq.estimate({"a": 5}, budget=10), "arm 'a' is to be sampled by 5; a function will do, or an iterable"),
         (lambda: eq.estimate({"a": "text"}, budget=10), "arm 'a' is to be sampled by 'text'; a function will do"),
+        (
+            lambda: eq.estimate({"a": np.array(5.0)}, 10),
+            r"^arm 'a' is to be sampled by array\(5\.\); a function will do",
+        ),
         (lambda: eq.estimate({"a": lambda x: 1}, budget=10), "must be given 1 argument; here it gets nothing"),
         (lambda: eq.estimate(lambda: 1, budget=10, arms=["a"]), "must be given 0 arguments; here it gets the arm"),
         (lambda: eq.estimate(sample, 10, arms="ab"), "arms='ab' is one text"),
@@ -671,6 +675,10 @@ def test_time_left() -> None:
         (lambda: eq.estimate({"a": set()}, 10), r"^arm 'a' has no samples, set\(\); it needs one at least$"),
         (lambda: eq.estimate({"a": {}.values()}, 10), r"^arm 'a' has no samples, dict_values"),
         (lambda: eq.estimate(sample, 10, populations={"a": 2.5}), "the population of arm 'a' is 2.5; a list, or its"),
+        (
+            lambda: eq.estimate(sample, 10, populations={"a": np.array(5)}),
+            r"population of arm 'a' is array\(5\); a list",
+        ),
         (lambda: eq.estimate(sample, 10, arms=ARMS, guess=[1.0]), "1 guess were given for 2 arms"),
     ],
 )
