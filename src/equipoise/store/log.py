@@ -138,7 +138,6 @@ class Store:
         self._database, self._study_name = connect(where, write)
         self._waiting: list[Row] = []
         self._cut = False  # whether the connection was lost, and is not had again
-        self._write = write
         try:
             self.header = self._read_header()
             if write:
