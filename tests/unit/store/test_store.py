@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import re
 import resource
@@ -10,6 +11,7 @@ import shutil
 import signal
 import socket
 import sqlite3
+import struct
 import subprocess
 import sys
 import threading
@@ -376,26 +378,6 @@ def test_a_connection_is_lost_in_a_commit(postgres: str, moment: str) -> None:
     journal.close()
 
 
-def test_a_loss_that_is_noticed_late(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A silent loss takes as long to notice as another connection is tried for; the time begins when it is noticed."""
-    where = f"{postgres}#noticed late"
-    journal, store = written(where)
-    database: Any = store._database
-    real = database.insert
-
-    def silent(*given: Any) -> None:
-        database.insert = real
-        cut(store, where)
-        time.sleep(2.0)
-        real(*given)
-
-    database.insert = silent
-    monkeypatch.setattr(log, "_RECONNECT", 1.0)
-    journal.commit()
-    assert values(where) == [1.0, 2.0]
-    journal.close()
-
-
 def test_what_was_kept_of_a_commit_that_was_given_up_is_not_written_twice(
     postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -451,21 +433,19 @@ def test_a_lost_store_that_somebody_else_has(postgres: str) -> None:
 
 class Line:
     """
-    A way to the server that can be cut so that the server does not notice.
+    A way to the server that can fail so that the server does not notice.
 
-    `cut` ends all connections for the clients alone. What it hears of `last_words` it does not pass on:
-    it cuts, once.
+    `cut` ends all connections for the clients alone; `silence` does not even tell them. What it hears of `last_words`
+    it does not pass on: it cuts, once.
     """
 
-    def __init__(self, postgres: str, folder: Path) -> None:
+    def __init__(self, postgres: str) -> None:
         self._server = postgres.partition("?host=")[2] + "/.s.PGSQL.5432"
-        self.url = f"{postgres.partition('?')[0]}?host={folder}"
+        self._door = socket.create_server(("127.0.0.1", 0))
+        self.url = postgres.partition("?")[0].replace("@/", f"@127.0.0.1:{self._door.getsockname()[1]}/")
         self.last_words = b""
         self._clients: list[socket.socket] = []
         self._servers: list[socket.socket] = []
-        self._door = socket.socket(socket.AF_UNIX)
-        self._door.bind(f"{folder}/.s.PGSQL.5432")
-        self._door.listen()
         threading.Thread(target=self._let_in, daemon=True).start()
 
     def _let_in(self) -> None:
@@ -492,6 +472,12 @@ class Line:
             with contextlib.suppress(OSError):
                 client.shutdown(socket.SHUT_RDWR)
 
+    def silence(self) -> None:
+        """Drop every packet that comes, unacknowledged, by a filter that returns 0."""
+        filters = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0))
+        for client in self._clients:
+            client.setsockopt(socket.SOL_SOCKET, 26, struct.pack("HL", 1, ctypes.addressof(filters)))
+
     def close(self) -> None:
         self._door.shutdown(socket.SHUT_RDWR)
         for each in (self._door, *self._clients, *self._servers):
@@ -499,10 +485,23 @@ class Line:
 
 
 @pytest.fixture
-def line(postgres: str, tmp_path: Path) -> Iterator[Line]:
-    line = Line(postgres, tmp_path)
+def line(postgres: str) -> Iterator[Line]:
+    line = Line(postgres)
     yield line
     line.close()
+
+
+def test_a_connection_that_falls_silent(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes longer to notice than another one is tried for; the time begins when it is noticed."""
+    where = f"{line.url}?tcp_user_timeout=1500#silent"
+    journal, _ = written(where)
+    monkeypatch.setattr(log, "_RECONNECT", 1.0)
+    line.silence()
+    start = time.perf_counter()
+    journal.commit()
+    assert time.perf_counter() - start > 1.2
+    assert values(where) == [1.0, 2.0]
+    journal.close()
 
 
 def test_a_second_loss_before_the_first_connection_is_ended(line: Line) -> None:
