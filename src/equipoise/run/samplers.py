@@ -171,16 +171,17 @@ class Samplers:
             if not callable(function):
                 if self._items is not None:
                     raise TypeError(f"arm {arm!r} has samples and a population; a function of an item is needed")
-                if isinstance(function, Sized) and len(function) == 0:
+                samples = _iterable(function, arm)
+                if isinstance(samples, Sized) and len(samples) == 0:
                     raise ValueError(f"arm {arm!r} has no samples, {shown(function)}; it needs one at least")
-                if not isinstance(function, Sequence | np.ndarray) or isinstance(function, str | bytes):
-                    function = Stream(_iterable(function, arm))
+                if not isinstance(samples, Sequence | np.ndarray):
+                    function = Stream(samples)
                     self.local = True
                     shape = Shape(False, False, False, False, False)
                 else:
-                    self.limits[k] = len(function)
+                    self.limits[k] = len(samples)
                     # The i-th sample is the i-th of these, on every executor and after every restart.
-                    function, shape = function.__getitem__, Shape(False, True, False, False, False)
+                    function, shape = samples.__getitem__, Shape(False, True, False, False, False)
             elif known is None or not shared:
                 shape = known = _shape(function, shared, self._items is not None)
             else:
@@ -281,7 +282,7 @@ def _items(populations: Any, arms: Sequence[Hashable]) -> list[Any]:
     for arm, items in zip(arms, by_arm("populations", populations, arms), strict=True):
         if isinstance(items, int | np.integer) and not isinstance(items, bool):
             items = range(whole(f"the population of arm {arm!r}", items, least=1))
-        elif not isinstance(items, np.ndarray):
+        elif not isinstance(items, np.ndarray) or not items.ndim:
             try:
                 items = items if isinstance(items, Sequence) else list(items)
             except TypeError:
@@ -295,7 +296,8 @@ def _items(populations: Any, arms: Sequence[Hashable]) -> list[Any]:
 
 
 def _iterable(thing: Any, arm: Hashable) -> Iterable[Any]:
-    if isinstance(thing, Iterable) and not isinstance(thing, str | bytes):
+    # An array of no dimensions is one number, whatever else it says.
+    if isinstance(thing, Iterable) and not isinstance(thing, str | bytes) and getattr(thing, "ndim", None) != 0:
         return thing
     raise TypeError(f"arm {arm!r} is to be sampled by {shown(thing)}; a function will do, or an iterable of samples")
 

@@ -27,6 +27,7 @@ Tickets and arms are whole numbers here: a ticket's id, an arm's place in the he
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import threading
@@ -41,7 +42,7 @@ from equipoise.store.plain import dumps, loads, plain_strategy, strategy_of
 from equipoise.store.sql import Lost, Row, connect
 from equipoise.strategies import Strategy, Support
 
-# Format 1 had no `equipoise_length` and no events `weights`. Who writes to a store of it makes it one of format 2.
+# Format 1 had no `equipoise_length` and no events `weights`. The first commit makes a store of it one of format 2.
 FORMAT: Final = 2
 
 # Every format keeps `equipoise_study` with its first four columns, by which an older program knows a newer store.
@@ -137,14 +138,11 @@ class Store:
         self._database, self._study_name = connect(where, write)
         self._waiting: list[Row] = []
         self._cut = False  # whether the connection was lost, and is not had again
-        self._write = write
         try:
             self.header = self._read_header()
             if write:
                 self._database.claim(self._study_name)
                 self.header = self._read_header()
-                if self.header is not None and self._format < FORMAT:
-                    self._upgrade()
             elif self.header is None:
                 raise ValueError(f"{self.name} holds no study{self._called()}")
             self._next = 0
@@ -193,22 +191,19 @@ class Store:
         except BaseException:
             database.rollback()
             raise
-        self.header = header
+        self.header, self._format = header, FORMAT
 
     def _upgrade(self) -> None:
-        """Make a store of an earlier format one of this."""
+        """
+        Make a store of an earlier format one of this, within the transaction of the first commit.
+
+        Again, if nobody knows whether that was kept.
+        """
         database = self._database
-        database.begin()
-        try:
-            database.alone()
-            if "equipoise_length" not in database.tables():
-                database.execute(f"{_SCHEMA[-1]} {database.table_options}")
-            database.execute("insert into equipoise_length values (?, ?)", (self._study, self._events()))
-            database.execute("update equipoise_study set format = ? where study = ?", (FORMAT, self._study))
-            database.commit()
-        except BaseException:
-            database.rollback()
-            raise
+        database.alone()
+        database.execute(f"{_SCHEMA[-1]} {database.table_options}")
+        database.execute("insert into equipoise_length values (?, 0) on conflict do nothing", (self._study,))
+        database.execute("update equipoise_study set format = ? where study = ?", (FORMAT, self._study))
 
     def append(
         self,
@@ -249,8 +244,8 @@ class Store:
         may be kept or not, so that the log is looked at before anything is written again.
         """
         # Who has waited in vain, or would not wait, does not wait again.
-        until = time.monotonic() + (0.0 if self._cut else _RECONNECT)
-        pause = _FIRST_PAUSE
+        patience = 0.0 if self._cut else _RECONNECT
+        until, pause = math.inf, _FIRST_PAUSE
         while self._waiting:
             try:
                 if self._cut:
@@ -258,6 +253,7 @@ class Store:
                 self._write_down()
             except Lost:
                 self._cut = True
+                until = min(until, time.monotonic() + patience)  # from the first loss on, however late it was noticed
                 if time.monotonic() + pause > until:
                     raise
                 time.sleep(pause)
@@ -286,6 +282,8 @@ class Store:
                 return
             self._database.begin()
             try:
+                if self._format < FORMAT:
+                    self._upgrade()
                 self._database.insert(_INSERT, self._waiting)
                 sql = "update equipoise_length set events = ? where study = ?"
                 self._database.execute(sql, (self._next, self._study))
@@ -293,6 +291,7 @@ class Store:
             except BaseException:
                 self._database.rollback()
                 raise
+            self._format = FORMAT
             self._waiting.clear()
 
     # ---- reading

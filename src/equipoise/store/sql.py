@@ -237,6 +237,7 @@ class Postgres:
         self.name = address.render_as_string(hide_password=True).replace("+psycopg", "")
         given = {name: value for name, value in (_KEEPALIVES | _TIMEOUTS).items() if name not in address.query}
         self._engine = sqlalchemy.create_engine(address, poolclass=sqlalchemy.pool.NullPool, connect_args=given)
+        self._lost: set[Row] = set()  # sessions that were ours, and may have the lock as long as the server has them
         self._connect()
 
     def _connect(self) -> None:
@@ -280,23 +281,38 @@ class Postgres:
         while True:
             ((mine,),) = self.execute("select pg_try_advisory_lock(?, hashtext(?))", (_LOCKS, study))
             if mine:
+                self._lost.clear()
                 return
             if time.monotonic() > until:
+                self._end_lost()
+                if self._lost:
+                    raise Lost(
+                        f"{self.name} cannot be used: a connection that was lost still has the lock of the study "
+                        f"{study!r}; what was committed is kept"
+                    )
                 raise EquipoiseError(f"the study {study!r} in {self.name} {_BUSY}")
             time.sleep(0.05)
 
     def reconnect(self) -> None:
         """A new connection for one that was lost. The server is told to end the old one, as it may not have noticed."""
-        before = self._session
+        self._lost.add(self._session)
         with contextlib.suppress(self._error):
             self._connection.close()
         try:
             self._connect()
         except EquipoiseError as error:
             raise Lost(str(error)) from error
+        self._end_lost()
+
+    def _end_lost(self) -> None:
+        """Tell the server to end the sessions that were lost; those that it does not have any more are forgotten."""
         sql = "select pg_terminate_backend(pid) from pg_stat_activity where pid = ? and backend_start = ?"
-        with contextlib.suppress(EquipoiseError):  # the lock says whether it has ended
-            self.execute(sql, before)
+        try:
+            self._lost -= {session for session in self._lost if not self.execute(sql, session)}
+        except Lost:
+            raise
+        except EquipoiseError:  # if we may not, the server itself notices in a while; the lock says when
+            pass
 
     def close(self) -> None:
         self._connection.close()

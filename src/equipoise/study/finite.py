@@ -76,13 +76,15 @@ class FiniteResult(Result):
         The least L for which the arms' v/(L/w + v/N), the pulls that make w v (1/T - 1/N) = L, can be paid for.
 
         For the sum of the losses, and so for strata, that of the pulls min(N, κ sqrt(w v/c)) that cost what was spent.
-        NaN for other norms.
+        NaN for other norms. 0 where all that varies can be paid for.
         """
         K = len(self.arms)
         weights, costs = self.objective.weight(K), self.objective.cost(K)
         v, sizes, spent = np.where(weights > 0, self.variances.array, 0.0), self.populations, self.spent
         if not self.samples or np.isnan(v).any() or self.objective.p not in (1, math.inf):
             return math.nan
+        if spent >= math.fsum((costs * sizes)[v > 0]):
+            return 0.0
         with np.errstate(invalid="ignore", divide="ignore"):
             if self.objective.p == 1:
                 parts = np.sqrt(weights * v / costs)

@@ -452,8 +452,8 @@ class Result:
         """
         A table with a row for each arm, as a pandas or a polars DataFrame.
 
-        `low` and `high` are the ends of `intervals()`, infinite where too little is known; `interval_kind` and
-        `interval_level`, the same in every row, say what they are.
+        `low` and `high` are the ends of `intervals()`, infinite, or those of the support, where too little is known;
+        `interval_kind` and `interval_level`, the same in every row, say what they are.
         """
         if library not in ("pandas", "polars"):
             raise ValueError(f"library={library!r} will not do; it must be 'pandas' or 'polars'")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
 import re
 import resource
 import shutil
 import signal
+import socket
 import sqlite3
+import struct
 import subprocess
 import sys
 import threading
@@ -22,6 +26,7 @@ import pytest
 import equipoise as eq
 from equipoise import report
 from equipoise.store import FORMAT, Header, Journal, Store, differences, log, replay
+from equipoise.store.sql import Lost
 from equipoise.strategies import resolve
 
 HEADER = Header(("a", "b"), resolve("auto"), None, 100_000, 1)
@@ -195,14 +200,18 @@ def test_a_count_that_is_missing_is_noticed(where: str) -> None:
         Store(where)
 
 
-def test_a_store_of_format_1(where: str) -> None:
-    """Events were not counted. It is read as it is, and who writes to it makes it one of today."""
+def of_format_1(where: str) -> None:
     kept(where)
     by_hand(where, FORGET, "update equipoise_study set format = 1 where study = ?")
     if "://" not in where:
         connection = sqlite3.connect(where)
         connection.execute("drop table equipoise_length")
         connection.close()
+
+
+def test_a_store_of_format_1(where: str) -> None:
+    """Events were not counted. It is read as it is, and who writes to it makes it one of today."""
+    of_format_1(where)
     with Store(where) as store:
         assert replay(store).result().samples == 20
         assert store._format == 1
@@ -213,6 +222,19 @@ def test_a_store_of_format_1(where: str) -> None:
     by_hand(where, "delete from equipoise_log where study = ? and event = 49")
     with pytest.raises(eq.EquipoiseError, match="it had 50 events and has 49"):
         Store(where)
+
+
+def test_a_refused_call_leaves_a_store_of_format_1_as_it_was(where: str) -> None:
+    of_format_1(where)
+    before = None if "://" in where else Path(where).read_bytes()
+    with pytest.raises(ValueError, match="the study in the store has arms="):
+        eq.estimate(lambda arm: 1.0, 100_000, arms=["x", "y"], store=where)
+    Journal(HEADER, where).close()  # nor does one that is let in, and writes nothing
+    with Store(where) as store:
+        assert store._format == 1
+        assert replay(store).result().samples == 20
+    if before is not None:
+        assert Path(where).read_bytes() == before
 
 
 def test_files_that_are_no_store(tmp_path: Path) -> None:
@@ -292,6 +314,20 @@ def cut(store: Store, where: str) -> None:
         other._database.execute("select pg_terminate_backend(?)", (process,))
 
 
+def cut_after_commit(store: Store, where: str) -> None:
+    """The server commits once more and then ends the connection, before it can say so."""
+    database: Any = store._database
+    real = database.commit
+
+    def interrupted() -> None:
+        database.commit = real
+        real()
+        cut(store, where)
+        real()
+
+    database.commit = interrupted
+
+
 def one_more(journal: Journal, value: float) -> None:
     ids, _ = journal.hand_out(2)
     journal.take(ids[:1], np.array([value]), np.zeros(1))
@@ -347,16 +383,7 @@ def test_what_was_kept_of_a_commit_that_was_given_up_is_not_written_twice(
 ) -> None:
     where = f"{postgres}#given up"
     journal, store = written(where)
-    database: Any = store._database
-    real = database.commit
-
-    def interrupted() -> None:
-        database.commit = real
-        real()
-        cut(store, where)
-        real()
-
-    database.commit = interrupted
+    cut_after_commit(store, where)
     monkeypatch.setattr(log, "_RECONNECT", 0.0)
     with pytest.raises(eq.EquipoiseError, match=r"cannot be used: .*; what was committed is kept$"):
         journal.commit()
@@ -364,6 +391,22 @@ def test_what_was_kept_of_a_commit_that_was_given_up_is_not_written_twice(
     journal.commit()
     assert values(where) == [1.0, 2.0, 3.0]
     journal.close()
+
+
+def test_a_connection_is_lost_after_a_store_became_one_of_today(postgres: str) -> None:
+    """The server has committed that, and nobody heard of it."""
+    where = f"{postgres}#format 1"
+    of_format_1(where)
+    journal = Journal(HEADER, where)
+    assert journal.store is not None
+    cut_after_commit(journal.store, where)
+    for value in (1.0, 2.0):
+        one_more(journal, value)
+        journal.commit()
+    journal.close()
+    assert values(where)[20:] == [1.0, 2.0]
+    with Store(where) as store:
+        assert store._format == FORMAT
 
 
 def test_a_lost_store_that_somebody_else_has(postgres: str) -> None:
@@ -386,6 +429,112 @@ def test_a_lost_store_that_somebody_else_has(postgres: str) -> None:
             journal.commit()
     journal.close()
     assert values(where) == [1.0, 5.0]
+
+
+class Line:
+    """
+    A way to the server that can fail so that the server does not notice.
+
+    `cut` ends all connections for the clients alone; `silence` does not even tell them. What it hears of `last_words`
+    it does not pass on: it cuts, once.
+    """
+
+    def __init__(self, postgres: str) -> None:
+        self._server = postgres.partition("?host=")[2] + "/.s.PGSQL.5432"
+        self._door = socket.create_server(("127.0.0.1", 0))
+        self.url = postgres.partition("?")[0].replace("@/", f"@127.0.0.1:{self._door.getsockname()[1]}/")
+        self.last_words = b""
+        self._clients: list[socket.socket] = []
+        self._servers: list[socket.socket] = []
+        threading.Thread(target=self._let_in, daemon=True).start()
+
+    def _let_in(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, server = self._door.accept()[0], socket.socket(socket.AF_UNIX)
+                server.connect(self._server)
+                self._clients.append(client)
+                self._servers.append(server)
+                for way in ((client, server), (server, client)):
+                    threading.Thread(target=self._carry, args=way, daemon=True).start()
+
+    def _carry(self, source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while said := source.recv(1 << 16):
+                if self.last_words and self.last_words in said:
+                    self.last_words = b""
+                    self.cut()
+                    return
+                target.sendall(said)
+
+    def cut(self) -> None:
+        for client in self._clients:
+            with contextlib.suppress(OSError):
+                client.shutdown(socket.SHUT_RDWR)
+
+    def silence(self) -> None:
+        """Drop every packet that comes, unacknowledged, by a filter that returns 0."""
+        filters = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0))
+        for client in self._clients:
+            client.setsockopt(socket.SOL_SOCKET, 26, struct.pack("HL", 1, ctypes.addressof(filters)))
+
+    def close(self) -> None:
+        self._door.shutdown(socket.SHUT_RDWR)
+        for each in (self._door, *self._clients, *self._servers):
+            each.close()
+
+
+@pytest.fixture
+def line(postgres: str) -> Iterator[Line]:
+    line = Line(postgres)
+    yield line
+    line.close()
+
+
+def test_a_connection_that_falls_silent(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes longer to notice than another one is tried for; the time begins when it is noticed."""
+    where = f"{line.url}?tcp_user_timeout=1500#silent"
+    journal, _ = written(where)
+    monkeypatch.setattr(log, "_RECONNECT", 1.0)
+    line.silence()
+    start = time.perf_counter()
+    journal.commit()
+    assert time.perf_counter() - start > 1.2
+    assert values(where) == [1.0, 2.0]
+    journal.close()
+
+
+def test_a_second_loss_before_the_first_connection_is_ended(line: Line) -> None:
+    """The server has noticed neither; the first has the lock, and is not forgotten."""
+    where = f"{line.url}#twice"
+    journal, _ = written(where)
+    line.last_words = b"pg_terminate_backend"
+    line.cut()
+    journal.commit()
+    assert not line.last_words
+    assert values(where) == [1.0, 2.0]
+    journal.close()
+
+
+def test_a_lost_connection_that_does_not_end(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has the lock as long as its process at the server is held up: no other writer, and worth another try."""
+    where = f"{line.url}#held up"
+    journal, store = written(where)
+    ((process,),) = store._database.execute("select pg_backend_pid()")
+    line.cut()
+    os.kill(process, signal.SIGSTOP)
+    monkeypatch.setattr(log, "_RECONNECT", 1.0)
+    try:
+        with pytest.raises(
+            Lost,
+            match=r" cannot be used: a connection that was lost still has the lock of the study 'held up'; what was",
+        ):
+            journal.commit()
+    finally:
+        os.kill(process, signal.SIGCONT)
+    journal.commit()
+    assert values(where) == [1.0, 2.0]
+    journal.close()
 
 
 @pytest.fixture

@@ -307,13 +307,33 @@ def test_strata_that_are_finite() -> None:
 
     assert result.uniform_loss == pytest.approx(error([3, 3, 3]))
     assert result.proportional_loss == pytest.approx(error([4.5, 1.8, 2.7]))
-    assert result.oracle_loss == pytest.approx(0, abs=1e-12)  # 8 samples are all that vary
+    assert result.oracle_loss == 0  # 8 samples are all that vary
     assert error([result.uniform_samples / 3] * 3) == pytest.approx(result.loss)
     assert "nan" not in repr(result) + str(result.certificate)
     larger = FiniteResult(told(SAMPLES, objective=eq.Stratified(shares)), [20, 3, 4])
     sizes = np.array([20.0, 3.0, 4.0])
     best = min(error([9 - x, x, 1]) for x in np.arange(0.001, 9, 0.001))
     assert 0 < larger.oracle_loss == pytest.approx(best, rel=1e-5)
+
+
+@pytest.mark.parametrize("costs", [None, [0.1, 0.7, 0.3]])
+@pytest.mark.parametrize(
+    ("objective", "said"),
+    [
+        (eq.Stratified([0.6, 0.3, 0.1]), " and 0 with the best allocation."),
+        (math.inf, ", the best allocation 0, and this has 0."),
+    ],
+)
+def test_populations_that_are_used_up(objective: Any, said: str, costs: Any) -> None:
+    """There is nothing left to lose, for the best allocation either."""
+    rng, sizes = np.random.default_rng(0), [40, 23, 7]
+    samples = {arm: rng.exponential(size=size).tolist() for arm, size in zip("abc", sizes, strict=True)}
+    known = told(samples, objective=objective, costs=costs)
+    result = FiniteResult(known, sizes)
+    assert result.loss == result.oracle_loss == 0
+    assert said in str(result.certificate)
+    # With one item left there is.
+    assert FiniteResult(known, [40, 24, 7]).oracle_loss > 1e-5
 
 
 def test_a_person_can_read_it() -> None:

@@ -145,8 +145,10 @@ def test_to_frame(result: eq.Result, library: Any) -> None:
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-@pytest.mark.parametrize(("support", "kind"), [(None, "asymptotic"), ("binary", "betting")])
-def test_to_frame_has_the_intervals(library: Any, support: Any, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("support", "kind", "widest"), [(None, "asymptotic", (-math.inf, math.inf)), ("binary", "betting", (0, 1))]
+)
+def test_to_frame_has_the_intervals(library: Any, support: Any, kind: str, widest: tuple[float, float]) -> None:
     study = eq.Study(["a", "b"], budget=100, support=support)
     while not study.done:
         study.tell(study.ask(), study.remaining % 3 == 0)
@@ -157,9 +159,9 @@ def test_to_frame_has_the_intervals(library: Any, support: Any, kind: str) -> No
     assert ends == list(result.intervals(0.9).values()) != list(result.intervals(0.95).values())
     assert list(frame["interval_kind"]) == [kind] * 2
     assert list(frame["interval_level"]) == [0.9] * 2
-    # Of an arm of which nothing is known, anything is possible.
-    nothing = eq.Study(["a"]).result().to_frame(library)
-    assert (nothing["low"][0], nothing["high"][0]) == (-math.inf, math.inf)
+    # Of an arm of which nothing is known, anything is possible that the support allows.
+    nothing = eq.Study(["a"], support=support).result().to_frame(library)
+    assert (nothing["low"][0], nothing["high"][0]) == widest
 
 
 def test_to_frame_of_what_is_not_there(result: eq.Result, monkeypatch: pytest.MonkeyPatch) -> None:
