@@ -407,7 +407,9 @@ def test_a_function(run: Run, tmp_path: Path) -> None:
 
 def test_arms_take_turns(run: Run, tmp_path: Path) -> None:
     """The first samples go round, and however quiet a command is, when times are measured it is not left to rest."""
-    (tmp_path / "sampling_in_turn.py").write_text("def sample(arm, seed):\n    return seed % 1000 * (arm == 'rough')\n")
+    (tmp_path / "sampling_in_turn.py").write_text(
+        "def sample(arm, seed):\n    return seed % 1000 if arm == 'rough' else seed % 7 / 100\n"
+    )
     text = 'function = "sampling_in_turn:sample"\narms = ["a", "rough", "c"]\nbudget = 300\nstore = "{}.db"\n'
     assert run(text.format("without")).code == 0
     assert run("rounds = 2\n" + text.format("with")).code == 0

@@ -427,7 +427,7 @@ def test_the_first_rounds_take_no_longer_for_many_arms() -> None:
 def test_weights_are_set_at_fixed_numbers_of_samples(where: str) -> None:
     """A run that was broken off does what one without a break does, to the bit."""
     whole = eq.estimate(sized, 900, arms=list(SIZES), precision="2%", seed=1)
-    for budget in (70, 301, 302, 640, 900):
+    for budget in (130, 301, 302, 640, 900):
         parts = eq.estimate(sized, budget, arms=list(SIZES), precision="2%", seed=1, store=where)
     assert dict(parts.means) == dict(whole.means)
     assert parts.objective == whole.objective
