@@ -2,7 +2,7 @@
 The strategies on problems drawn at random, none of which anything was tuned on.
 
 `python benchmarks/unseen.py` draws 200 problems and prints what docs/auto.md says of them: the worst excess of each
-strategy, its 90th percentile and its median, and the problems on which the default is at its worst. About five minutes
+strategy, its 90th percentile and its median, and the problems on which the default is at its worst. About ten minutes
 on two cores. `--seed` draws others, `--problems` more or fewer.
 """
 
