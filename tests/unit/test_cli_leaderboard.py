@@ -48,7 +48,20 @@ def test_table_files_and_picture(
         rows = list(csv.DictReader(file))
     # b-as with A = 0.5 and 2 everywhere, and its theory where the support is declared.
     assert len(rows) == 4 * 8 + 1
-    assert list(rows[0]) == ["strategy", "problem", "kind", "tails", "K", "n", "n/K", "half", "excess", "error", "runs"]
+    assert list(rows[0]) == [
+        "strategy",
+        "problem",
+        "kind",
+        "tails",
+        "K",
+        "n",
+        "n/K",
+        "half",
+        "limit",
+        "excess",
+        "error",
+        "runs",
+    ]
     assert [float(row["excess"]) for row in rows] == [cell.excess for cell in board.cells]
     drawn = picture.read_text()
     assert drawn.startswith("<svg")

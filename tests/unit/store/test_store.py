@@ -631,6 +631,15 @@ def test_a_disk_that_fills(tmp_path: Path) -> None:
     journal.close()
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C as in a terminal; what is started in the background of a shell ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_a_commit_is_not_interrupted(tmp_path: Path) -> None:
     """Ctrl-C while it commits comes after it, whole; a second one does not wait."""
     journal = Journal(HEADER, tmp_path / "study.db")
