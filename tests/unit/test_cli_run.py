@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -266,7 +267,8 @@ def test_ctrl_c_stops_and_the_same_command_goes_on(run: Run, tmp_path: Path, job
     file, processes = tmp_path / "study.toml", tmp_path / "processes"
     file.write_text(HANGING)
     words = [sys.executable, "-m", "equipoise", "run", str(file), "--jobs", jobs, "--json"]
-    child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    listen = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # ignored in the background of a shell
+    child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=listen)
     try:
         for _ in range(1200):  # until a command hangs
             if processes.exists() and len(processes.read_text().split()) >= 16:
