@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -401,9 +402,9 @@ def test_an_interrupt(where: str) -> None:
         "shown = lambda progress: print(progress.samples, flush=True)\n"
         "eq.estimate(sample, 10**4, arms=['calm', 'rough'], seed=3, executor=8, store=sys.argv[1], progress=shown)\n"
     )
-    child = subprocess.Popen(
-        [sys.executable, "-c", script, where], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    listen = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # ignored in the background of a shell
+    words = [sys.executable, "-c", script, where]
+    child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=listen)
     assert child.stdout is not None
     while (acknowledged := int(child.stdout.readline())) < 50:
         pass
