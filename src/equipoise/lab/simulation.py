@@ -636,6 +636,11 @@ def check_formula(plan: Plan, ends: cpu.Ends) -> None:
     for k in range(min(len(plan.problem), 64)):
         count, mean, m2 = (float(each[-1, k, 0]) for each in (ends.counts, ends.means, ends.m2s))
         kept = strategy.freeze(mean, count, mean, m2, 0.0, own[k], params) if strategy.own == "frozen" else own[k]
+        share = strategy.share(count, mean, m2, kept, params) if count >= 2 else 0.0
+        if not share >= 0:
+            raise EquipoiseError(
+                f"strategy {strategy!r} gave {share!r} as the share of an arm; it must be a number >= 0"
+            )
         v = strategy.variance(count, mean, m2, 0.0, kept, params)
         if not v >= 0:
             raise EquipoiseError(

@@ -10,8 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeVar
 
+from equipoise import moments
+from equipoise.compiled import jit
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import LARGEST, number, shown
+
+_unbiased = jit(moments.unbiased)
 
 Support = Literal["binary"] | tuple[float, float] | None
 
@@ -83,15 +87,11 @@ class Strategy:
     @staticmethod
     def share(count: float, mean: float, m2: float, own: float, params: tuple[float, ...]) -> float:
         """What an arm with these samples, two or more, adds to what is pooled: its unbiased variance."""
-        return m2 / (count - 1)
+        return _unbiased(count, m2)
 
     def has_floor(self) -> bool:
         """Whether the strategy has a floor of its own."""
         return type(self).floor is not Strategy.floor
-
-    def has_share(self) -> bool:
-        """Whether the strategy pools something else than variances."""
-        return type(self).share is not Strategy.share
 
     def rescaled(self, c: float) -> Strategy:
         """The strategy that chooses on samples times c as this one does on the samples."""

@@ -73,19 +73,18 @@ _pooled_of = jit(keys.pooled_of)
 _next_refresh = jit(keys.next_refresh)
 _add = jit(moments.add)
 _merge = jit(moments.merge)
-_unbiased = jit(moments.unbiased)
 
 
 # ---- a strategy's functions, by address
 
 
 def addresses(strategy: Strategy, params: int) -> tuple[int, int, int, int]:
-    """Where variance, floor, freeze and share are, compiled; 0 for those that the strategy does not have of its own."""
+    """Where variance, floor, freeze and share are, compiled; 0 for those that the strategy has no use for."""
     return (
         _address(strategy, "variance", _of_arm, _OF_ARM, params),
         _address(strategy, "floor", _of_time, _OF_TIME, params) if strategy.has_floor() else 0,
         _address(strategy, "freeze", _of_sample, _OF_SAMPLE, params) if strategy.own == "frozen" else 0,
-        _address(strategy, "share", _of_moments, _OF_MOMENTS, params) if strategy.has_share() else 0,
+        _address(strategy, "share", _of_moments, _OF_MOMENTS, params) if strategy.pool != "none" else 0,
     )
 
 
@@ -261,15 +260,10 @@ def rekey_all(floats: Any, ints: Any, settings: Any, numbers: Any) -> int:
 def refresh(floats: Any, ints: Any, settings: Any, numbers: Any) -> int:
     """Compute what is pooled and every key anew."""
     largest, total, arms = 0.0, 0.0, 0.0
-    for k in range(floats.shape[1]):
+    for k in range(floats.shape[1] if settings[SHARE] != 0 else 0):
         count = float(ints[COUNT, k])
         if count >= 2:
-            if settings[SHARE] != 0:
-                share = _call_of_moments(
-                    settings[SHARE], count, floats[MEAN, k], floats[M2, k], floats[OWN, k], numbers
-                )
-            else:
-                share = _unbiased(count, floats[M2, k])
+            share = _call_of_moments(settings[SHARE], count, floats[MEAN, k], floats[M2, k], floats[OWN, k], numbers)
             largest, total, arms = _pool_arm(share, largest, total, arms)
     numbers[POOLED] = _pooled_of(settings[POOL], largest, total, arms)
     return rekey_all(floats, ints, settings, numbers)

@@ -492,3 +492,21 @@ def test_a_strategy_that_gives_no_variance_is_refused() -> None:
 
     with pytest.raises(eq.EquipoiseError, match=r"Broken.* gave -.* as the variance of an arm"):
         eq.simulate(eq.Problem([eq.Gaussian(), eq.Gaussian()]), Broken(), 20, runs=10)
+
+
+def test_a_strategy_that_pools_no_numbers_is_refused() -> None:
+    class Vague(eq.strategies.Strategy):
+        pool = "mean"
+
+        @staticmethod
+        def variance(
+            count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
+        ) -> float:
+            return 1.0 + pooled
+
+        @staticmethod
+        def share(count: float, mean: float, m2: float, own: float, params: tuple[float, ...]) -> float:
+            return math.nan
+
+    with pytest.raises(eq.EquipoiseError, match=r"Vague.* gave nan as the share of an arm"):
+        eq.simulate(eq.Problem([eq.Gaussian(), eq.Gaussian()]), Vague(), 20, runs=10)
