@@ -1,11 +1,16 @@
-"""What a user hands in, checked: each refusal names the value and says what would do."""
+"""Validation of what users pass in. Every message follows one pattern: "`x` must be ..., got ..."."""
 
 from __future__ import annotations
 
 import difflib
+import math
+import numbers
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
+
+import numpy as np
 
 # Stands for an argument that was not given, where None could be one.
 MISSING: Any = object()
@@ -14,54 +19,195 @@ MISSING: Any = object()
 LARGEST: Final = 1e150
 
 
-def whole(name: str, value: Any, least: int) -> int:
-    """A whole number, and not below `least`."""
+# ---- one value
+
+
+def integer(name: str, value: Any, least: int) -> int:
+    """Return `value` as an int, or refuse what is not an integer of at least `least`."""
+    wanted = {0: "a non-negative integer", 1: "a positive integer"}.get(least, f"an integer of at least {least:,}")
     try:
         found = operator.index(value)
     except TypeError:
         found = None
     if found is None or isinstance(value, bool):
-        raise TypeError(f"{name}={value!r} will not do; it must be a whole number")
+        raise TypeError(f"{name} must be {wanted}, got {shown(value)}")
     if found < least:
-        raise ValueError(f"{name}={value!r} will not do; it must be at least {least}")
+        raise ValueError(f"{name} must be {wanted}, got {shown(value)}")
     return found
 
 
-def number(value: Any, wanted: str = "a sample is a finite number") -> float:
-    """Anything that is a number as a float; a text that looks like one is none."""
+def number(name: str, value: Any) -> float:
+    """Return `value` as a float; strings and complex numbers are refused even where they look like one."""
     text_or_complex = isinstance(value, str | bytes | complex)  # NumPy's have __float__ all the same
     if value is not MISSING and not text_or_complex and (hasattr(value, "__float__") or hasattr(value, "__index__")):
         try:
             return float(value)
         except (TypeError, ValueError, OverflowError):
             pass
-    given = "no value was given" if value is MISSING else f"{shown(value)} is not a number"
-    raise TypeError(f"{given}; {wanted}")
+    raise TypeError(f"{name} must be a number, got {shown(value)}")
+
+
+def positive(name: str, value: Any, unit: str = "number") -> float:
+    """Return `value` as a float, or refuse what is not a positive finite number."""
+    try:
+        found = math.nan if isinstance(value, bool) else number(name, value)
+    except TypeError:
+        raise TypeError(f"{name} must be a positive {unit}, got {shown(value)}") from None
+    if not 0 < found < math.inf:
+        raise ValueError(f"{name} must be a positive {unit}, got {shown(value)}")
+    return found
+
+
+def probability(name: str, value: Any) -> float:
+    """Return `value` as a float, or refuse what does not lie strictly between 0 and 1."""
+    found = number(name, value)
+    if not 0 < found < 1:
+        raise ValueError(f"{name} must be strictly between 0 and 1, got {shown(value)}")
+    return found
+
+
+def choice(name: str, value: Any, known: Iterable[str]) -> str:
+    """Return `value` if it is one of the known names; otherwise refuse it and suggest the nearest one."""
+    known = tuple(known)
+    if not isinstance(value, str) or value not in known:
+        listed = ", ".join(map(repr, known))
+        raise ValueError(f"{name} must be one of {listed}, got {shown(value)}{did_you_mean(value, known)}")
+    return value
+
+
+# ---- words in messages
 
 
 def shown(thing: Any) -> str:
-    """Something that was handed in, short enough for a message."""
-    text = "nothing" if thing is MISSING else repr(thing)
+    """Return the repr of what a user passed in, short enough for a message; NumPy scalars as plain ones."""
+    text = "nothing" if thing is MISSING else repr(plain_name(thing))
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def near(word: Any, known: Iterable[str]) -> str:
-    """The question what was meant, for the end of a sentence, if a word is nearly a known one; else nothing."""
+def did_you_mean(word: Any, known: Iterable[str]) -> str:
+    """Return "; did you mean 'x'?" for the end of a message if a known word is close to this one, else nothing."""
     found = difflib.get_close_matches(str(word), list(known), n=1)
     return f"; did you mean {found[0]!r}?" if found else ""
 
 
-def by_arm(what: str, given: Any, names: Sequence[Any]) -> list[Any]:
-    """One value for each arm, from a mapping by name or from values in the arms' order."""
+def listed(names: Iterable[Any], most: int = 5) -> str:
+    """Return the first few names for a message, with an ellipsis if there are more."""
+    names = list(names)
+    return ", ".join(map(shown, names[:most])) + ", ..." * (len(names) > most)
+
+
+# ---- arms and their labels
+
+
+def plain_name(name: Any) -> Any:
+    """Return a NumPy scalar as the Python object it stands for, anything else as it is."""
+    return name.item() if isinstance(name, np.generic) else name
+
+
+@dataclass(frozen=True)
+class Names:
+    """
+    The names of arms, in order, and the place of each.
+
+    Attributes
+    ----------
+    names
+        All different: a tuple, or a range.
+    index
+        The place of each name; None where the names are 0, 1, 2, ... and each is its own place.
+    """
+
+    names: Sequence[Hashable]
+    index: dict[Hashable, int] | None
+
+    @classmethod
+    def of(cls, arms: int | Iterable[Hashable]) -> Names:
+        """Return the names that a user gave as `arms`: an iterable of them, or how many arms there are."""
+        if isinstance(arms, str | bytes):
+            raise TypeError(f"arms must be a list of names or their number, got {shown(arms)}; write [{shown(arms)}]")
+        if isinstance(arms, int | np.integer) and not isinstance(arms, bool):
+            return cls(range(integer("arms", arms, least=1)), None)
+        try:
+            names = arms if isinstance(arms, range) else tuple(map(plain_name, arms))  # type: ignore[arg-type]
+        except TypeError:
+            raise TypeError(f"arms must be a list of names or their number, got {shown(arms)}") from None
+        if not len(names):
+            raise ValueError("arms must have at least one name, got none")
+        if names == range(len(names)):
+            return cls(names, None)
+        try:
+            index = dict(zip(names, range(len(names)), strict=True))
+        except TypeError:
+            wrong = next(name for name in names if not _hashes(name))
+            raise TypeError(f"the name of an arm must be hashable, such as a string, got {shown(wrong)}") from None
+        if len(index) < len(names):
+            twice = next(name for k, name in enumerate(names) if index[name] != k)
+            raise ValueError(f"names of arms must be different, got {shown(twice)} twice")
+        return cls(names, index)
+
+    def place(self, arm: Hashable) -> int:
+        """Return where an arm stands; KeyError if there is none of that name."""
+        if self.index is not None:
+            return self.index[arm]
+        # A range would compare what is not an int, as NumPy's are not, with every arm.
+        if isinstance(arm, numbers.Real) and 0 <= arm < len(self.names) and arm == int(arm):
+            return int(arm)
+        raise KeyError(arm)
+
+    def find(self, arm: Hashable) -> int:
+        """Return where an arm that a user named stands; ValueError with the arms there are if there is none."""
+        try:
+            return self.place(arm)
+        except (KeyError, TypeError):
+            near = did_you_mean(arm, map(str, self.names[:1000])) if isinstance(arm, str) else ""
+            raise ValueError(f"there is no arm {shown(arm)}; the arms are {listed(self.names[:6])}{near}") from None
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def _hashes(name: Any) -> bool:
+    """Whether a name has a hash; a tuple's type has one even where its items have none."""
+    try:
+        hash(name)
+    except TypeError:
+        return False
+    return True
+
+
+def labelled(given: Any) -> Mapping[Any, Any] | None:
+    """Return what a user gave per arm as a mapping if it has labels: a mapping, or a pandas Series; else None."""
     if isinstance(given, Mapping):
+        return given
+    # A pandas Series, without importing pandas: it has an index and is not callable there, as a list's is.
+    index = getattr(given, "index", None)
+    if index is None or callable(index) or not hasattr(given, "items") or getattr(given, "ndim", 1) != 1:
+        return None
+    labels = [plain_name(label) for label in index]
+    if len(set(labels)) < len(labels):
+        twice = next(label for k, label in enumerate(labels) if label in labels[:k])
+        raise ValueError(f"labels of arms must be different, got {shown(twice)} twice")
+    return dict(zip(labels, list(given), strict=True))
+
+
+def by_arm(what: str, given: Any, names: Sequence[Any]) -> list[Any]:
+    """
+    Return one value for each arm, in the arms' order.
+
+    What has labels (a mapping, a pandas Series) is aligned by them; anything else is taken in the arms' order.
+    """
+    labels = labelled(given)
+    if labels is not None:
         known = names if isinstance(names, range) else frozenset(names)
-        unknown = [name for name in given if name not in known]
-        missing = [name for name in names if name not in given]
+        unknown = [name for name in labels if name not in known]
+        missing = [name for name in names if name not in labels]
         if unknown or missing:
-            wrong = f"there is no arm {unknown[0]!r}" if unknown else f"arm {missing[0]!r} has none"
-            raise ValueError(f"{what} will not do: {wrong}; one for each arm is needed")
-        return [given[name] for name in names]
+            wrong = f"there is no arm {shown(unknown[0])}" if unknown else f"there is none for arm {shown(missing[0])}"
+            raise ValueError(f"{what} must have one value for each arm by its name: {wrong}")
+        return [labels[name] for name in names]
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise TypeError(f"{what} must have one value for each arm, by name or in the arms' order, got {shown(given)}")
     values = list(given)
     if len(values) != len(names):
-        raise ValueError(f"{len(values)} {what} were given for {len(names)} arms; one for each is needed")
+        raise ValueError(f"{what} must have one value for each of the {len(names):,} arms, got {len(values):,}")
     return values

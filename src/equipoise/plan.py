@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise import chart, tables
-from equipoise.inputs import number, whole
+from equipoise.arrays import Floats, Ints
+from equipoise.inputs import integer, number
 from equipoise.problem.allocation import MOST, Allocation, Terms, allocate, even, relaxed
 from equipoise.problem.objective import GREATEST, SMALLEST, Stratified, by_arm
 from equipoise.problem.objective import objective as objective_of
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     import pandas
     import polars
 
-Floats = npt.NDArray[np.float64]
 ByArm = Iterable[float] | Mapping[Any, float]
 Wholes = int | Iterable[int | None] | Mapping[Any, int]
 
@@ -391,7 +391,7 @@ class Plan:
         return tables.text(self._table(), [*self._more(), self.summary()])
 
     def _repr_html_(self) -> str:
-        return tables.page(self._table(), [*self._more(), self.summary()])
+        return tables.html(self._table(), [*self._more(), self.summary()])
 
     @cached_property
     def _losses(self) -> Floats:
@@ -401,7 +401,7 @@ class Plan:
         return _z(level, len(self.arms)) * np.sqrt(self._losses)
 
     @cached_property
-    def _short(self) -> npt.NDArray[np.int64]:
+    def _short(self) -> Ints:
         """The arms that fall short of the precision, the furthest first."""
         over = self._half_widths(self.level) / np.array(self.precision)
         order = np.argsort(-over, kind="stable")
@@ -560,7 +560,7 @@ def _budget(given: Any, terms: Terms) -> float:
     """A budget that pays for the floors."""
     if terms.objective.costs is None:
         given = int(given) if isinstance(given, float) and given.is_integer() else given
-        budget: float = whole("budget", given, 1)
+        budget: float = integer("budget", given, 1)
     else:
         budget = _number("budget", given)
         if not 0 < budget < math.inf:
@@ -608,7 +608,7 @@ def _wholes(what: str, given: Wholes | None, arms: Sequence[Hashable], default: 
         if value is None or (isinstance(value, float) and value == default == math.inf):
             continue
         name = what if given is value else f"{what}[{arms[k]!r}]"
-        one = whole(name, value, 1)
+        one = integer(name, value, 1)
         if one > MOST:
             raise ValueError(f"{name}={value!r} will not do; it must not be above 1e15")
         if given is value:
@@ -625,7 +625,7 @@ def _many(given: Any) -> TypeGuard[Iterable[Any]]:
 
 def _number(name: str, given: Any) -> float:
     try:
-        return number(given)
+        return number("budget", given)
     except TypeError:
         raise TypeError(f"{name}={given!r} will not do; it must be a number") from None
 

@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from equipoise import chart
+from equipoise.arrays import Floats
 from equipoise.intervals.asymptotic import START
 from equipoise.run import Progress, precision
 from equipoise.store import Event, Header, Store
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-Floats = npt.NDArray[np.float64]
 
 # So many arms are shown in tables and charts, the worst known of them.
 SHOWN: Final = 20

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from array import array
 
-from equipoise.inputs import whole
+from equipoise.inputs import integer
 
 
 class InOrder:
@@ -46,7 +46,7 @@ class InOrder:
     """
 
     def __init__(self, arms: int) -> None:
-        arms = whole("arms", arms, 1)
+        arms = integer("arms", arms, 1)
         self._asked = array("q", bytes(8 * arms))
         self._next = array("q", bytes(8 * arms))
         # By arm, the values that wait by their place; NaN for one that was given up.

@@ -9,14 +9,12 @@ from functools import cache, cached_property
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from equipoise.arrays import Floats
 from equipoise.compiled import jit
-from equipoise.inputs import LARGEST, number, shown, whole
+from equipoise.inputs import LARGEST, integer, number, shown
 from equipoise.intervals import asymptotic, binary_betting, bounded_betting, empirical_bernstein, fixed_n
 from equipoise.strategies import Support, check_support
-
-Floats = npt.NDArray[np.float64]
 
 Kind = Literal["empirical-bernstein", "betting", "asymptotic", "fixed-n"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
@@ -66,7 +64,7 @@ def simultaneous(level: float, K: int) -> float:
     The union bound (Bonferroni): it asks nothing about how the arms depend on one another, which under an adaptive
     strategy they do.
     """
-    return 1 - _alpha(level) / whole("K", K, 1)
+    return 1 - _alpha(level) / integer("K", K, 1)
 
 
 @dataclass(frozen=True)
@@ -118,7 +116,7 @@ class Intervals:
     budget: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "arms", whole("arms", self.arms, 1))
+        object.__setattr__(self, "arms", integer("arms", self.arms, 1))
         object.__setattr__(self, "support", check_support(self.support))
         if self.kind is None:
             object.__setattr__(self, "kind", default_kind(self.support))
@@ -131,7 +129,7 @@ class Intervals:
             )
         _alpha(self.level)
         if self.budget is not None:
-            object.__setattr__(self, "budget", whole("budget", self.budget, 1))
+            object.__setattr__(self, "budget", integer("budget", self.budget, 1))
 
     @property
     def promise(self) -> str:
@@ -162,7 +160,7 @@ class Intervals:
 
     def update(self, state: Floats, arm: int, x: float) -> None:
         """One more sample of an arm, changed in place, in O(1)."""
-        value = number(x)
+        value = number("x", x)
         low, high = _ends(self.support)
         # NaN is in no range.
         if not max(low, -LARGEST) <= value <= min(high, LARGEST) or (self.support == "binary" and 0 < value < 1):
@@ -216,7 +214,7 @@ class Intervals:
         return self.level if level is None else level
 
     def _arm(self, arm: int) -> int:
-        if not 0 <= whole("arm", arm, 0) < self.arms:
+        if not 0 <= integer("arm", arm, 0) < self.arms:
             raise ValueError(f"arm={arm!r} will not do; there are arms 0 to {self.arms - 1}")
         return int(arm)
 

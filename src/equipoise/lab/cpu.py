@@ -22,8 +22,8 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from equipoise.arrays import Floats
 from equipoise.compiled import jit
 from equipoise.heap import change, heapify, replace_top
 from equipoise.lab.delayed import one_by_one
@@ -32,8 +32,6 @@ from equipoise.lab.streams import Laws, U, encode, fill_of, pair_of, select
 from equipoise.problem import Objective, Problem
 from equipoise.strategies import Strategy
 from equipoise.strategies import key as keys
-
-Floats = npt.NDArray[np.float64]
 
 # Runs side by side; samples of an arm that are kept, at least; steps between two looks at the rings.
 LANES = 64

@@ -21,14 +21,11 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from equipoise.arrays import Floats, Ints
 from equipoise.lab.cpu import Ends
 from equipoise.problem import Gaussian, Problem
 from equipoise.strategies import Strategy
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 Estimator = Literal["naive", "wald", "controls", "gaussian"]
 # From here on an arm's controls cost more than they bring.

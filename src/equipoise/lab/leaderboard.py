@@ -30,10 +30,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from equipoise import chart, strategies
-from equipoise.inputs import whole
+from equipoise.arrays import Floats
+from equipoise.inputs import integer
 from equipoise.lab import cpu, cuda, estimators, texts
 from equipoise.lab.cpu import Ends
 from equipoise.lab.estimators import Estimator, Evidence
@@ -41,8 +41,6 @@ from equipoise.lab.simulation import check_formula, label, plans
 from equipoise.lab.suite import Case, suite, tuning_half, unknown
 from equipoise.problem import Gaussian, Problem
 from equipoise.strategies import Strategy
-
-Floats = npt.NDArray[np.float64]
 
 SEED = 4
 # A, in units of sqrt(Sigma/K), of strategies that have one.
@@ -451,12 +449,12 @@ def leaderboard(
     lines = entries() if given is None else list(given)
     chosen = problems() if cases is None else list(cases)
     if runs is not None:
-        runs = whole("runs", runs, 4)
+        runs = integer("runs", runs, 4)
     if engine == "cuda":
         cuda.check()
     elif engine != "cpu":
         raise ValueError(f"engine={engine!r} will not do; it must be 'cpu' or 'cuda'")
-    workers = os.cpu_count() or 1 if threads is None else whole("threads", threads, 1)
+    workers = os.cpu_count() or 1 if threads is None else integer("threads", threads, 1)
     found: dict[tuple[str, str], Cell] = {}
     work = tasks(lines, chosen, runs)
     if not work:

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from equipoise import chart, theory
-from equipoise.inputs import whole
+from equipoise.inputs import integer
 from equipoise.lab import cpu
 from equipoise.lab.cpu import Ends, Plan
 from equipoise.lab.simulation import PILOT, Curve, Simulation, simulate
@@ -81,7 +81,7 @@ class Design:
     long: tuple[int, ...] = (1000, 3000, 10_000, 30_000)
 
     def __post_init__(self) -> None:
-        whole("runs", self.runs, 100)
+        integer("runs", self.runs, 100)
 
     @property
     def few(self) -> int:

@@ -15,11 +15,11 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from equipoise import chart, moments
+from equipoise.arrays import Floats
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import number, whole
+from equipoise.inputs import integer, number
 from equipoise.lab import cpu, cuda, estimators
 from equipoise.lab.cpu import Plan
 from equipoise.problem import Objective, Problem, Stratified, laws
@@ -30,7 +30,6 @@ from equipoise.strategies import Strategy, Support, check_support, get, resolve
 if TYPE_CHECKING:
     import pandas
 
-Floats = npt.NDArray[np.float64]
 
 # Runs whose sums are formed together, whoever simulates them: so the results do not depend on how the work was split.
 BLOCK = 1024
@@ -543,11 +542,11 @@ def simulate(
     grid = isinstance(budget, Iterable)
     aim = _objective(range(len(problem)), objective, weights, costs)
     budgets = sorted({_budget(n, aim) for n in (budget if isinstance(budget, Iterable) else [budget])})
-    in_flight = whole("in_flight", in_flight, 1)
+    in_flight = integer("in_flight", in_flight, 1)
     if not strategies or not budgets:
         raise ValueError("no strategy or no budget was given; one of each at least is needed")
-    runs = whole("runs", runs, 2)
-    seed = whole("seed", seed, 0)
+    runs = integer("runs", runs, 2)
+    seed = integer("seed", seed, 0)
     if seed >= 1 << 64:
         raise ValueError(f"seed={seed} will not do; it must be below 2^64")
     support = check_support(support)
@@ -602,9 +601,9 @@ def plans(
 def _budget(budget: Any, objective: Objective) -> float:
     """A number of samples or, where these have costs, an amount of money."""
     if objective.costs is None:
-        return whole("budget", budget, 1)
+        return integer("budget", budget, 1)
     try:
-        money = number(budget)
+        money = number("budget", budget)
     except TypeError:
         money = math.nan
     if not 0 < money < math.inf:
@@ -659,7 +658,7 @@ def _engine(engine: Any, threads: int | None, precision: str) -> tuple[EndsOf, W
         cuda.check()
         single = precision == "single"
         return partial(cuda.simulate, single=single), partial(_on_cuda, single)
-    workers = whole("threads", threads, 1) if threads is not None else os.cpu_count() or 1
+    workers = integer("threads", threads, 1) if threads is not None else os.cpu_count() or 1
     if engine == "cpu":
         return partial(_pilot, workers), partial(_on_cpu, workers)
     if hasattr(engine, "scheduler_info"):

@@ -22,11 +22,11 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from equipoise.arrays import Floats, Ints
 from equipoise.compiled import jit
 from equipoise.problem import (
     Bernoulli,
@@ -248,7 +248,7 @@ def fill(
             out[at + lanes + i] = x1
 
 
-def encode(arms: tuple[Law, ...]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def encode(arms: tuple[Law, ...]) -> tuple[Ints, Floats, Floats]:
     """The laws as numbers: a kind and two parameters for each arm, and one table with the values of empirical arms."""
     kinds, parameters, table = [], [], [0.0]
     for law in arms:
@@ -312,7 +312,7 @@ def _draw(laws: Any, run: Any, arm: int, first: int, out: Any) -> None:
         out[j] = x1 if i & 1 else x0
 
 
-def samples(problem: Problem, seed: int, run: int, arm: int, count: int, first: int = 0) -> npt.NDArray[np.float64]:
+def samples(problem: Problem, seed: int, run: int, arm: int, count: int, first: int = 0) -> Floats:
     """X_{k,i} for i from `first` on: the samples that every simulation with this seed meets in this run."""
     out = np.empty(count)
     _draw(Laws(*encode(problem.arms), U(seed)), U(run), arm, first, out)

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from equipoise.inputs import near
+from equipoise.inputs import did_you_mean
 from equipoise.problem import (
     Bernoulli,
     Constant,
@@ -374,7 +374,7 @@ def case(name: str) -> Case:
 
 def unknown(name: str) -> str:
     """What to say of a name that no problem has."""
-    hint = near(name, [each.name for each in suite()]) or "; docs/leaderboard.md has them all"
+    hint = did_you_mean(name, [each.name for each in suite()]) or "; docs/leaderboard.md has them all"
     return f"no problem of the suite is called {name!r}{hint}"
 
 

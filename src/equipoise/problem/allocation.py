@@ -18,11 +18,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from equipoise.arrays import Bools, Floats, Ints
 from equipoise.problem.objective import Objective
-
-Floats = npt.NDArray[np.float64]
 
 # Sums of money are right up to this part of the budget, and this part of the cheapest sample if that is less: three
 # samples at 0.1 can be paid with 0.3.
@@ -182,7 +180,7 @@ class _Steps:
         worth = terms.objective.weight(terms.arms) * terms.variances
         return cls(worth, terms.cost, terms.caps, terms.populations, terms.objective.p)
 
-    def some(self, arms: npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> _Steps:
+    def some(self, arms: Bools | Ints) -> _Steps:
         return _Steps(self.worth[arms], self.cost[arms], self.caps[arms], self.populations[arms], self.p)
 
     def losses(self, counts: Floats) -> Floats:
@@ -293,7 +291,7 @@ def _knapsack(terms: Terms, greedy: Floats, first: Floats, limit: float) -> tupl
     steps = _Steps.of(terms)
     p, cost = steps.p, terms.cost
 
-    def gain(arms: npt.NDArray[np.int64], counts: Floats) -> Floats:
+    def gain(arms: Ints, counts: Floats) -> Floats:
         """What one more sample takes from Σ (L/scale)^p."""
         some = steps.some(arms)
         with np.errstate(divide="ignore", under="ignore", over="ignore"):
@@ -326,14 +324,14 @@ def _knapsack(terms: Terms, greedy: Floats, first: Floats, limit: float) -> tupl
 class _Options:
     """Other counts that arms may have: the arm, samples more or less, money more or less, and the regret."""
 
-    arms: npt.NDArray[np.int64]
+    arms: Ints
     moves: Floats
     costs: Floats
     regrets: Floats
 
 
 def _options(
-    gain: Callable[[npt.NDArray[np.int64], Floats], Floats],
+    gain: Callable[[Ints, Floats], Floats],
     counts: Floats,
     floors: Floats,
     caps: Floats,
@@ -342,7 +340,7 @@ def _options(
     gap: float,
 ) -> _Options | None:
     """All moves of one arm from `counts` with a regret up to `gap`; None if they are too many to search."""
-    rows: list[tuple[npt.NDArray[np.int64], Floats, Floats]] = []
+    rows: list[tuple[Ints, Floats, Floats]] = []
     for sign in (1, -1):
         arms = np.arange(counts.size)
         at, regret = counts.copy(), np.zeros(counts.size)
@@ -359,7 +357,7 @@ def _options(
     return _Options(arms, moves, moves * cost[arms], regrets)
 
 
-def _search(options: _Options, m: float, gap: float, left: float) -> npt.NDArray[np.int64] | None:
+def _search(options: _Options, m: float, gap: float, left: float) -> Ints | None:
     """The options of the least Σ regret - m Σ cost that cost at most `left`, one for an arm; None if it gave up."""
     each = [np.flatnonzero(options.arms == arm) for arm in np.unique(options.arms)]
     # What the arms still to come can give back at most.

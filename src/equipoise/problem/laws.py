@@ -15,7 +15,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-Samples = npt.NDArray[np.float64]
+from equipoise.arrays import Floats
+
+Samples = Floats
 
 
 class Law(Protocol):

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.arrays import Floats
 from equipoise.inputs import by_arm as each_arm
 from equipoise.inputs import number
-
-Floats = npt.NDArray[np.float64]
 
 # Weights and costs between these keep every key and every loss a finite number.
 SMALLEST, GREATEST = 1e-100, 1e100
@@ -142,7 +141,7 @@ class Stratified:
         given = shares if isinstance(shares, Mapping) else tuple(_several("shares", shares))
         values = list(given.values()) if isinstance(given, Mapping) else list(given)
         for value in values:
-            if not 0 <= number(value, "a share is a number in [0, 1]") <= 1:
+            if not 0 <= number("a share", value) <= 1:
                 raise ValueError(f"the share {value!r} will not do; a stratum's share of the whole lies in [0, 1]")
         if not values or abs(math.fsum(map(float, values)) - 1) > 1e-6:
             raise ValueError(f"the shares sum to {math.fsum(map(float, values)):.9g}; strata make up a whole, 1")
@@ -161,7 +160,7 @@ def objective(
             raise ValueError("Stratified sets the weights itself; give it, or weights, not both")
         shares = by_arm("shares", p.shares, names, least=0.0)
         return Objective(1.0, tuple(share * share for share in shares), _costs(costs, names), shares)
-    power = number(p, "the objective is p > 0, infinity for the largest loss, or Stratified(shares)")
+    power = number("objective", p)
     if not power > 0:
         raise ValueError(f"objective={p!r} will not do; it must be p > 0, infinity for the largest loss, or Stratified")
     found = None if weights is None else by_arm("weights", weights, names, least=0.0)
@@ -195,7 +194,7 @@ def by_arm(
 ) -> tuple[float, ...]:
     """One number for each arm, from a mapping by name or from numbers in the arms' order."""
     values = each_arm(what, given if isinstance(given, Mapping) else _several(what, given), names)
-    found = tuple(number(value, f"{what} are numbers, one for each arm") for value in values)
+    found = tuple(number(what, value) for value in values)
     for value in found:
         if not (value == least == 0 or max(least, SMALLEST) <= value <= GREATEST):
             wanted = "not negative" if least == 0 else "positive"

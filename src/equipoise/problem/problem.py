@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.arrays import Floats, Ints
 from equipoise.problem.allocation import Terms, allocate
 from equipoise.problem.laws import Law
 from equipoise.problem.objective import Objective
 
-Floats = npt.NDArray[np.float64]
-Counts = npt.NDArray[np.int64]
+Counts = Ints
 
 
 @dataclass(frozen=True, init=False)

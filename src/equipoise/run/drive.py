@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from equipoise.arrays import Bools, Floats, Ints
 from equipoise.errors import EquipoiseError
 from equipoise.run.precision import Precision, half_width
 from equipoise.run.progress import Display, Progress
@@ -30,10 +30,6 @@ from equipoise.run.samplers import ENDLESS, Outcome, Samplers, perform
 from equipoise.run.workers import Answer, Workers
 from equipoise.store import Journal
 from equipoise.study import FiniteResult, Result
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 COMMIT: Final = 0.05
 # A chunk of short samples is to take about this long, which is long beside the time that it takes to hand it over.

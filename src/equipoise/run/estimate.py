@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from equipoise.arrays import Ints
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import number, shown, whole
+from equipoise.inputs import integer, number, shown
 from equipoise.intervals.asymptotic import START
 from equipoise.problem.objective import by_arm, objective
 from equipoise.run.drive import Driver, Settings
@@ -27,8 +27,6 @@ from equipoise.store.fold import reweighed
 from equipoise.store.plain import loads
 from equipoise.strategies import Strategy, Support, check_support, resolve
 from equipoise.study import Result
-
-Ints = npt.NDArray[np.int64]
 
 
 def estimate(
@@ -132,14 +130,14 @@ def estimate(
     >>> dict(result.counts)
     {'calm': 18, 'rough': 182}
     """
-    given_seed = seed if seed is None else whole("seed", seed, least=0)
+    given_seed = seed if seed is None else integer("seed", seed, least=0)
     settings = Settings(
         precision=None,
         max_seconds=_positive("max_seconds", max_seconds),
-        retries=whole("retries", retries, least=0),
+        retries=integer("retries", retries, least=0),
         lease=_positive("lease", lease),
-        in_flight=None if in_flight is None else whole("in_flight", in_flight, least=1),
-        rounds=None if rounds is None else whole("rounds", rounds, least=1),
+        in_flight=None if in_flight is None else integer("in_flight", in_flight, least=1),
+        rounds=None if rounds is None else integer("rounds", rounds, least=1),
         level=checked_level(level),
         timed=about is not None and about.get("measure") == "seconds",
     )
@@ -245,7 +243,7 @@ def _first_arms(guess: Any, header: Header) -> Ints:
     goal = objective(header.arms, header.options.get("objective", math.inf), **chosen)
     most = 10 * arms
     if header.budget is not None:
-        most = min(most, int(number(header.budget) / goal.cost(arms).max() / 10))
+        most = min(most, int(number("budget", header.budget) / goal.cost(arms).max() / 10))
     # Whom an oracle with these variances would ask: the largest key, as if each arm had had one pull.
     scores = goal.scales(arms) * variances**goal.exponent
     heap = [(-score, k, 1) for k, score in enumerate(scores.tolist())]
@@ -269,14 +267,14 @@ def _first_rounds(header: Header) -> Ints:
     most = math.inf
     if header.budget is not None:
         costs = objective(header.arms, costs=header.options.get("costs")).cost(arms)
-        most = number(header.budget) / costs.sum() / 2
+        most = number("budget", header.budget) / costs.sum() / 2
     return np.tile(np.arange(arms), START if rests and most >= START else 0)
 
 
 def _positive(name: str, value: float | None) -> float | None:
     if value is None:
         return None
-    found = number(value)
+    found = number(name, value)
     if not found > 0:
         raise ValueError(f"{name}={value!r} will not do; it must be a positive number of seconds")
     return found

@@ -8,14 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
+from equipoise.arrays import Bools, Floats
 from equipoise.inputs import by_arm, number, shown
 from equipoise.strategies import Strategy, Uniform
 from equipoise.study import FiniteResult, Result
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 # Within what an objective takes.
 _LIMITS: Final = (1e-99, 1e99)
@@ -132,7 +129,7 @@ class Precision:
 
 def checked_level(level: Any) -> float:
     """A probability, refused where it is none."""
-    found = number(level)
+    found = number("level", level)
     if not 0 < found < 1:
         raise ValueError(f"level={level!r} will not do; it must lie strictly between 0 and 1, such as 0.95")
     return found
@@ -150,7 +147,7 @@ def precision(given: Any, level: float, arms: Sequence[Hashable]) -> Precision:
 def _one(given: Any) -> tuple[float, bool]:
     text = given.strip() if isinstance(given, str) else ""
     try:
-        wanted = float(text.removesuffix("%")) / 100 if text.endswith("%") else number(given)
+        wanted = float(text.removesuffix("%")) / 100 if text.endswith("%") else number("precision", given)
     except (TypeError, ValueError):
         wanted = math.nan
     if not 0 < wanted < math.inf:

@@ -20,12 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.arrays import Ints
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import by_arm, number, shown, whole
+from equipoise.inputs import by_arm, integer, number, shown
 from equipoise.run import seeds
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 # More samples than any arm will have.
 ENDLESS = 2**62
@@ -85,12 +83,12 @@ async def perform_async(calls: Sequence[Call]) -> list[Outcome]:
 def _checked(call: Call, values: Any) -> Any:
     """What a sampler returned as a float, or as an array of them; refuse what is none."""
     if call.size is None:
-        return values if type(values) is float else number(values)
+        return values if type(values) is float else number("a sample", values)
     array = np.asarray(values)
     if array.shape != (call.size,):
         raise ValueError(f"a sampler with a size of {call.size} returned {_described(values, array)}")
     if array.dtype.kind not in "fiub":
-        return np.array([number(value) for value in array.tolist()])
+        return np.array([number("a sample", value) for value in array.tolist()])
     return array.astype(np.float64)
 
 
@@ -272,7 +270,7 @@ def _by_arm(given: Any, arms: Any, populations: Any) -> tuple[Any, Sequence[Hash
     if isinstance(arms, str | bytes):
         raise TypeError(f"arms={arms!r} is one text; a list of names is needed, such as [{arms!r}]")
     if isinstance(arms, int):
-        return given, range(whole("arms", arms, least=1))
+        return given, range(integer("arms", arms, least=1))
     return given, arms if isinstance(arms, range) else tuple(arms)
 
 
@@ -281,7 +279,7 @@ def _items(populations: Any, arms: Sequence[Hashable]) -> list[Any]:
     found: list[Any] = []
     for arm, items in zip(arms, by_arm("populations", populations, arms), strict=True):
         if isinstance(items, int | np.integer) and not isinstance(items, bool):
-            items = range(whole(f"the population of arm {arm!r}", items, least=1))
+            items = range(integer(f"the population of arm {arm!r}", items, least=1))
         elif not isinstance(items, np.ndarray) or not items.ndim:
             try:
                 items = items if isinstance(items, Sequence) else list(items)

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.arrays import Ints
 from equipoise.store.plain import dumps
 
 Seeds = npt.NDArray[np.uint64]
-Ints = npt.NDArray[np.int64]
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _M1, _M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)

@@ -19,8 +19,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.arrays import Floats
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import near, number, shown, whole
+from equipoise.inputs import did_you_mean, integer, number, shown
 from equipoise.lab import texts
 from equipoise.run import tables
 from equipoise.run.commands import MEASURES, Command, CommandError, Running
@@ -29,8 +30,6 @@ from equipoise.run.progress import Progress
 from equipoise.store import Store
 from equipoise.store.plain import loads
 from equipoise.study import Result
-
-Floats = npt.NDArray[np.float64]
 
 EXAMPLE: Final = """\
 # A study for `equipoise run`. Save it as study.toml, then: equipoise run study.toml
@@ -196,7 +195,7 @@ def _spec(given: dict[str, Any], folder: Path, instead: dict[str, Any]) -> Spec:
         settings["strategy"] = texts.strategy(_text("strategy", settings["strategy"]))
     if isinstance(settings.get("support"), list):
         settings["support"] = tuple(settings["support"])
-    jobs = whole("jobs", given["jobs"], least=1) if "jobs" in given else None
+    jobs = integer("jobs", given["jobs"], least=1) if "jobs" in given else None
     if kind == "a table":
         return _of_table(given, folder, settings)
     settings["executor"] = jobs
@@ -220,7 +219,7 @@ def _of_commands(given: dict[str, Any], folder: Path, settings: dict[str, Any]) 
     measure = given.get("measure")
     if measure not in MEASURES:
         said = f"measure = {shown(measure)} will not do" if "measure" in given else "measure is missing"
-        raise ValueError(f"{said}; it must be one of {', '.join(map(repr, MEASURES))}{near(measure, MEASURES)}")
+        raise ValueError(f"{said}; it must be one of {', '.join(map(repr, MEASURES))}{did_you_mean(measure, MEASURES)}")
     if measure == "exit":
         if settings.get("support", "binary") != "binary":
             raise ValueError(
@@ -230,7 +229,7 @@ def _of_commands(given: dict[str, Any], folder: Path, settings: dict[str, Any]) 
     if measure == "seconds" and "costs" not in given:
         settings["rounds"] = _ROUNDS
     settings |= {name: given[name] for name in ("rounds",) if name in given}
-    timeout = number(given["timeout"]) if "timeout" in given else None
+    timeout = number("timeout", given["timeout"]) if "timeout" in given else None
     if timeout is not None and not timeout > 0:
         raise ValueError(f"timeout = {timeout:g} will not do; it must be a positive number of seconds")
     running = Running()
@@ -239,7 +238,7 @@ def _of_commands(given: dict[str, Any], folder: Path, settings: dict[str, Any]) 
         settings,
         {"measure": measure, "arms": arms},
         running,
-        whole("warmup", given.get("warmup", 0), least=0),
+        integer("warmup", given.get("warmup", 0), least=0),
     )
 
 
@@ -314,7 +313,8 @@ def _function(text: str, folder: Path) -> Callable[..., Any]:
         raise ValueError(f"function = {text!r} cannot be imported: {type(error).__name__}: {error}") from None
     for part in name.split("."):
         if not hasattr(found, part):
-            raise ValueError(f"function = {text!r} will not do: {module} has no {part!r}{near(part, vars(found))}")
+            near = did_you_mean(part, vars(found))
+            raise ValueError(f"function must be module:name, got {text!r}: {module} has no {part!r}{near}")
         found = getattr(found, part)
     if not callable(found):
         raise TypeError(f"function = {text!r} will not do; it is {shown(found)}, and no function")
@@ -333,7 +333,7 @@ def _refuse_unknown(given: dict[str, Any], kind: str) -> None:
         if owners:
             raise ValueError(f"{key} is for {' and '.join(owners)}, and the arms here are those of {kind}")
         there_are = f"; there are {', '.join(known)}"
-        raise ValueError(f"there is no key {key!r}{near(key, known) or there_are}")
+        raise ValueError(f"there is no key {key!r}{did_you_mean(key, known) or there_are}")
 
 
 def _path_of_store(given: Any, folder: Path) -> str:

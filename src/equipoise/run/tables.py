@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from equipoise.inputs import near, shown
+from equipoise.arrays import Floats
+from equipoise.inputs import did_you_mean, shown
 
-Floats = npt.NDArray[np.float64]
 Columns = dict[str, list[Any]]
 
 
@@ -67,7 +66,7 @@ def groups(table: Columns, group: str, value: str, arms: Sequence[Any] | None, d
     if arms is not None:
         unknown = [arm for arm in arms if arm not in places]
         if unknown:
-            raise ValueError(f"no row has {group} = {shown(unknown[0])}{near(unknown[0], map(str, places))}")
+            raise ValueError(f"no row has {group} = {shown(unknown[0])}{did_you_mean(unknown[0], map(str, places))}")
         places = {arm: places[arm] for arm in arms}
     return {key: _numbers([(i, cells[i]) for i in rows], value, key, drop) for key, rows in places.items()}
 
@@ -80,7 +79,7 @@ def columns(table: Columns, names: Sequence[str], drop: bool) -> dict[Any, Float
 def _column(table: Columns, key: str, name: Any) -> list[Any]:
     if name not in table:
         titles = "; there are " + ", ".join(map(repr, list(table)[:8])) + ", ..." * (len(table) > 8)
-        raise ValueError(f"{key}: there is no column {shown(name)}{near(name, table) or titles}")
+        raise ValueError(f"{key}: there is no column {shown(name)}{did_you_mean(name, table) or titles}")
     return table[name]
 
 

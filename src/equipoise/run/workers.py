@@ -16,7 +16,7 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPool
 from typing import Any, Protocol
 
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import shown, whole
+from equipoise.inputs import integer, shown
 from equipoise.run.samplers import Call, Outcome, Samplers, check_local, perform, perform_async
 
 Answer = Future[list[Outcome]]
@@ -40,7 +40,7 @@ class Workers(Protocol):
 
 def count_of(executor: Any) -> int | None:
     """How many threads, if it is a number that was given."""
-    return whole("executor", executor, least=1) if hasattr(executor, "__index__") else None
+    return integer("executor", executor, least=1) if hasattr(executor, "__index__") else None
 
 
 def workers(executor: Any, samplers: Samplers) -> Workers:

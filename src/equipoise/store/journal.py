@@ -10,16 +10,13 @@ from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from equipoise.arrays import Floats, Ints
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import shown
 from equipoise.store.fold import begin, fold
 from equipoise.store.log import Event, Header, Store
 from equipoise.store.plain import dumps
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 class Journal:

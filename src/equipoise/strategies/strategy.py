@@ -248,7 +248,7 @@ def check_support(support: Any) -> Support:
     wanted = "it must be 'binary', (low, high) with low < high, or None"
     if isinstance(support, str) or not hasattr(support, "__len__") or len(support) != 2:
         raise ValueError(f"support={support!r} will not do; {wanted}")
-    low, high = (number(end) for end in support)
+    low, high = (number("an end of the support", end) for end in support)
     if not -LARGEST <= low < high <= LARGEST:
         raise ValueError(f"support={support!r} will not do; {wanted}")
     return low, high

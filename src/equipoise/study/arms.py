@@ -28,8 +28,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
-import numpy as np
-import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 from numba.core.errors import NumbaError
@@ -42,9 +40,6 @@ from equipoise.errors import EquipoiseError
 from equipoise.heap import change, heapify
 from equipoise.strategies import Strategy
 from equipoise.strategies import key as keys
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 MEAN, M2, OWN, SCALE, TOP, KEY, LEAST_SCORE = range(7)
 COUNT, PULLS, CLOSED, HEAP, WHERE, LEAST, LEAST_WHERE = range(7)

@@ -17,15 +17,12 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from equipoise.arrays import Floats, Ints
 from equipoise.compiled import jit
 from equipoise.intervals import Intervals, Kind, default_kind
 from equipoise.strategies import Support
 from equipoise.study.arms import ARM, VALUE
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 # What sequences are tuned to; any other level may be asked for.
 LEVEL = 0.95

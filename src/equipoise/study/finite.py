@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from equipoise.arrays import Floats
 from equipoise.intervals import Intervals, Kind, populations
-from equipoise.study.result import ByArm, Floats, IntervalsByArm, Result
+from equipoise.study.result import ByArm, IntervalsByArm, Result
 
 
 class FiniteResult(Result):

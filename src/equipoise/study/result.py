@@ -10,9 +10,9 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from equipoise import tables
+from equipoise.arrays import Bools, Floats, Ints
 from equipoise.inputs import MISSING
 from equipoise.intervals import PROMISES, Interval, Intervals, Kind
 from equipoise.problem.objective import Objective, Stratified
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     import pandas
     import polars
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 # A table in a terminal or a notebook shows this many arms, the worst known of them.
 _SHOWN = 20
@@ -521,7 +518,7 @@ class Result:
         return tables.text(self._rows(), self._more())
 
     def _repr_html_(self) -> str:
-        return tables.page(self._rows(), self._more())
+        return tables.html(self._rows(), self._more())
 
     def _rows(self) -> list[list[str]]:
         """A title row, and a row for each arm that is shown."""

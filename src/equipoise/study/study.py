@@ -11,10 +11,10 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, SupportsFloat, overload
 
 import numpy as np
-import numpy.typing as npt
 
+from equipoise.arrays import Bools, Floats, Ints
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import LARGEST, MISSING, number, shown, whole
+from equipoise.inputs import LARGEST, MISSING, integer, number, shown
 from equipoise.problem.objective import ROUNDING, Objective, Stratified
 from equipoise.problem.objective import objective as objective_of
 from equipoise.strategies import Strategy, Support, check_params, check_strategy, check_support, resolve
@@ -23,9 +23,6 @@ from equipoise.study import arms as steps
 from equipoise.study.evidence import Lines
 from equipoise.study.result import Result, position
 from equipoise.study.ticket import BITS, Ticket
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _FIRST_TICKETS: Final = 256
 _FOREIGN: Final = "was not handed out by this study, which takes its own tickets only"
@@ -277,14 +274,14 @@ class Study:
             self._handed_out += 1
             return Ticket((self._first_number + ticket, self._names[k]))
         first = self._next
-        if self._hand_out(whole("m", m, least=1)) == 0:
+        if self._hand_out(integer("m", m, least=1)) == 0:
             return []
         return self._tickets_from(first)
 
     def _ask_paid(self, m: int | None) -> Ticket | list[Ticket]:
         """`ask` where samples have costs: as many as the money is there for."""
         first = self._next
-        self._hand_out(1 if m is None else whole("m", m, least=1))
+        self._hand_out(1 if m is None else integer("m", m, least=1))
         tickets = self._tickets_from(first)
         if m is not None:
             return tickets
@@ -351,7 +348,7 @@ class Study:
             was told before. The study is then as it was.
         """
         if type(value) is not float:
-            value = number(value)
+            value = number("value", value)
         if arm is not MISSING:
             if ticket is not MISSING:
                 raise TypeError("tell takes a ticket or an arm, not both")
@@ -420,10 +417,10 @@ class Study:
         They use no budget.
         """
         k = self._arm(arm)
-        count = whole("count", count, least=1)
+        count = integer("count", count, least=1)
         if count > _MOST - int(self._settings[steps.SAMPLES]):
             raise ValueError(f"count={count} will not do; a study counts 2**53 samples at most")
-        mean, m2 = number(mean), number(m2)
+        mean, m2 = number("mean", mean), number("m2", m2)
         if not 0 <= m2 < LARGEST**2:
             raise ValueError(f"m2={m2!r} will not do; a sum of squared deviations is finite and not negative")
         if count == 1 and m2 > 0:
@@ -557,7 +554,7 @@ class Study:
         """The same for one ticket."""
         return float(self._tickets[ticket_id, steps.VALUE])
 
-    def possible(self, values: Floats) -> npt.NDArray[np.bool_]:
+    def possible(self, values: Floats) -> Bools:
         """Which of these values may be told."""
         if self._support == "binary":
             return np.asarray((values == 0) | (values == 1))
@@ -572,7 +569,7 @@ class Study:
         """Why a value that is not possible may not be told."""
         return self._outside(value)
 
-    def closed_places(self, places: Ints | None = None) -> npt.NDArray[np.bool_]:
+    def closed_places(self, places: Ints | None = None) -> Bools:
         """For each arm, or for those at these places, whether it is closed."""
         closed = self._ints[steps.CLOSED]
         return np.asarray((closed if places is None else closed[places]) != 0)
@@ -676,7 +673,7 @@ class Study:
         starts = f"{self._strategy.name or type(self._strategy).__name__} starts with {warmup} of each of {arms} arms"
         if self._objective.costs is not None:
             return self._check_money(budget, warmup * math.fsum(self._objective.costs), starts)
-        found = whole("budget", budget, least=1)
+        found = integer("budget", budget, least=1)
         if found > _MOST:
             raise ValueError(f"budget={budget} will not do; 2**53 samples are the most, and None is no limit")
         if found < arms * warmup:
@@ -686,7 +683,7 @@ class Study:
     def _check_money(self, budget: float, least: float, starts: str) -> float:
         wanted = "with costs it is an amount of money, a positive number"
         try:
-            found = number(budget)
+            found = number("budget", budget)
         except TypeError:
             raise TypeError(f"budget={shown(budget)} will not do; {wanted}") from None
         if isinstance(budget, bool) or not 0 < found < math.inf:
@@ -791,7 +788,7 @@ class Study:
             k = -1
         return ticket_id, k
 
-    def _earlier(self, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def _earlier(self, ids: Ints) -> Ints:
         """Ids as of the latest series of numbers, turned into those of the series each of them is of."""
         numbers = ids + self._first_number
         found = numbers & _PLACE
@@ -849,4 +846,4 @@ def _numbers(values: list[Any]) -> Floats:
         array = np.array(values)
         if array.dtype.kind in "fiub" and array.ndim == 1:
             return array.astype(np.float64, copy=False)
-    return np.array([number(value) for value in values])
+    return np.array([number("value", value) for value in values])

@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.arrays import Floats
 from equipoise.problem.problem import proportions
-
-Floats = npt.NDArray[np.float64]
 
 
 class Variances(NamedTuple):

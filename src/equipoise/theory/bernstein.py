@@ -7,12 +7,11 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.arrays import Floats
 from equipoise.strategies import b_as
 from equipoise.strategies.b_as import default_delta
 from equipoise.theory import assumptions
 from equipoise.theory.assumptions import Variances
-
-Floats = npt.NDArray[np.float64]
 
 
 def variance_bound(c1: float, c2: float) -> float:

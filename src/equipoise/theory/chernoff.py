@@ -7,10 +7,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.arrays import Floats
 from equipoise.strategies.ch_as import default_delta, radius
 from equipoise.theory import assumptions
-
-Floats = npt.NDArray[np.float64]
 
 
 def lemma1_radius(t: float, delta: float) -> float:

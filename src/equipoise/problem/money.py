@@ -1,0 +1,32 @@
+"""
+Money: when a sample can be paid for, decided in one place for studies, simulations and plans.
+
+Sums of floats round: ten samples at 0.1 cost a little less than 1. So a budget may be exceeded by one part in 10^9,
+which is more than rounding takes and less than anybody notices, and what rounding takes from a sum is kept beside it
+(Neumaier's summation), so that it never adds up.
+"""
+
+from __future__ import annotations
+
+import math
+
+# The part of a budget by which rounding may carry a sum of costs past it.
+ROUNDING = 1e-9
+
+
+def limit(budget: float | None) -> float:
+    """Return the most that may be spent: the budget, with room for rounding; infinity without a budget."""
+    return math.inf if budget is None else budget * (1 + ROUNDING)
+
+
+def spend(spent: float, carry: float, amount: float) -> tuple[float, float]:
+    """Return the sum and what rounding took from it so far, after one more amount (negative for a refund)."""
+    total = spent + amount
+    if abs(spent) >= abs(amount):
+        return total, carry + ((spent - total) + amount)
+    return total, carry + ((amount - total) + spent)
+
+
+def affordable(cost: float, spent: float, carry: float, limit: float) -> bool:
+    """Whether a sample of this cost can be paid for."""
+    return cost <= limit - spent - carry
