@@ -64,7 +64,7 @@ class Scan:
         self.means, self.m2s = [0.0] * arms, [0.0] * arms
         self.own: list[float] = {
             "none": [0.0] * arms,
-            "frozen": [-1.0] * arms,
+            "frozen": [math.nan] * arms,
             "variance": list(getattr(strategy, "variances", None) or ()),
         }[strategy.own]
         self.t = 0

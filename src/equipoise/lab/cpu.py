@@ -30,7 +30,7 @@ from equipoise.lab.delayed import one_by_one
 from equipoise.lab.rule import NORM, PLAIN, WEIGHTED, Numbers, Rule, steps
 from equipoise.lab.streams import Laws, U, encode, fill_of, pair_of, select
 from equipoise.problem import Objective, Problem
-from equipoise.strategies import Strategy
+from equipoise.strategies import Strategy, initial_own
 from equipoise.strategies import key as keys
 
 # Runs side by side; samples of an arm that are kept, at least; steps between two looks at the rings.
@@ -482,16 +482,8 @@ def kernel(plan: Plan) -> tuple[Callable[..., None], int]:
 
 
 def own_numbers(plan: Plan) -> Floats:
-    """The number each arm starts with: nothing, nothing frozen yet, or the variance that an oracle goes by."""
-    arms = len(plan.problem)
-    if plan.strategy.own != "variance":
-        return np.full(arms, -1.0 if plan.strategy.own == "frozen" else 0.0)
-    given = getattr(plan.strategy, "variances", None)
-    if given is None:
-        return plan.problem.variances
-    if len(given) != arms:
-        raise ValueError(f"{len(given)} variances were given for {arms} arms")
-    return np.array(given, dtype=float)
+    """The number each arm starts with; an oracle without variances goes by those of the problem."""
+    return initial_own(plan.strategy, len(plan.problem), plan.problem.variances)
 
 
 def simulate(plan: Plan, first: int, runs: int) -> Ends:

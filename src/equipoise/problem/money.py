@@ -1,22 +1,22 @@
 """
 Money: when a sample can be paid for, decided in one place for studies, simulations and plans.
 
-Sums of floats round: ten samples at 0.1 cost a little less than 1. So a budget may be exceeded by one part in 10^9,
-which is more than rounding takes and less than anybody notices, and what rounding takes from a sum is kept beside it
-(Neumaier's summation), so that it never adds up.
+Sums of floats round: three samples at 0.1 cost a little more than 0.3. So a budget may be exceeded by one part in 10^9,
+or by a millionth of the cheapest sample if that is less, which never buys another sample; and what rounding takes from
+a sum is kept beside it (Neumaier's summation), so that it never adds up.
 """
 
 from __future__ import annotations
 
 import math
 
-# The part of a budget by which rounding may carry a sum of costs past it.
-ROUNDING = 1e-9
+# The part of a budget, and of the cheapest sample, by which rounding may carry a sum of costs past the budget.
+OF_BUDGET, OF_SAMPLE = 1e-9, 1e-6
 
 
-def limit(budget: float | None) -> float:
+def limit(budget: float | None, cheapest: float = 1.0) -> float:
     """Return the most that may be spent: the budget, with room for rounding; infinity without a budget."""
-    return math.inf if budget is None else budget * (1 + ROUNDING)
+    return math.inf if budget is None else budget + min(OF_BUDGET * budget, OF_SAMPLE * cheapest)
 
 
 def spend(spent: float, carry: float, amount: float) -> tuple[float, float]:

@@ -17,9 +17,12 @@ from equipoise.strategies.strategy import (
     check_params,
     check_strategy,
     check_support,
+    deserialise,
     get,
+    initial_own,
     register,
     resolve,
+    serialise,
 )
 
 for _module in pkgutil.iter_modules(__path__):
@@ -32,9 +35,12 @@ __all__ = [
     "check_params",
     "check_strategy",
     "check_support",
+    "deserialise",
     "get",
+    "initial_own",
     "register",
     "resolve",
+    "serialise",
 ]
 
 

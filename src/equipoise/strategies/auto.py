@@ -100,13 +100,11 @@ class Auto(Strategy):
         if params[0] == 1.0 or count < 2:
             return 0.0
         if math.isnan(sample):
-            return 0.0 if own == -1.0 else own
+            return 0.0 if math.isnan(own) else own
         step = (sample - mean) / (count - 1)
         whole = step * count
         share = min(whole * (sample - mean), m2) * (1 / (m2 if m2 > 1e-307 else 1.0))
-        kept = own + share * (whole + step - own) - 3 * step
-        # Not the number that stands for no sample at all.
-        return kept if kept != -1.0 else -1.0000000000000002
+        return own + share * (whole + step - own) - 3 * step
 
     @staticmethod
     def share(count: float, mean: float, m2: float, own: float, params: tuple[float, ...]) -> float:

@@ -7,10 +7,13 @@ import inspect
 import math
 import numbers
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, TypeVar
 
+import numpy as np
+
 from equipoise import moments
+from equipoise.arrays import Floats
 from equipoise.compiled import jit
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import LARGEST, number, shown
@@ -40,7 +43,7 @@ class Strategy:
         What `pooled` is: "max" or "mean" of the arms' shares, refreshed now and then, or "none" (0).
     own
         What `own` is: "none" (0), "variance" (the arm's true variance, from `variances`), or "frozen" (what `freeze`
-        returned for this arm last; -1 before the first sample).
+        returned for this arm last; NaN before the first sample).
     uses_mean
         Whether a decision depends on an arm's mean. If not, the Gaussian lemma applies.
     shift_invariant, scale_invariant
@@ -153,6 +156,42 @@ def check_params(strategy: Strategy, params: Any) -> tuple[float, ...]:
             f"{type(strategy).__name__}.params gave {shown(params)}; it must be a tuple of finite numbers"
         )
     return found
+
+
+def initial_own(strategy: Strategy, arms: int, variances: Floats | None = None) -> Floats:
+    """
+    Return the own number that each arm starts with.
+
+    It is 0, NaN for nothing frozen yet, or the variance that an oracle goes by: those of the strategy or, if it has
+    none, `variances`.
+    """
+    if strategy.own != "variance":
+        return np.full(arms, math.nan if strategy.own == "frozen" else 0.0)
+    known = getattr(strategy, "variances", None)
+    if known is None:
+        known = variances
+    if known is None:
+        raise ValueError(f"{strategy.name} needs the true variances of the arms, as in Oracle(variances=[4, 1])")
+    if len(known) != arms:
+        raise ValueError(f"variances must have one value for each of the {arms:,} arms, got {len(known):,}")
+    return np.array(known, dtype=float)
+
+
+def serialise(strategy: Strategy) -> dict[str, Any]:
+    """Return a registered strategy as its name and its parameters, from which `deserialise` makes it again."""
+    if _REGISTER.get(strategy.name) is not type(strategy):
+        raise EquipoiseError(
+            f"{strategy!r} must be registered so that it can be saved; use @eq.strategies.register('name')"
+        )
+    return {
+        "name": strategy.name,
+        "parameters": {f.name: getattr(strategy, f.name) for f in fields(strategy) if f.init},
+    }
+
+
+def deserialise(saved: dict[str, Any]) -> Strategy:
+    """Return the strategy that `serialise` was given."""
+    return get(saved["name"])(**saved["parameters"])
 
 
 StrategyClass = TypeVar("StrategyClass", bound=type[Strategy])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from equipoise.strategies.strategy import Strategy, Support, register, require_pulls
@@ -37,7 +38,7 @@ class TwoStage(Strategy):
 
     @staticmethod
     def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
-        return own if own >= 0 else m2 / (count - 1)
+        return own if count >= params[0] else m2 / (count - 1)
 
     @staticmethod
     def floor(t: float, arms: float, params: tuple[float, ...]) -> float:
@@ -47,6 +48,5 @@ class TwoStage(Strategy):
     def freeze(
         sample: float, count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
     ) -> float:
-        if count < params[0]:
-            return -1.0
-        return m2 / (count - 1) if count == params[0] or own < 0 else own
+        # Moments of many samples may complete a pilot and go past it at once.
+        return m2 / (count - 1) if count == params[0] or (count > params[0] and math.isnan(own)) else own

@@ -17,7 +17,7 @@ from equipoise.errors import EquipoiseError
 from equipoise.inputs import LARGEST, MISSING, integer, number, shown
 from equipoise.problem.objective import ROUNDING, Objective, Stratified
 from equipoise.problem.objective import objective as objective_of
-from equipoise.strategies import Strategy, Support, check_params, check_strategy, check_support, resolve
+from equipoise.strategies import Strategy, Support, check_params, check_strategy, check_support, initial_own, resolve
 from equipoise.strategies.key import POOLS, next_refresh
 from equipoise.study import arms as steps
 from equipoise.study.evidence import Lines
@@ -114,7 +114,7 @@ class Study:
         k = len(self._names)
         floor = self._strategy.has_floor()
         self._floats = np.zeros((7 if floor else 6, k))
-        self._floats[steps.OWN] = self._own_numbers()
+        self._floats[steps.OWN] = initial_own(self._strategy, k)
         self._floats[steps.SCALE] = self._objective.scales(k)
         self._floats[steps.KEY] = math.inf
         self._ints = np.zeros((7 if floor else 5, k), np.int64)
@@ -651,20 +651,6 @@ class Study:
         # What can fail first: the strategy is compiled for so many parameters.
         self._settings[: steps.WARMUP] = steps.addresses(self._strategy, len(numbers) - steps.PARAMS)
         self._numbers = numbers
-
-    def _own_numbers(self) -> Any:
-        if self._strategy.own == "none":
-            return 0.0
-        if self._strategy.own == "frozen":
-            return -1.0
-        variances = getattr(self._strategy, "variances", None)
-        if variances is None:
-            raise ValueError(
-                f"{self._strategy.name} needs the arms' true variances, as in eq.strategies.Oracle(variances=[4, 1])"
-            )
-        if len(variances) != len(self._names):
-            raise ValueError(f"{len(variances)} variances were given for {len(self._names)} arms")
-        return variances
 
     def _check_budget(self, budget: float | None) -> float | None:
         if budget is None:

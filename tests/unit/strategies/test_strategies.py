@@ -111,14 +111,14 @@ def test_baselines() -> None:
 def test_two_stage_freezes_the_pilots_variance() -> None:
     params = (3.0,)
     freeze = TwoStage.freeze
-    assert freeze(7.0, 1.0, 0.0, 0.0, 0.0, -1.0, params) == -1.0
-    assert freeze(7.0, 2.0, 0.0, 0.0, 0.0, -1.0, params) == -1.0
-    assert freeze(7.0, 3.0, 0.0, 8.0, 0.0, -1.0, params) == 4.0
+    assert math.isnan(freeze(7.0, 1.0, 0.0, 0.0, 0.0, math.nan, params))
+    assert math.isnan(freeze(7.0, 2.0, 0.0, 0.0, 0.0, math.nan, params))
+    assert freeze(7.0, 3.0, 0.0, 8.0, 0.0, math.nan, params) == 4.0
     assert freeze(7.0, 4.0, 0.0, 99.0, 0.0, 4.0, params) == 4.0
     # Many samples at once, past the pilot: the first variance there is.
-    assert freeze(7.0, 11.0, 0.0, 20.0, 0.0, -1.0, params) == 2.0
+    assert freeze(7.0, 11.0, 0.0, 20.0, 0.0, math.nan, params) == 2.0
     # While the pilot goes on, the variance so far.
-    assert TwoStage.variance(2.0, 0.0, 5.0, 0.0, -1.0, params) == 5.0
+    assert TwoStage.variance(2.0, 0.0, 5.0, 0.0, math.nan, params) == 5.0
     assert TwoStage.variance(9.0, 0.0, 5.0, 0.0, 0.0, params) == 0.0
 
 
@@ -218,7 +218,7 @@ def test_auto_pools_variances_and_more_of_skewed_arms() -> None:
 @given(st.lists(st.integers(-1000, 1000), min_size=3, max_size=30), st.sampled_from([1.0, 1e140, 1e-150]))
 def test_auto_keeps_the_skewness(samples: list[int], unit: float) -> None:
     x = np.array(samples, dtype=float)
-    count, mean, m2, own = 0.0, 0.0, 0.0, -1.0
+    count, mean, m2, own = 0.0, 0.0, 0.0, math.nan
     for value in x * unit:
         count, mean, m2 = moments.add(count, mean, m2, value)
         own = Auto.freeze(value, count, mean, m2, 0.0, own, (0.0, 0.0))
@@ -229,7 +229,7 @@ def test_auto_keeps_the_skewness(samples: list[int], unit: float) -> None:
 
 
 def test_auto_learns_no_skewness_from_moments() -> None:
-    assert Auto.freeze(math.nan, 50.0, 1.0, 20.0, 0.0, -1.0, (0.0, 0.0)) == 0.0
+    assert Auto.freeze(math.nan, 50.0, 1.0, 20.0, 0.0, math.nan, (0.0, 0.0)) == 0.0
     assert Auto.freeze(math.nan, 50.0, 1.0, 20.0, 0.0, 0.3, (0.0, 0.0)) == 0.3
     study = eq.Study(["a", "b"], budget=60)
     study.tell_moments("a", count=50, mean=3.0, m2=40.0)
@@ -237,7 +237,7 @@ def test_auto_learns_no_skewness_from_moments() -> None:
         study.tell(study.ask(), 1.0)
     assert study.result().counts["a"] > 50
     # 0 and three times 2 have -1 exactly, which is no sign that nothing was told before.
-    count, mean, m2, own = 0.0, 0.0, 0.0, -1.0
+    count, mean, m2, own = 0.0, 0.0, 0.0, math.nan
     for value in (0.0, 2.0, 2.0, 2.0):
         count, mean, m2 = moments.add(count, mean, m2, value)
         own = Auto.freeze(value, count, mean, m2, 0.0, own, (0.0, 0.0))

@@ -1,0 +1,41 @@
+"""What a study knew at one moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from equipoise.arrays import Floats, Ints
+from equipoise.inputs import Names
+from equipoise.problem import Objective
+from equipoise.strategies import Support
+from equipoise.study.evidence import Evidence
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """
+    A copy of what a study knows, which later events do not change: all that a result is made from.
+
+    Attributes
+    ----------
+    names
+        The arms.
+    strategy, support, objective
+        What the study was set up with; the objective has weights and costs in the arms' order.
+    counts, means, m2s
+        Of each arm: samples in, their mean, and the sum of squared deviations from it.
+    spent
+        What the tickets that were handed out cost, less those that were forgotten; their number without costs.
+    evidence
+        The samples in the order of asking; None where only moments are known.
+    """
+
+    names: Names
+    strategy: str
+    support: Support
+    objective: Objective
+    counts: Ints
+    means: Floats
+    m2s: Floats
+    spent: float
+    evidence: Evidence | None = None
