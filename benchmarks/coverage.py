@@ -29,6 +29,7 @@ from equipoise import chart
 from equipoise.compiled import jit
 from equipoise.intervals import KINDS, Intervals, Kind, bounded_betting, fixed_n
 from equipoise.lab import cpu, streams
+from equipoise.lab.setup import Setup
 from equipoise.strategies import Strategy, Support
 
 Floats = npt.NDArray[np.float64]
@@ -147,7 +148,7 @@ def counts(setting: Setting, strategy: Strategy, runs: int, seed: int, budget: i
     """How many samples of each arm the strategy took, by arm and run."""
     problem = setting.problem
     params = strategy.params(budget, len(problem), setting.support)
-    ends = cpu.simulate(cpu.Plan(problem, strategy, (budget,), params, seed), 0, runs)
+    ends = cpu.simulate(Setup(problem, strategy, (budget,), params, seed), 0, runs)
     return np.asarray(ends.counts[0], dtype=np.int64)
 
 

@@ -21,6 +21,7 @@ for _old, _new in (("row_stack", "vstack"), ("in1d", "isin"), ("trapz", "trapezo
 
 import equipoise as eq  # noqa: E402
 from equipoise.lab import cpu, cuda  # noqa: E402
+from equipoise.lab.setup import Setup  # noqa: E402
 
 RUNS, N = 4_000_000, 1000
 
@@ -30,7 +31,7 @@ def problem(arms: int) -> eq.Problem:
 
 
 def speed(strategy: eq.strategies.Strategy, arms: int, single: bool) -> dict[str, Any]:
-    plan = cpu.Plan(problem(arms), strategy, (N,), strategy.params(N, arms, None), 1)
+    plan = Setup(problem(arms), strategy, (N,), strategy.params(N, arms, None), 1)
     best = float("inf")
     for _ in range(6):  # the first one compiles
         launch, synchronize = cuda.prepare(plan, 0, RUNS, single)
@@ -49,7 +50,7 @@ def speed(strategy: eq.strategies.Strategy, arms: int, single: bool) -> dict[str
 
 def agreement(strategy: eq.strategies.Strategy, laws: list[eq.Law]) -> dict[str, Any]:
     """How 2,048 runs in double precision agree with the CPU's: pulls exactly, means and M2 to rounding."""
-    plan = cpu.Plan(eq.Problem(laws), strategy, (N,), strategy.params(N, len(laws), None), 1)
+    plan = Setup(eq.Problem(laws), strategy, (N,), strategy.params(N, len(laws), None), 1)
     here, there = cpu.simulate(plan, 0, 2048), cuda.simulate(plan, 0, 2048)
     same = (here.counts == there.counts).all(axis=(0, 1))
     pairs = ((here.means, there.means), (here.m2s, there.m2s))

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 import equipoise as eq
 from equipoise.lab import cpu, simulation
+from equipoise.lab.setup import Setup
 from equipoise.problem import Objective
 from equipoise.strategies import Strategy
 
@@ -83,7 +84,7 @@ def pulls(
 ) -> Work:
     """Runs of a plan, split among threads."""
     params = strategy.params(budget, len(problem), None)
-    plan = cpu.Plan(problem, strategy, (budget,), params, 1, in_flight, objective)
+    plan = Setup(problem, strategy, (budget,), params, 1, in_flight, objective)
     share = runs // threads
     pool = ThreadPoolExecutor(threads)
 

@@ -15,22 +15,19 @@ A third kernel, in `delayed.py`, is for answers that come late and for samples t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from equipoise.arrays import Floats
 from equipoise.compiled import jit
 from equipoise.heap import change, heapify, replace_top
 from equipoise.lab.delayed import one_by_one
 from equipoise.lab.rule import NORM, PLAIN, WEIGHTED, Numbers, Rule, steps
+from equipoise.lab.setup import Ends, Setup
 from equipoise.lab.streams import Laws, U, encode, fill_of, pair_of, select
-from equipoise.problem import Objective, Problem
-from equipoise.strategies import Strategy, initial_own
 from equipoise.strategies import key as keys
 
 # Runs side by side; samples of an arm that are kept, at least; steps between two looks at the rings.
@@ -410,56 +407,6 @@ def heap(rule: Rule) -> Callable[..., None]:
     return jit(run, nogil=True, announce=ANNOUNCE)
 
 
-@dataclass(frozen=True)
-class Plan:
-    """
-    What is to be simulated, as the kernels take it.
-
-    The checkpoints are budgets: pulls, or money where the objective has costs.
-    """
-
-    problem: Problem
-    strategy: Strategy
-    checkpoints: tuple[float, ...]
-    params: tuple[float, ...]
-    seed: int
-    in_flight: int = 1
-    objective: Objective = field(default_factory=Objective)
-
-    @property
-    def one_by_one(self) -> bool:
-        """Whether runs go one at a time, as answers come late or samples have prices, and each budget on its own."""
-        return self.in_flight > 1 or self.objective.costs is not None
-
-    @property
-    def form(self) -> int:
-        """What the objective asks of keys: nothing, scales, or scales and an exponent."""
-        if self.objective.p != math.inf:
-            return NORM
-        return PLAIN if self.objective.weights is None else WEIGHTED
-
-
-@dataclass(frozen=True)
-class Ends:
-    """Where runs stood at each checkpoint: samples, means and M2, by checkpoint, arm and run."""
-
-    counts: Floats
-    means: Floats
-    m2s: Floats
-
-    def split(self, runs: int) -> list[Ends]:
-        """The same in parts of so many runs."""
-        return [
-            Ends(*(each[..., first : first + runs] for each in (self.counts, self.means, self.m2s)))
-            for first in range(0, self.counts.shape[-1], runs)
-        ]
-
-    @classmethod
-    def join(cls, parts: Sequence[Ends]) -> Ends:
-        """The runs of all parts."""
-        return cls(*(np.concatenate([getattr(part, f.name) for part in parts], axis=-1) for f in fields(cls)))
-
-
 @lru_cache(maxsize=256)
 def _kernel(rule: Rule, arms: int) -> tuple[Callable[..., None], int]:
     """The kernel for a rule and a number of arms, 0 for many, -1 for very many; how many runs it does at once."""
@@ -471,36 +418,31 @@ def _delayed(rule: Rule, priced: bool, scanned: bool) -> tuple[Callable[..., Non
     return jit(one_by_one(rule, scanned, priced), nogil=True, announce=ANNOUNCE), 1
 
 
-def kernel(plan: Plan) -> tuple[Callable[..., None], int]:
-    """The kernel for a plan, and how many runs it does at once."""
-    rule, arms = Rule.of(plan.strategy, plan.form), len(plan.problem)
-    if plan.one_by_one:
+def kernel(setup: Setup) -> tuple[Callable[..., None], int]:
+    """The kernel for a setup, and how many runs it does at once."""
+    rule, arms = Rule.of(setup.strategy, setup.form), len(setup.problem)
+    if setup.one_by_one:
         # There a power of one costs nothing to speak of.
         rule = rule._replace(form=min(rule.form, WEIGHTED))
-        return _delayed(rule, plan.objective.costs is not None, arms <= SCANNED)
+        return _delayed(rule, setup.objective.costs is not None, arms <= SCANNED)
     return _kernel(rule, arms if arms <= FEW else 0 if arms <= MANY else -1)
 
 
-def own_numbers(plan: Plan) -> Floats:
-    """The number each arm starts with; an oracle without variances goes by those of the problem."""
-    return initial_own(plan.strategy, len(plan.problem), plan.problem.variances)
-
-
-def simulate(plan: Plan, first: int, runs: int) -> Ends:
-    """Runs `first` to `first + runs` of the plan, in this thread."""
-    arms, objective = len(plan.problem), plan.objective
-    run, at_once = kernel(plan)
-    laws = Laws(*encode(plan.problem.arms), U(plan.seed))
+def simulate(setup: Setup, first: int, runs: int) -> Ends:
+    """Runs `first` to `first + runs` of the setup, in this thread."""
+    arms, objective = len(setup.problem), setup.objective
+    run, at_once = kernel(setup)
+    laws = Laws(*encode(setup.problem.arms), U(setup.seed))
     numbers = Numbers(
-        plan.params or (0.0,), own_numbers(plan), plan.strategy.warmup, objective.scales(arms), objective.exponent
+        setup.params or (0.0,), setup.initial_own, setup.strategy.warmup, objective.scales(arms), objective.exponent
     )
     whole = -(-runs // at_once) * at_once
-    ends = np.empty((3, len(plan.checkpoints), arms, whole))
+    ends = np.empty((3, len(setup.checkpoints), arms, whole))
     priced = objective.costs is not None
-    checkpoints = np.array(plan.checkpoints, dtype=float if priced else np.int64)
+    checkpoints = np.array(setup.checkpoints, dtype=float if priced else np.int64)
     costs = objective.cost(arms)
     # No more can be in flight than the budget has pulls.
-    late = (costs, min(plan.in_flight, 1 + int(checkpoints.max() / costs.min()))) if plan.one_by_one else ()
+    late = (costs, min(setup.in_flight, 1 + int(checkpoints.max() / costs.min()))) if setup.one_by_one else ()
     for column in range(0, whole, at_once):
         run(laws, U(first + column), checkpoints, numbers, ends, column, *late)
     return Ends(*ends[..., :runs])

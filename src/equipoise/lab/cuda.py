@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 
 from equipoise.lab import streams
-from equipoise.lab.cpu import Ends, Plan, own_numbers
 from equipoise.lab.rule import NORM, PLAIN, Rule, Steps, steps
+from equipoise.lab.setup import Ends, Setup
 from equipoise.lab.streams import U, encode
 from equipoise.problem import Objective
 from equipoise.strategies import key as keys
@@ -495,10 +495,10 @@ def launch_runs(arms: int, checkpoints: int) -> int:
 _CARD = threading.Lock()
 
 
-def simulate(plan: Plan, first: int, runs: int, single: bool = False) -> Ends:
-    """Runs `first` to `first + runs` of the plan on the card."""
+def simulate(setup: Setup, first: int, runs: int, single: bool = False) -> Ends:
+    """Runs `first` to `first + runs` of the setup on the card."""
     with _CARD:
-        launch, _ = prepare(plan, first, runs, single)
+        launch, _ = prepare(setup, first, runs, single)
         out = launch().copy_to_host()
     return Ends(*out.astype(np.float64, copy=False))
 
@@ -514,29 +514,29 @@ def one_kernel() -> Iterator[None]:
         SHARED = before
 
 
-def prepare(plan: Plan, first: int, runs: int, single: bool = False) -> tuple[Callable[[], Any], Callable[[], None]]:
+def prepare(setup: Setup, first: int, runs: int, single: bool = False) -> tuple[Callable[[], Any], Callable[[], None]]:
     """Everything sent to the card: a function that starts the runs, and one that waits for them."""
     check()
-    refuse(plan.in_flight, plan.objective)
-    arms, strategy = len(plan.problem), plan.strategy
+    refuse(setup.in_flight, setup.objective)
+    arms, strategy = len(setup.problem), setup.strategy
     number = np.float32 if single else np.float64
-    params = plan.params or (0.0,)
+    params = setup.params or (0.0,)
     # Where there are scales, those of weights alone have an exponent of one.
-    rule = Rule.of(strategy, PLAIN if plan.form == PLAIN else NORM)
-    kinds, parameters, table = encode(plan.problem.arms)
-    out = cuda.device_array((3, len(plan.checkpoints), arms, runs), number)
+    rule = Rule.of(strategy, PLAIN if setup.form == PLAIN else NORM)
+    kinds, parameters, table = encode(setup.problem.arms)
+    out = cuda.device_array((3, len(setup.checkpoints), arms, runs), number)
     arguments = [
         cuda.to_device(kinds),
         cuda.to_device(parameters.astype(number)),
         cuda.to_device(table),
-        U(plan.seed),
+        U(setup.seed),
         U(first),
-        cuda.to_device(np.array(plan.checkpoints)),
+        cuda.to_device(np.array(setup.checkpoints)),
         cuda.to_device(np.array(params, dtype=number)),
-        cuda.to_device(own_numbers(plan).astype(number)),
+        cuda.to_device(setup.initial_own.astype(number)),
         strategy.warmup,
-        cuda.to_device(plan.objective.scales(arms).astype(number)),
-        number(plan.objective.exponent),
+        cuda.to_device(setup.objective.scales(arms).astype(number)),
+        number(setup.objective.exponent),
         out,
     ]
     if shared_bytes(arms, single, rule.uses_own) <= SHARED:

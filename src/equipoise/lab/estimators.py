@@ -23,7 +23,7 @@ from typing import Literal
 import numpy as np
 
 from equipoise.arrays import Floats, Ints
-from equipoise.lab.cpu import Ends
+from equipoise.lab.setup import Ends
 from equipoise.problem import Gaussian, Problem
 from equipoise.strategies import Strategy
 

@@ -35,8 +35,8 @@ from equipoise import chart, strategies
 from equipoise.arrays import Floats
 from equipoise.inputs import integer
 from equipoise.lab import cpu, cuda, estimators, texts
-from equipoise.lab.cpu import Ends
 from equipoise.lab.estimators import Estimator, Evidence
+from equipoise.lab.setup import Ends
 from equipoise.lab.simulation import check_formula, label, plans
 from equipoise.lab.suite import Case, suite, tuning_half, unknown
 from equipoise.problem import Gaussian, Problem

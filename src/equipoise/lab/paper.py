@@ -29,7 +29,7 @@ import numpy as np
 from equipoise import chart, theory
 from equipoise.inputs import integer
 from equipoise.lab import cpu
-from equipoise.lab.cpu import Ends, Plan
+from equipoise.lab.setup import Ends, Setup
 from equipoise.lab.simulation import PILOT, Curve, Simulation, simulate
 from equipoise.problem import Bernoulli, Constant, Exponential, Gaussian, Law, Problem, Rademacher, Uniform
 from equipoise.strategies import Strategy
@@ -146,7 +146,7 @@ class Look:
         return float(self.budget * self.runs)
 
     def measure(self, seed: int, tell: Callable[[float], Any]) -> Numbers:
-        plan = Plan(
+        plan = Setup(
             self.problem,
             self.strategy,
             (self.budget,),

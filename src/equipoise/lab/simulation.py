@@ -21,11 +21,11 @@ from equipoise.arrays import Floats
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import integer, number
 from equipoise.lab import cpu, cuda, estimators
-from equipoise.lab.cpu import Plan
+from equipoise.lab.setup import Ends, Setup
 from equipoise.problem import Objective, Problem, Stratified, laws
 from equipoise.problem.objective import ROUNDING
 from equipoise.problem.objective import objective as _objective
-from equipoise.strategies import Strategy, Support, check_support, get, resolve
+from equipoise.strategies import Strategy, Support, check_support, get, initial_own, resolve
 
 if TYPE_CHECKING:
     import pandas
@@ -59,7 +59,7 @@ class Sums:
 class Task:
     """One strategy with one set of parameters on one problem, at one or more budgets: all that a worker needs."""
 
-    plan: Plan
+    plan: Setup
     estimator: tuple[estimators.Estimator, ...]
     multiples: list[list[Floats]]
     runs: int
@@ -77,11 +77,11 @@ class Task:
         first = b * size
         return self.sums(cpu.simulate(self.plan, first, min(size, self.runs - first)))
 
-    def sums(self, ends: cpu.Ends) -> list[list[Sums]]:
+    def sums(self, ends: Ends) -> list[list[Sums]]:
         """The sums of a block of runs that ended so."""
         return [self._sums(ends, c) for c in range(len(self.plan.checkpoints))]
 
-    def _sums(self, ends: cpu.Ends, c: int) -> list[Sums]:
+    def _sums(self, ends: Ends, c: int) -> list[Sums]:
         problem = self.plan.problem
         evidence = estimators.Evidence.of(problem, ends, c)
         losses = estimators.estimates(evidence, self.estimator, self.multiples[c])
@@ -582,7 +582,7 @@ def plans(
     seed: int,
     in_flight: int = 1,
     objective: Objective = PLAIN,
-) -> list[Plan]:
+) -> list[Setup]:
     """What is to be simulated: one plan for all budgets, in order, that give the strategy the same parameters."""
     arms = len(problem)
     price = strategy.warmup * math.fsum(objective.cost(arms))
@@ -593,8 +593,10 @@ def plans(
     by_params: dict[tuple[float, ...], list[float]] = {}
     for n in budgets:
         by_params.setdefault(strategy.params(objective.samples(n, arms), arms, support), []).append(n)
-    found = [Plan(problem, strategy, tuple(ns), params, seed, in_flight, objective) for params, ns in by_params.items()]
-    cpu.own_numbers(found[0])
+    found = [
+        Setup(problem, strategy, tuple(ns), params, seed, in_flight, objective) for params, ns in by_params.items()
+    ]
+    initial_own(strategy, arms, problem.variances)  # refuses variances of another number of arms
     return found
 
 
@@ -617,7 +619,7 @@ def _tell(progress: Callable[[int, int], Any], before: int, total: int, runs: in
     progress(before + runs, total)
 
 
-def _multiples(plan: Plan, chosen: tuple[estimators.Estimator, ...], ends: EndsOf) -> list[list[Floats]]:
+def _multiples(plan: Setup, chosen: tuple[estimators.Estimator, ...], ends: EndsOf) -> list[list[Floats]]:
     """The multiples of the controls, for each checkpoint and arm, from a pilot of other runs."""
     fitted = len(chosen) <= estimators.MOST_CONTROLLED and any(each in ("controls", "gaussian") for each in chosen)
     pilot = ends(plan, PILOT_FIRST, PILOT if fitted else cpu.kernel(plan)[1])
@@ -628,10 +630,10 @@ def _multiples(plan: Plan, chosen: tuple[estimators.Estimator, ...], ends: EndsO
     ]
 
 
-def check_formula(plan: Plan, ends: cpu.Ends) -> None:
+def check_formula(plan: Setup, ends: Ends) -> None:
     """Refuse a strategy whose formula gives no variance where the pilot ended; a kernel would not say a word."""
     strategy, params = plan.strategy, plan.params or (0.0,)
-    own = cpu.own_numbers(plan)
+    own = plan.initial_own
     for k in range(min(len(plan.problem), 64)):
         count, mean, m2 = (float(each[-1, k, 0]) for each in (ends.counts, ends.means, ends.m2s))
         kept = strategy.freeze(mean, count, mean, m2, 0.0, own[k], params) if strategy.own == "frozen" else own[k]
@@ -649,7 +651,7 @@ def check_formula(plan: Plan, ends: cpu.Ends) -> None:
 
 Results = list[tuple[Sums, Floats]]
 Work = Callable[[Task, Callable[[int], Any] | None], Results]
-EndsOf = Callable[[Plan, int, int], cpu.Ends]
+EndsOf = Callable[[Setup, int, int], Ends]
 
 
 def _engine(engine: Any, threads: int | None, precision: str) -> tuple[EndsOf, Work]:
@@ -668,12 +670,12 @@ def _engine(engine: Any, threads: int | None, precision: str) -> tuple[EndsOf, W
     raise ValueError(f"engine={engine!r} will not do; it must be 'cpu', 'cuda' or a Dask client")
 
 
-def _pilot(workers: int, plan: Plan, first: int, runs: int) -> cpu.Ends:
+def _pilot(workers: int, plan: Setup, first: int, runs: int) -> Ends:
     size = max(cpu.LANES, runs // workers)
     starts = range(first, first + runs, size)
     with ThreadPoolExecutor(workers) as pool:
         parts = pool.map(lambda start: cpu.simulate(plan, start, min(size, first + runs - start)), starts)
-        return cpu.Ends.join(list(parts))
+        return Ends.join(list(parts))
 
 
 def _on_cpu(workers: int, task: Task, done: Callable[[int], Any] | None) -> Results:

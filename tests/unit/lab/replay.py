@@ -9,19 +9,20 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise import moments
-from equipoise.lab import cpu, streams
+from equipoise.lab import streams
+from equipoise.lab.setup import Setup
 from equipoise.strategies import key as keys
 
 Floats = npt.NDArray[np.float64]
 
 
-def replay(plan: cpu.Plan, run: int) -> tuple[Floats, Floats, Floats]:
+def replay(plan: Setup, run: int) -> tuple[Floats, Floats, Floats]:
     """Counts, means and M2 at the end of the last checkpoint's budget."""
     K, strategy, params = len(plan.problem), plan.strategy, plan.params or (0.0,)
     costs, scales, exponent = plan.objective.cost(K), plan.objective.scales(K), plan.objective.exponent
     budget = float(plan.checkpoints[-1])
     counts, pulls, means, m2s = [0] * K, [0] * K, [0.0] * K, [0.0] * K
-    own = cpu.own_numbers(plan).tolist()
+    own = plan.initial_own.tolist()
     most = int(budget / costs.min()) + 1
     values = [streams.samples(plan.problem, plan.seed, run, k, most).tolist() for k in range(K)]
     pooled, refresh, told, spent = 0.0, keys.next_refresh(0, K), 0, 0.0

@@ -17,13 +17,14 @@ import pytest
 import equipoise as eq
 from equipoise.lab import cpu, simulation, streams
 from equipoise.lab.rule import Rule
+from equipoise.lab.setup import Ends, Setup
 from equipoise.problem import Objective
 from equipoise.strategies import Strategy, Support, available
 from tests.unit.lab.replay import replay
 from tests.unit.test_compiled import rewrite
 
 Floats = npt.NDArray[np.float64]
-Ends = tuple[Floats, Floats, Floats]
+Moments = tuple[Floats, Floats, Floats]
 
 
 @dataclass(frozen=True)
@@ -107,13 +108,11 @@ def mixed(arms: int) -> eq.Problem:
     return eq.Problem([LAWS[k % len(LAWS)] for k in range(arms)])
 
 
-def plan(
-    strategy: Strategy, problem: eq.Problem, *checkpoints: int, seed: int = 3, support: Support = None
-) -> cpu.Plan:
-    return cpu.Plan(problem, strategy, checkpoints, strategy.params(checkpoints[-1], len(problem), support), seed)
+def plan(strategy: Strategy, problem: eq.Problem, *checkpoints: int, seed: int = 3, support: Support = None) -> Setup:
+    return Setup(problem, strategy, checkpoints, strategy.params(checkpoints[-1], len(problem), support), seed)
 
 
-def study(given: cpu.Plan, run: int, budget: int | None = None, support: Support = None) -> Ends:
+def study(given: Setup, run: int, budget: int | None = None, support: Support = None) -> Moments:
     """Where a study ends that is told the samples of this run."""
     last = int(given.checkpoints[-1])
     n = budget or last
@@ -135,7 +134,7 @@ def study(given: cpu.Plan, run: int, budget: int | None = None, support: Support
     )  # type: ignore[return-value]
 
 
-def assert_as_studies(given: cpu.Plan, ends: cpu.Ends, first: int, runs: Iterator[int] | range) -> None:
+def assert_as_studies(given: Setup, ends: Ends, first: int, runs: Iterator[int] | range) -> None:
     for run in runs:
         counts, means, m2s = study(given, run)
         column = run - first
@@ -144,7 +143,7 @@ def assert_as_studies(given: cpu.Plan, ends: cpu.Ends, first: int, runs: Iterato
         np.testing.assert_array_equal(ends.m2s[-1, :, column], m2s, f"run {run}")
 
 
-def forced(given: cpu.Plan, arms: int, first: int, runs: int) -> cpu.Ends:
+def forced(given: Setup, arms: int, first: int, runs: int) -> Ends:
     """The plan by the kernel for few arms (their number), many (0) or very many (-1)."""
     kernel = cpu._kernel(Rule.of(given.strategy, given.form), arms)
     with pytest.MonkeyPatch.context() as patch:
@@ -152,7 +151,7 @@ def forced(given: cpu.Plan, arms: int, first: int, runs: int) -> cpu.Ends:
         return cpu.simulate(given, first, runs)
 
 
-def assert_equal(one: cpu.Ends, other: cpu.Ends) -> None:
+def assert_equal(one: Ends, other: Ends) -> None:
     np.testing.assert_array_equal(one.counts, other.counts)
     np.testing.assert_array_equal(one.means, other.means)
     np.testing.assert_array_equal(one.m2s, other.m2s)
@@ -269,7 +268,7 @@ def test_how_runs_are_grouped_does_not_matter() -> None:
         assert together.counts.shape == (1, 2, 190)
         parts = [cpu.simulate(given, base + first, size) for first, size in ((0, 1), (1, 64), (65, 65), (130, 60))]
         assert_equal(
-            together, cpu.Ends(*(np.concatenate([p.__dict__[f] for p in parts], axis=2) for f in together.__dict__))
+            together, Ends(*(np.concatenate([p.__dict__[f] for p in parts], axis=2) for f in together.__dict__))
         )
 
 

@@ -22,6 +22,7 @@ import json, math, sys, warnings
 warnings.simplefilter("ignore")
 import equipoise as eq
 from equipoise.lab import cpu, cuda, simulation
+from equipoise.lab.setup import Setup
 from equipoise.problem import Objective
 
 class Odd(eq.strategies.Strategy):
@@ -48,7 +49,7 @@ for arms in (1, 2, 3, 10, 26):
     problem = eq.Problem([laws[k % len(laws)] for k in range(arms)])
     for strategy in strategies:
         n = 5 * arms + 20
-        plan = cpu.Plan(problem, strategy, (4 * arms, n), strategy.params(n, arms, None), 3)
+        plan = Setup(problem, strategy, (4 * arms, n), strategy.params(n, arms, None), 3)
         here, there = cpu.simulate(plan, 7, 3), cuda.simulate(plan, 7, 3)
         same = (here.counts == there.counts) & (here.means == there.means) & (here.m2s == there.m2s)
         report[f"{type(strategy).__name__} {arms}"] = bool(same.all())
@@ -58,17 +59,17 @@ for arms in (2, 10, 26):
         objective = Objective(p, tuple((k + 1) % 3 + 0.5 * (k % 2) for k in range(arms)) if weights else None)
         for strategy in (s.Auto(), Odd()):
             n = 5 * arms + 10
-            plan = cpu.Plan(problem, strategy, (n,), strategy.params(n, arms, None), 3, 1, objective)
+            plan = Setup(problem, strategy, (n,), strategy.params(n, arms, None), 3, 1, objective)
             here, there = cpu.simulate(plan, 7, 3), cuda.simulate(plan, 7, 3)
             same = (here.counts == there.counts) & (here.means == there.means) & (here.m2s == there.m2s)
             report[f"{type(strategy).__name__} {arms} {objective!r}"] = bool(same.all())
 gaussian = eq.Problem([eq.Gaussian(0, 4), eq.Gaussian(0, 1)])
-single = cuda.simulate(cpu.Plan(gaussian, s.BAS(exploration=0.5), (60,), (0.5, 0.0), 1), 0, 200, single=True)
+single = cuda.simulate(Setup(gaussian, s.BAS(exploration=0.5), (60,), (0.5, 0.0), 1), 0, 200, single=True)
 pulls = single.counts.sum(axis=1)
 report["single"] = [pulls.min(), pulls.max(), float((4 / single.counts[0, 0]).mean())]
 a = eq.simulate(gaussian, "auto", [40, 60], runs=40, engine="cuda")
 b = eq.simulate(gaussian, "auto", [40, 60], runs=40)
-oracle = cpu.Plan(gaussian, s.Oracle(), (90,), (), 1, 1, Objective(1.0))
+oracle = Setup(gaussian, s.Oracle(), (90,), (), 1, 1, Objective(1.0))
 report["neyman"] = [cuda.simulate(oracle, 0, 2, single=single).counts[0, :, 1].tolist() for single in (False, True)]
 report["simulate"] = [bool((x.losses == y.losses).all()) for x, y in zip(a, b)]
 report["refused"] = []

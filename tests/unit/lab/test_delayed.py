@@ -11,22 +11,23 @@ import pytest
 
 import equipoise as eq
 from equipoise.lab import cpu, streams
+from equipoise.lab.setup import Ends, Setup
 from equipoise.problem import Objective
 from equipoise.strategies import Support
 from tests.unit.lab.replay import replay
-from tests.unit.lab.test_cpu import STRATEGIES, Ends, assert_equal, mixed, plan
+from tests.unit.lab.test_cpu import STRATEGIES, Moments, assert_equal, mixed, plan
 
 SCANNED, HEAPED = 10**9, 0
 
 
-def simulate(given: cpu.Plan, first: int, runs: int, scanned: int) -> cpu.Ends:
+def simulate(given: Setup, first: int, runs: int, scanned: int) -> Ends:
     """The plan by scans or by heaps."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cpu, "SCANNED", scanned)
         return cpu.simulate(given, first, runs)
 
 
-def study(given: cpu.Plan, run: int, support: Support = None) -> Ends:
+def study(given: Setup, run: int, support: Support = None) -> Moments:
     """Where a study ends that keeps so many pulls in flight and is told the samples of this run, the oldest first."""
     n, arms = int(given.checkpoints[-1]), len(given.problem)
     strategy = given.strategy
@@ -52,7 +53,7 @@ def study(given: cpu.Plan, run: int, support: Support = None) -> Ends:
     )  # type: ignore[return-value]
 
 
-def assert_ends(ends: cpu.Ends, column: int, expected: Ends) -> None:
+def assert_ends(ends: Ends, column: int, expected: Moments) -> None:
     for part, wanted in zip((ends.counts, ends.means, ends.m2s), expected, strict=True):
         np.testing.assert_array_equal(part[-1, :, column], wanted)
 
@@ -131,7 +132,7 @@ def test_money_by_the_rule(name: str, scanned: int) -> None:
         (Objective(1.0, None, costs), 1),
         (Objective(2.0, weights, costs), 5),
     ):
-        given = cpu.Plan(mixed(arms), strategy, (120.0,), strategy.params(120, arms, None), 3, in_flight, objective)
+        given = Setup(mixed(arms), strategy, (120.0,), strategy.params(120, arms, None), 3, in_flight, objective)
         ends = simulate(given, 0, 12, scanned)
         spent = np.array(costs) @ ends.counts[0]
         assert (spent <= 120 * (1 + 1e-9)).all()
@@ -145,5 +146,5 @@ def test_ten_at_a_tenth_cost_one() -> None:
     """0.1 ten times is not 1 in floating point, and is affordable all the same; eleven times is not."""
     for cost, budget, pulls in ((0.1, 1.0, 10), (0.1, 0.3, 3), (1e-6, 0.7, 700_000), (3.0, 10.0, 3)):
         objective = Objective(costs=(cost,))
-        given = cpu.Plan(mixed(1), STRATEGIES["uniform"], (budget,), (), 1, 1, objective)
+        given = Setup(mixed(1), STRATEGIES["uniform"], (budget,), (), 1, 1, objective)
         assert cpu.simulate(given, 0, 1).counts.tolist() == [[[pulls]]]

@@ -15,6 +15,7 @@ import equipoise as eq
 from equipoise import moments
 from equipoise.lab import cpu, estimators, streams
 from equipoise.lab.estimators import Evidence, choose
+from equipoise.lab.setup import Ends, Setup
 from equipoise.strategies import Strategy
 
 Floats = npt.NDArray[np.float64]
@@ -133,7 +134,7 @@ def evidence(problem: eq.Problem, rule: Rule, n: int) -> tuple[Evidence, Floats]
         probabilities.append(float(probability))
         columns.append([moments.of([float(x) for x in xs]) for xs in seen])
     counts, means, m2s = np.array(columns, dtype=float).transpose(2, 1, 0)
-    return Evidence.of(problem, cpu.Ends(counts[None], means[None], m2s[None]), 0), np.array(probabilities)
+    return Evidence.of(problem, Ends(counts[None], means[None], m2s[None]), 0), np.array(probabilities)
 
 
 @pytest.mark.parametrize("estimator", ["wald", "controls"])
@@ -212,7 +213,7 @@ NAMES = ("P", "PP", "Q", "QP", "QQ", "S", "M", "SP", "MP", "SQ", "MQ")
 
 def simulated(problem: eq.Problem, runs: int = 3000, n: int = 60) -> Evidence:
     strategy = eq.strategies.Greedy()
-    plan = cpu.Plan(problem, strategy, (n,), strategy.params(n, len(problem), None), 1)
+    plan = Setup(problem, strategy, (n,), strategy.params(n, len(problem), None), 1)
     return Evidence.of(problem, cpu.simulate(plan, 0, runs), 0)
 
 

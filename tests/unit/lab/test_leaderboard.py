@@ -15,7 +15,6 @@ import pytest
 
 import equipoise as eq
 from equipoise.lab import cpu
-from equipoise.lab.cpu import Ends
 from equipoise.lab.estimators import Estimator, Evidence, choose, estimates, fit
 from equipoise.lab.leaderboard import (
     FEWEST,
@@ -33,6 +32,7 @@ from equipoise.lab.leaderboard import (
     problems,
     unit,
 )
+from equipoise.lab.setup import Ends, Setup
 from equipoise.lab.suite import case, suite
 
 
@@ -142,7 +142,7 @@ def test_an_arm_that_may_be_the_worst_is_a_doubt() -> None:
 def test_each_half_has_the_controls_of_the_other() -> None:
     case_ = case("exponential-2")
     strategy = eq.strategies.Auto()
-    plan = cpu.Plan(case_.problem, strategy, (case_.budget,), strategy.params(case_.budget, 2, None), 3)
+    plan = Setup(case_.problem, strategy, (case_.budget,), strategy.params(case_.budget, 2, None), 3)
     ends = cpu.simulate(plan, 0, 401)
     chosen = choose("auto", case_.problem, strategy)
     one, other = (Evidence.of(case_.problem, half, 0) for half in ends.split(201))

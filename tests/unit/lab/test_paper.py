@@ -13,6 +13,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.lab import cpu, page, paper
+from equipoise.lab.setup import Ends
 
 SMALL = paper.Design(
     runs=256,
@@ -150,7 +151,7 @@ def test_where_the_loss_of_an_arm_comes_from() -> None:
     problem = eq.Problem([eq.Gaussian(0, 9), eq.Rademacher()])
     counts, means = np.array([2.0, 2.0, 4.0, 4.0]), np.array([1.0, -1.0, 0.0, 0.5])
     both = [np.stack([values, values])[None] for values in (counts, means, counts * (1 - means**2))]
-    found = paper.shape(cpu.Ends(*both), problem, 100)
+    found = paper.shape(Ends(*both), problem, 100)
     assert found["starved"] == 0.5
     assert found["starved pulls"] == 2
     assert found["identity"] == pytest.approx(0)

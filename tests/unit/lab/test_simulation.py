@@ -12,6 +12,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.lab import Curve, Simulation, cpu, simulation
+from equipoise.lab.setup import Setup
 from equipoise.lab.simulation import Sums
 from equipoise.problem import Objective
 
@@ -92,7 +93,7 @@ def test_errors_are_standard_errors() -> None:
     """The naive estimate from its runs, worked out here."""
     runs = 1500
     sim = eq.simulate(MIXED, "greedy", 30, runs=runs, estimator="naive")
-    ends = cpu.simulate(cpu.Plan(MIXED, sim.strategy, (30,), sim.strategy.params(30, 2, None), 1), 0, runs)
+    ends = cpu.simulate(Setup(MIXED, sim.strategy, (30,), sim.strategy.params(30, 2, None), 1), 0, runs)
     squares = (ends.means[0] - MIXED.means[:, None]) ** 2
     assert sim.losses == pytest.approx(squares.mean(axis=1))
     assert sim.loss_errors == pytest.approx(squares.std(axis=1, ddof=1) / math.sqrt(runs))
@@ -278,7 +279,7 @@ def test_a_difference_is_taken_pair_by_pair(runs: int) -> None:
     if runs >= 100:
         pairs = []
         for sim in (one, other):
-            plan = cpu.Plan(PAIR, sim.strategy, (20,), sim.strategy.params(20, 2, None), 1)
+            plan = Setup(PAIR, sim.strategy, (20,), sim.strategy.params(20, 2, None), 1)
             pairs.append((cpu.simulate(plan, 0, runs).means[0] - PAIR.means[:, None]) ** 2)
         exact = (pairs[0] - pairs[1]).std(axis=1, ddof=1) / math.sqrt(runs)
         # An error from 63 degrees of freedom is itself unsure by a tenth.
