@@ -27,11 +27,15 @@ from typing import Any, TypeVar
 import numba
 import numpy as np
 from numba.core import caching, ccallback, compiler, serialize, sigutils
+from numba.extending import intrinsic
+from numba.np import arrayobj
+
+from equipoise.people import watched
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Divisions by zero give infinities, as in NumPy. No fast mathematics: compiled or not, a formula gives the same bits.
-OPTIONS: dict[str, Any] = {"error_model": "numpy", "forceinline": True}
+OPTIONS: dict[str, Any] = {"error_model": "numpy"}
 
 # What Numba can be told from outside (NUMBA_BOUNDSCHECK and the like) that changes the code it makes.
 _FLAGS = ("BOUNDSCHECK", "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "DEBUGINFO_DEFAULT", "USING_SVML")
@@ -45,22 +49,50 @@ class _NoFingerprint(Exception):
     """Something a function refers to has no lasting description."""
 
 
-def jit(function: Function, *, nogil: bool = False, announce: str = "", counted: bool = True) -> Function:
+def jit(function: Function, *, nogil: bool = False) -> Function:
     """
     Compile `function` on first use, from disk when the very same code was compiled before.
 
-    With `nogil` other threads run while it does. `announce` is said once on the standard error where compiling keeps
-    somebody waiting: when the code is neither in memory nor on disk. With `counted` false, references to arrays are not
-    counted: for functions that make none, keep none and are called often, as the counting is most of a short call.
+    It is inlined wherever other compiled code calls it. With `nogil` other threads run while it does.
     """
-    dispatcher = numba.njit(nogil=nogil, _nrt=counted, **OPTIONS)(function)
-    dispatcher._cache = _Cache(function, announce, nogil=nogil, counted=counted)
-    return dispatcher  # type: ignore[no-any-return]
+    return _compiled(function, nogil=nogil, forceinline=True)
 
 
 def borrowing(function: Function) -> Function:
-    """`jit` for a function that only borrows the arrays it is given: it makes none and keeps none."""
-    return jit(function, counted=False)
+    """
+    Compile a function that only borrows the arrays it is given: it makes none and keeps none.
+
+    References to arrays are not counted, as the counting is most of a short call. Other compiled code calls it.
+    """
+    return _compiled(function, _nrt=False)
+
+
+def inlined(function: Function) -> Function:
+    """Write a function out wherever compiled code calls it, as if it stood there; it is never compiled by itself."""
+    return numba.njit(inline="always", _nrt=False, **OPTIONS)(function)
+
+
+def _compiled(function: Function, **options: bool) -> Function:
+    options = OPTIONS | options
+    dispatcher = numba.njit(**options)(function)
+    dispatcher._cache = _Cache(function, options)
+    return dispatcher
+
+
+@intrinsic
+def records(typing: Any, memory: Any, first: Any, count: Any, record: Any) -> Any:
+    """View `count` records in a flat array of words, from the word `first` on: nearly free inside a kernel."""
+    array = numba.types.Array(record.dtype, 1, "C")
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        words = context.make_array(signature.args[0])(context, builder, args[0])
+        found = context.make_array(array)(context, builder)
+        size = context.get_constant(numba.types.intp, record.dtype.size)
+        data = builder.bitcast(builder.gep(words.data, [args[1]]), found.data.type)
+        arrayobj.populate_array(found, data, [args[2]], [size], size, words.meminfo)
+        return found._getvalue()
+
+    return array(memory, numba.types.intp, numba.types.intp, record), code
 
 
 def address(function: Callable[..., Any], signature: Any) -> int:
@@ -72,7 +104,7 @@ def address(function: Callable[..., Any], signature: Any) -> int:
     callback: Any = ccallback.CFunc(
         function, sigutils.normalize_signature(signature), locals={}, options={"nopython": True, **OPTIONS}
     )
-    callback._cache = _Cache(function)
+    callback._cache = _Cache(function, OPTIONS)
     callback.compile()
     _KEPT.append(callback)
     return int(callback.address)
@@ -176,7 +208,7 @@ def _feed_value(digest: Any, value: Any, names: set[str], seen: list[Any], calle
         _feed(digest, value.__module__, value.__qualname__)
     elif isinstance(value, int | float | complex | str | bytes | np.generic | None):
         _feed(digest, repr(value))
-    elif isinstance(value, numba.types.Type):
+    elif isinstance(value, numba.types.Type | np.dtype):
         _feed(digest, str(value))
     else:
         raise _NoFingerprint(type(value).__name__)
@@ -185,15 +217,11 @@ def _feed_value(digest: Any, value: Any, names: set[str], seen: list[Any], calle
 class _Cache(caching._Cache):  # type: ignore[misc]
     """Numba's interface to a cache: here one file for each function, signature, machine and version."""
 
-    def __init__(
-        self, function: Callable[..., Any], announce: str = "", nogil: bool = False, counted: bool = True
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         self.function = function
         # The fingerprint at the first compilation; None before it.
         self.compiled_from: str | None = None
-        self._announce = announce
-        self._nogil = nogil
-        self._counted = counted
+        self._options = options
 
     @property
     def cache_path(self) -> str:
@@ -210,9 +238,7 @@ class _Cache(caching._Cache):  # type: ignore[misc]
             numba.__version__,
             np.__version__,
             platform.python_version(),
-            sorted(map(str, OPTIONS.items())),
-            self._nogil,
-            self._counted,
+            sorted(map(str, self._options.items())),
             [(flag, getattr(numba.config, flag, None)) for flag in _FLAGS],
         )
         key = repr((now, str(signature), codegen.magic_tuple(), built_with))
@@ -230,9 +256,7 @@ class _Cache(caching._Cache):  # type: ignore[misc]
                     os.utime(path)
             return result
         # Numba asks here right before it compiles.
-        if self._announce:
-            print(f"equipoise: {self._announce}", file=sys.stderr, flush=True)
-            self._announce = ""
+        _announce_once()
         return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
@@ -255,6 +279,18 @@ class _Cache(caching._Cache):  # type: ignore[misc]
     def disable(self) -> None: ...
 
     def flush(self) -> None: ...
+
+
+_announced = False
+
+
+def _announce_once() -> None:
+    """The first time in a process that something is compiled, tell a person who waits."""
+    global _announced
+    if not _announced:
+        _announced = True
+        if watched():
+            print("equipoise: compiling, once for this machine; it takes a few seconds", file=sys.stderr, flush=True)
 
 
 _pruned = False

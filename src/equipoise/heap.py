@@ -1,110 +1,96 @@
 """
 An indexed 4-ary heap: the largest score on top, the lowest arm among equals.
 
-Three rows of two arrays hold it: `floats[score, i]` and `ints[arm, i]` are the score and the arm at position i, and
-`ints[arm + 1, k]` is the position of arm k. Four children a node keep the path to the leaves short and each step's
-comparisons next to each other in memory. Rows are named rather than sliced, as a slice would count references at
-every step.
+Four children a node keep the path to the leaves short and each step's comparisons next to each other in memory.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from equipoise.compiled import borrowing
+import numpy as np
+
+from equipoise.compiled import borrowing, inlined
+
+# A heap is an array of these: the score and the arm at position i, and the place of arm i.
+ENTRY = np.dtype([("score", np.float64), ("arm", np.int64), ("place", np.int64)])
+
+Heap = Any
 
 
-@borrowing
+@inlined
 def before(score_a: float, arm_a: int, score_b: float, arm_b: int) -> bool:
-    """Whether a goes above b. Without short cuts, as a mispredicted branch costs more than a comparison."""
+    """Return whether a goes above b. Without short cuts: a mispredicted branch costs more than a comparison."""
     return (score_a > score_b) | ((score_a == score_b) & (arm_a < arm_b))
 
 
-@borrowing
-def put(floats: Any, ints: Any, score: int, arm: int, i: int, s: float, k: int) -> None:
-    """Arm k with score s is at position i."""
-    floats[score, i] = s
-    ints[arm, i] = k
-    ints[arm + 1, k] = i
+@inlined
+def put(heap: Heap, i: int, score: float, arm: int) -> None:
+    """Put an arm with its score at position i."""
+    heap[i].score = score
+    heap[i].arm = arm
+    heap[arm].place = i
 
 
-@borrowing
-def sift_up(floats: Any, ints: Any, score: int, arm: int, i: int, s: float, k: int) -> None:
-    """Arm k with score s goes to position i, or up from there to its place."""
-    while i > 0:
-        parent = (i - 1) >> 2
-        if not before(s, k, floats[score, parent], ints[arm, parent]):
-            break
-        put(floats, ints, score, arm, i, floats[score, parent], ints[arm, parent])
-        i = parent
-    put(floats, ints, score, arm, i, s, k)
-
-
-@borrowing
-def best_child(floats: Any, ints: Any, score: int, arm: int, first: int) -> int:
+@inlined
+def best_child(heap: Heap, first: int) -> int:
     """
-    The position of the entry that goes above the others, of those from `first` on, four at most.
+    Return the position of the entry that goes above the others, of the four or fewer from `first` on.
 
-    Of four, the largest score is found first and then who has it, which are two short steps; only where several have it
-    are arms looked at.
+    Of four, the largest score is found first and then who has it, which are two short steps; arms are compared only
+    where several have it.
     """
-    size = floats.shape[1]
+    size = len(heap)
     if first + 4 <= size:
-        s0, s1 = floats[score, first], floats[score, first + 1]
-        s2, s3 = floats[score, first + 2], floats[score, first + 3]
+        s0, s1 = heap[first].score, heap[first + 1].score
+        s2, s3 = heap[first + 2].score, heap[first + 3].score
         top = max(max(s0, s1), max(s2, s3))
         if (s0 == top) + (s1 == top) + (s2 == top) + (s3 == top) == 1:
             return first + (s1 == top) + 2 * (s2 == top) + 3 * (s3 == top)
     best = first
     for child in range(first + 1, min(first + 4, size)):
-        if before(floats[score, child], ints[arm, child], floats[score, best], ints[arm, best]):
+        if before(heap[child].score, heap[child].arm, heap[best].score, heap[best].arm):
             best = child
     return best
 
 
-@borrowing
-def sift_down(floats: Any, ints: Any, score: int, arm: int, i: int, s: float, k: int) -> None:
-    """Arm k with score s goes to position i, or down from there to its place."""
-    while 4 * i + 1 < floats.shape[1]:
-        best = best_child(floats, ints, score, arm, 4 * i + 1)
-        best_s, best_k = floats[score, best], ints[arm, best]
-        if not before(best_s, best_k, s, k):
+@inlined
+def sift_up(heap: Heap, i: int, score: float, arm: int) -> None:
+    """Put an arm at position i, or as far up from there as its score belongs."""
+    while i > 0:
+        parent = (i - 1) >> 2
+        if not before(score, arm, heap[parent].score, heap[parent].arm):
             break
-        put(floats, ints, score, arm, i, best_s, best_k)
-        i = best
-    put(floats, ints, score, arm, i, s, k)
+        put(heap, i, heap[parent].score, heap[parent].arm)
+        i = parent
+    put(heap, i, score, arm)
 
 
 @borrowing
-def replace_top(floats: Any, ints: Any, score: int, arm: int, s: float) -> None:
-    """Give the arm on top the score s, in a heap of which only the top ever changes: where arms are is not kept."""
-    k = ints[arm, 0]
-    i = 0
-    while 4 * i + 1 < floats.shape[1]:
-        best = best_child(floats, ints, score, arm, 4 * i + 1)
-        best_s, best_k = floats[score, best], ints[arm, best]
-        if not before(best_s, best_k, s, k):
+def sift_down(heap: Heap, i: int, score: float, arm: int) -> None:
+    """Put an arm at position i, or as far down from there as its score belongs."""
+    while 4 * i + 1 < len(heap):
+        child = best_child(heap, 4 * i + 1)
+        if not before(heap[child].score, heap[child].arm, score, arm):
             break
-        floats[score, i] = best_s
-        ints[arm, i] = best_k
-        i = best
-    floats[score, i] = s
-    ints[arm, i] = k
+        put(heap, i, heap[child].score, heap[child].arm)
+        i = child
+    put(heap, i, score, arm)
 
 
 @borrowing
-def change(floats: Any, ints: Any, score: int, arm: int, k: int, s: float) -> None:
-    """Give arm k the score s."""
-    i = ints[arm + 1, k]
+def change(heap: Heap, arm: int, score: float) -> None:
+    """Give an arm another score, and put it where it belongs."""
+    i = heap[arm].place
     parent = (i - 1) >> 2
-    if i > 0 and before(s, k, floats[score, parent], ints[arm, parent]):
-        sift_up(floats, ints, score, arm, i, s, k)
+    if i > 0 and before(score, arm, heap[parent].score, heap[parent].arm):
+        sift_up(heap, i, score, arm)
     else:
-        sift_down(floats, ints, score, arm, i, s, k)
+        sift_down(heap, i, score, arm)
 
 
-@borrowing
-def heapify(floats: Any, ints: Any, score: int, arm: int) -> None:
+@inlined
+def heapify(heap: Heap) -> None:
     """Make a heap of entries in any order."""
-    for i in range((floats.shape[1] - 2) >> 2, -1, -1):
-        sift_down(floats, ints, score, arm, i, floats[score, i], ints[arm, i])
+    for i in range((len(heap) - 2) >> 2, -1, -1):
+        sift_down(heap, i, heap[i].score, heap[i].arm)

@@ -252,7 +252,8 @@ def _drifting(study: Study) -> tuple[Hashable, ...]:
     Of n independent samples, the squared differences of neighbours over the squared deviations from the mean are 2 on
     average, with a variance of 4 (n - 2)/(n² - 1) [1]_; samples are in the order of asking.
     """
-    places, values = study.handed_out()
+    tickets = study.ledger.tickets
+    places, values = tickets["arm"], tickets["value"]
     found = []
     for k in range(min(len(study.arms), FOLLOWED)):
         own = values[(places == k) & np.isfinite(values)]

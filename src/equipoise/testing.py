@@ -321,12 +321,12 @@ class StrategyLaws:
         while not one.done:
             m = data.draw(st.integers(1, 9), label="m")
             tickets = many.ask(m)
-            assert [ticket.arm for ticket in tickets] == [one.ask().arm for _ in range(len(tickets))]
-            for ticket in tickets:
-                # The two studies' tickets differ in the study alone.
+            singles = [one.ask() for _ in tickets]
+            assert [ticket.arm for ticket in tickets] == [single.arm for single in singles]
+            for ticket, single in zip(tickets, singles, strict=True):
                 value = samples[ticket.arm][ticket.id]  # type: ignore[call-overload]
                 many.tell(ticket, value)
-                one.tell(one._ticket(ticket.id), value)
+                one.tell(single, value)
         assert many.ask(3) == []
 
     @_law

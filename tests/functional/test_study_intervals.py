@@ -31,7 +31,8 @@ def test_coverage_with_64_in_flight_and_answers_shuffled(support: Any) -> None:
         flying: list[tuple[float, int, float]] = []
         bad = False
         for turn in range(36):
-            ids, arms = study.hand_out(64 - len(flying))
+            ids = np.array(study.ledger.ask(64 - len(flying)), np.int64)
+            arms = study.ledger.arms_of(ids)
             if support == "binary":
                 values = (rng.random(len(ids)) < means[arms]).astype(float)
             elif support is None:
@@ -43,7 +44,7 @@ def test_coverage_with_64_in_flight_and_answers_shuffled(support: Any) -> None:
             flying += zip(late.tolist(), ids.tolist(), values.tolist(), strict=True)
             flying.sort()
             come, flying = flying[:18], flying[18:]
-            study.take(np.array([each[1] for each in come], np.int64), np.array([each[2] for each in come]))
+            study.ledger.tell(np.array([each[1] for each in come], np.int64), np.array([each[2] for each in come]))
             if turn % 3 == 2:
                 found = study.result().intervals()
                 bad |= bool(((means < found.low) | (found.high < means)).any())
@@ -61,8 +62,7 @@ def test_coverage_of_finite_populations() -> None:
         study = eq.Study(1)
         bad = False
         for part in np.split(rng.permutation(items), range(30, 300, 16)):
-            ids, _ = study.hand_out(len(part))
-            study.take(ids, part)
+            study.ledger.tell(study.ledger.ask(len(part)), part)
             low, high = FiniteResult(study.result(), [300]).intervals()[0]
             bad |= not low - 1e-9 <= items.mean() <= high + 1e-9
         missed += bad

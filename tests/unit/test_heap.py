@@ -6,7 +6,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equipoise.heap import change, heapify
+from equipoise.compiled import borrowing
+from equipoise.heap import ENTRY, change, heapify
+
+
+@borrowing
+def make(heap: np.ndarray) -> None:
+    heapify(heap)
 
 
 @settings(deadline=None, derandomize=True, max_examples=200)
@@ -16,16 +22,16 @@ from equipoise.heap import change, heapify
 )
 def test_the_top_is_the_largest_and_lowest(scores: list[float], changes: list[tuple[int, float]]) -> None:
     size = len(scores)
-    floats = np.array([scores])
-    ints = np.array([np.arange(size), np.arange(size)])
-    heapify(floats, ints, 0, 0)
+    heap = np.zeros(size, ENTRY)
+    heap["score"], heap["arm"], heap["place"] = scores, np.arange(size), np.arange(size)
+    make(heap)
     current = list(scores)
     for k, s in [(0, scores[0]), *changes]:
         k %= size
-        change(floats, ints, 0, 0, k, s)
+        change(heap, k, s)
         current[k] = s
-        assert ints[0, 0] == max(range(size), key=lambda arm: (current[arm], -arm))
+        assert heap["arm"][0] == max(range(size), key=lambda arm: (current[arm], -arm))
         # The entries are the arms with their scores, and each arm knows where it is.
-        assert sorted(ints[0]) == list(range(size))
-        assert all(ints[0, ints[1, arm]] == arm for arm in range(size))
-        assert all(floats[0, ints[1, arm]] == current[arm] for arm in range(size))
+        assert sorted(heap["arm"]) == list(range(size))
+        assert (heap["arm"][heap["place"]] == np.arange(size)).all()
+        assert heap["score"][heap["place"]].tolist() == current

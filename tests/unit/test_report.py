@@ -189,8 +189,8 @@ def test_before_anything_is_known(tmp_path: Path) -> None:
         assert "fewer than 2" in report.page(empty)
         assert "nan" not in json.dumps(report.to_dict(empty), allow_nan=False).lower()
         assert "begun never" in report.facts(empty)[0]
-        ids, _ = journal.hand_out(3)
-        journal.take(ids[:1], np.array([2.0]), np.array([0.1]))
+        ids = journal.ask(3)
+        journal.tell(ids[:1], np.array([2.0]), np.array([0.1]))
         journal.failed(int(ids[1]), 1, "no")
         journal.forget(int(ids[2]), "no answer in 3 seconds")
         journal.commit()

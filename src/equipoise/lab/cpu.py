@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from equipoise.compiled import jit
-from equipoise.heap import change, heapify, replace_top
 from equipoise.lab.delayed import one_by_one
+from equipoise.lab.heap_rows import change, heapify, replace_top
 from equipoise.lab.rule import NORM, PLAIN, WEIGHTED, Numbers, Rule, steps
 from equipoise.lab.setup import Ends, Setup
 from equipoise.lab.streams import Laws, U, encode, fill_of, pair_of, select
@@ -41,7 +41,6 @@ SELECTED = 6
 # As MANY, for runs that go one at a time.
 SCANNED = 64
 
-ANNOUNCE = "compiling the simulator for this strategy, once"
 
 _next_refresh = jit(keys.next_refresh)
 
@@ -315,7 +314,7 @@ def lanes(rule: Rule, arms: int) -> Callable[..., None]:
                     ends[1, c, k, column + i] = S[row + MEAN + i]
                     ends[2, c, k, column + i] = S[row + M2 + i]
 
-    return jit(run, nogil=True, announce=ANNOUNCE)
+    return jit(run, nogil=True)
 
 
 def heap(rule: Rule) -> Callable[..., None]:
@@ -404,7 +403,7 @@ def heap(rule: Rule) -> Callable[..., None]:
             for k in range(K):
                 ends[0, c, k, column], ends[1, c, k, column], ends[2, c, k, column] = A[k, COUNT], A[k, MEAN], A[k, M2]
 
-    return jit(run, nogil=True, announce=ANNOUNCE)
+    return jit(run, nogil=True)
 
 
 @lru_cache(maxsize=256)
@@ -415,7 +414,7 @@ def _kernel(rule: Rule, arms: int) -> tuple[Callable[..., None], int]:
 
 @lru_cache(maxsize=256)
 def _delayed(rule: Rule, priced: bool, scanned: bool) -> tuple[Callable[..., None], int]:
-    return jit(one_by_one(rule, scanned, priced), nogil=True, announce=ANNOUNCE), 1
+    return jit(one_by_one(rule, scanned, priced), nogil=True), 1
 
 
 def kernel(setup: Setup) -> tuple[Callable[..., None], int]:

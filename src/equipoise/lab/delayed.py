@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.compiled import jit
-from equipoise.heap import change, heapify
+from equipoise.lab.heap_rows import change, heapify
 from equipoise.lab.rule import PLAIN, Rule, steps
 from equipoise.lab.streams import pair_of
 from equipoise.problem.objective import ROUNDING

@@ -30,6 +30,7 @@ from equipoise.run.samplers import ENDLESS, Outcome, Samplers, perform
 from equipoise.run.workers import Answer, Workers
 from equipoise.store import Journal
 from equipoise.study import FiniteResult, Result
+from equipoise.study.state import IN_FLIGHT
 
 COMMIT: Final = 0.05
 # A chunk of short samples is to take about this long, which is long beside the time that it takes to hand it over.
@@ -76,11 +77,13 @@ class Driver:
     ) -> None:
         self._journal, self._study = journal, journal.study
         self._samplers, self._settings, self._display = samplers, settings, display
-        places, values = self._study.handed_out()
+        self._ledger = self._study.ledger
+        tickets = self._ledger.tickets
+        places = tickets["arm"].astype(np.int64)
         arms = len(self._study.arms)
         self._asked = np.bincount(places, minlength=arms)
         # Tickets that were in flight when an earlier run ended are sampled again, as the very samples they were.
-        waiting = np.flatnonzero(np.isnan(values))
+        waiting = np.flatnonzero(tickets["status"] == IN_FLIGHT)
         self._again = deque(
             zip(waiting.tolist(), places[waiting].tolist(), _ranks(places)[waiting].tolist(), strict=True)
         )
@@ -140,11 +143,11 @@ class Driver:
         ticket, k, i = job
         (outcome,) = perform((self._samplers.call(k, i),))
         value = outcome.values
-        if type(value) is not float or not self._study.possible_one(value):
+        if type(value) is not float or not self._ledger.possible(value):
             self._absorb(Jobs(*np.array([job]).T), [np.zeros(1, np.int64)], [outcome])
             return True
         try:
-            self._journal.take_one(ticket, value, outcome.seconds)
+            self._journal.tell(ticket, value, outcome.seconds)
         except EquipoiseError as error:  # the strategy failed; the sample is kept
             self._end(str(error))
         self._samples += 1
@@ -287,12 +290,14 @@ class Driver:
                 return Jobs(*np.array(rows, np.int64).T)
             if len(self._first):
                 places, self._first = self._first[:m], self._first[m:]
-                places = places[~self._study.closed_places(places)]
-                ids = self._journal.hand_out_to(places)
+                places = places[~self._ledger.retired[places]]
+                found = self._journal.ask_for(places)
             else:
-                ids, places = self._journal.hand_out(m)
-                if not len(ids):
+                found = self._journal.ask(m)
+                if not found:
                     return _NONE
+                places = self._ledger.arms_of(slice(found.start, found.stop))
+            ids = np.arange(found.start, found.stop)
             if len(ids) == 1:
                 k = places[0]
                 indices = self._asked[places]
@@ -310,7 +315,7 @@ class Driver:
         """At the end of a round, queue the open arms that were not asked in it."""
         if not self._round or self._asked.sum() < self._round_ends:
             return
-        idle = np.flatnonzero((self._asked == self._asked_before) & ~self._study.closed_places())
+        idle = np.flatnonzero((self._asked == self._asked_before) & ~self._ledger.retired)
         self._asked_before, self._round_ends = self._asked.copy(), self._round_ends + self._round
         if len(self._first) + len(idle) <= self._study.remaining:
             self._first = np.r_[self._first, idle]
@@ -318,15 +323,16 @@ class Driver:
     def _next_job(self) -> tuple[int, int, int] | None:
         """As `_next_jobs(1)`, where no ticket is to be tried again."""
         while self._ending is None and time.perf_counter() < self._last:
-            found = self._journal.hand_out_one()
-            if found is None:
+            found = self._journal.ask(1)
+            if not found:
                 return None
-            ticket, k = found
+            ticket = found[0]
+            k = self._ledger.arm_of(ticket)
             i = int(self._asked[k])
             self._asked[k] = i + 1
             limit = self._samplers.limits[k]
             if i + 1 >= limit:
-                self._journal.close_arm(k, "exhausted")
+                self._journal.retire(k, "exhausted")
             if i < limit:
                 return ticket, k, i
             self._journal.forget(ticket, "exhausted")
@@ -339,7 +345,7 @@ class Driver:
         for ticket in ids[~fits].tolist():
             self._journal.forget(ticket, "exhausted")
         for k in np.unique(places[self._asked[places] >= limits]).tolist():
-            self._journal.close_arm(k, "exhausted")
+            self._journal.retire(k, "exhausted")
         return np.asarray(fits)
 
     # ---- telling
@@ -358,10 +364,10 @@ class Driver:
                 self._ran_dry(jobs, part, late)
                 continue
             found = np.atleast_1d(np.asarray(outcome.values, dtype=float))
-            good = self._study.possible(found)
+            good = self._ledger.possible(found)
             if not good.all():
                 for j, value in zip(part[~good].tolist(), found[~good].tolist(), strict=True):
-                    self._fail(jobs, j, self._study.refusal(value), "", late)
+                    self._fail(jobs, j, self._ledger.refusal(value), "", late)
                 part, found = part[good], found[good]
             told.append(part)
             values.append(found)
@@ -370,7 +376,7 @@ class Driver:
             return
         parts, took = (told[0], seconds[0]) if len(told) == 1 else (np.concatenate(told), np.concatenate(seconds))
         try:
-            self._journal.take(jobs.ids[parts], values[0] if len(values) == 1 else np.concatenate(values), took)
+            self._journal.tell(jobs.ids[parts], values[0] if len(values) == 1 else np.concatenate(values), took)
         except EquipoiseError as error:  # the strategy failed; the samples are kept
             self._end(str(error))
         self._samples += len(parts)
@@ -405,7 +411,7 @@ class Driver:
                 self._journal.forget(int(jobs.ids[j]), "exhausted")
             if not self._dry[k]:
                 self._dry[k] = True
-                self._journal.close_arm(k, "exhausted")
+                self._journal.retire(k, "exhausted")
 
     def _end(self, said: str, trace: str = "") -> None:
         """Ask for no more, and say so when all that is in flight has come."""
@@ -431,12 +437,12 @@ class Driver:
             enough = wanted.reached(result)
             if self._settings.weigh and _stage(self._samples) > self._weighed:
                 self._weigh(wanted.weights(result, enough | gone))
-        closed = self._study.closed_places()
+        closed = self._ledger.retired
         for k in np.flatnonzero((enough | gone) & ~closed).tolist():
-            self._journal.close_arm(k, "exhausted" if gone[k] else "precise enough")
+            self._journal.retire(k, "exhausted" if gone[k] else "precise enough")
         opened = np.flatnonzero(~enough & ~gone & closed).tolist()
         for k in opened:
-            self._journal.open_arm(k)
+            self._journal.reopen(k)
         return bool(opened)
 
     def _weigh(self, weights: Floats | None) -> None:
@@ -513,7 +519,7 @@ class Driver:
             with np.errstate(invalid="ignore", divide="ignore"):
                 wide = half_width(result, self._settings.precision.level) / self._settings.precision.targets(result)
                 more = np.maximum(wide * wide - 1, 0) * np.maximum(result.counts.array, 1)
-            more = more[~self._study.closed_places()]
+            more = more[~self._ledger.retired]
             left.append(float(more.sum()) / samples * seconds if np.isfinite(more).all() else math.inf)
         return max(0.0, min(left))
 

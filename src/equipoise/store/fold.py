@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from contextlib import suppress
 from itertools import groupby
 from operator import attrgetter
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,6 @@ from equipoise.errors import EquipoiseError
 from equipoise.store.log import Event, Header, Store
 from equipoise.store.plain import loads
 from equipoise.study import Study
-from equipoise.study import arms as steps
 
 
 def begin(header: Header) -> Study:
@@ -45,12 +43,12 @@ def fold(study: Study, events: Iterable[Event]) -> None:
     for kind, group in groupby(events, key=attrgetter("kind")):
         lines = list(group)
         if kind == "ask":
-            study.hand_out_to(np.array([line.arm for line in lines]))
+            study.ledger.ask_for(np.array([line.arm for line in lines]))
         elif kind == "tell":
             ids = np.array([line.ticket for line in lines])
             # A strategy that gave a bad variance did so then too, and the sample was kept.
             with suppress(EquipoiseError):
-                study.take(ids, np.array([line.value for line in lines], dtype=float))
+                study.ledger.tell(ids, np.array([line.value for line in lines], dtype=float))
         else:
             for line in lines:
                 _happen(study, line)
@@ -59,11 +57,11 @@ def fold(study: Study, events: Iterable[Event]) -> None:
 def _happen(study: Study, line: Event) -> None:
     with suppress(EquipoiseError):
         if line.kind == "forget":
-            study.forget(study.ticket(_number(line.ticket)))
+            study.ledger.forget(_number(line.ticket))
         elif line.kind == "close":
-            study.close(study.arms[_number(line.arm)])
+            study.ledger.retire(_number(line.arm))
         elif line.kind == "open":
-            study.open(study.arms[_number(line.arm)])
+            study.ledger.reopen(_number(line.arm))
         elif line.kind == "budget":
             study.set_budget(loads(line.text or "null"))
         elif line.kind == "weights":
@@ -85,24 +83,6 @@ def _number(found: int | None) -> int:
 
 
 def differences(a: Study, b: Study) -> list[str]:
-    """In what two studies differ, of all that decisions and results depend on; nothing if they agree to the bit."""
-    return [name for name, state in _state(a).items() if state != _state(b)[name]]
-
-
-def _state(study: Study) -> dict[str, Any]:
-    # The addresses of compiled functions, which stand before the warm-up, are of a process.
-    arms, values = study.handed_out()
-    return {
-        "arms": tuple(study.arms),
-        "counts, pulls, heaps": study._ints.tobytes(),
-        "means, M2, own, keys": study._floats.tobytes(),
-        "samples, next refresh": study._settings[steps.WARMUP :].tobytes(),
-        "support, pooled variance, parameters": study._numbers.tobytes(),
-        "tickets": (arms.tobytes(), values.tobytes()),
-        "tickets that were given up": (study._tickets[: len(arms), steps.ARM] % 1).tobytes(),
-        "objective": study.objective,
-        "budget": (study.budget, study.remaining),
-        "money": study._money.tobytes(),
-        "closed": study.closed,
-        "strategy": study.strategy,
-    }
+    """Return in what two studies differ, of all that decisions and results depend on; nothing if they agree."""
+    one, other = a.ledger.fingerprint(), b.ledger.fingerprint()
+    return [name for name in one if one[name] != other[name]]

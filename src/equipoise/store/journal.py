@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import os
 import secrets
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
 from equipoise.arrays import Floats, Ints
-from equipoise.errors import EquipoiseError
 from equipoise.inputs import shown
 from equipoise.store.fold import begin, fold
 from equipoise.store.log import Event, Header, Store
@@ -81,78 +80,62 @@ class Journal:
         """How long each ticket's sample took, by its id; NaN where that is not known."""
         return self._seconds
 
-    def _note(self, largest: int, ids: Any, seconds: Any) -> None:
+    def _note(self, tickets: int | Ints, seconds: Any) -> None:
+        largest = tickets if isinstance(tickets, int) else int(tickets.max(initial=0))
         if largest >= len(self._seconds):
             more = np.full(2 * largest, math.nan)
             more[: len(self._seconds)] = self._seconds
             self._seconds = more
-        self._seconds[ids] = seconds
+        self._seconds[tickets] = seconds
 
     def _noted(self, events: Iterable[Event]) -> Iterator[Event]:
         for line in events:
             if line.kind == "tell" and line.ticket is not None and line.seconds is not None:
-                self._note(line.ticket, line.ticket, line.seconds)
+                self._note(line.ticket, line.seconds)
             yield line
 
     # ---- what happens
 
-    def hand_out(self, m: int) -> tuple[Ints, Ints]:
-        """Up to m tickets of the strategy's choice: their ids and their arms' places."""
-        ids, arms = self.study.hand_out(m)
-        if self.store is not None:
-            self.store.asked(ids.tolist(), arms.tolist())
-        return ids, arms
-
-    def hand_out_one(self) -> tuple[int, int] | None:
-        """One ticket: its id and its arm's place; None if there is none."""
-        found = self.study.hand_out_one()
-        if found is not None and self.store is not None:
-            self.store.append("ask", ticket=found[0], arm=found[1])
-        return found
-
-    def hand_out_to(self, arms: Ints) -> Ints:
-        """Tickets for these arms: their ids."""
-        ids = self.study.hand_out_to(arms)
-        if self.store is not None:
-            self.store.asked(ids.tolist(), arms.tolist())
+    def ask(self, m: int) -> range:
+        """Hand out up to m tickets of the strategy's choice; return their ids."""
+        ids = self.study.ledger.ask(m)
+        self._asked(ids)
         return ids
 
-    def take(self, ids: Ints, values: Floats, seconds: Floats) -> None:
+    def ask_for(self, places: Ints) -> range:
+        """Hand out tickets for these arms; return their ids."""
+        ids = self.study.ledger.ask_for(places)
+        self._asked(ids)
+        return ids
+
+    def _asked(self, ids: range) -> None:
+        if self.store is not None and ids:
+            self.store.asked(list(ids), self.study.ledger.arms_of(slice(ids.start, ids.stop)).tolist())
+
+    def tell(self, tickets: int | Sequence[int] | Ints, values: Any, seconds: Any) -> None:
         """
-        Answers, each with the seconds it took; all or none.
+        Take the answer of a ticket, or of an array of tickets (all or none), with the seconds each took.
 
         A ticket that was answered before with the same value is passed over.
         """
-        if len(ids):
-            self._note(int(ids.max()), ids, seconds)
+        if not isinstance(tickets, int):
+            tickets = np.asarray(tickets, np.int64)
+        self._note(tickets, seconds)
         if self.store is None:
-            self.study.take(ids, values)
+            self.study.ledger.tell(tickets, values)
             return
         values = values + 0.0  # SQLite does not keep the sign of a zero
-        unanswered = ~np.isfinite(self.study.answers(ids))
+        new = np.isnan(self.study.ledger.answers(tickets))
         try:
-            self.study.take(ids, values)
-        except EquipoiseError:  # the strategy failed, and the samples are kept
-            self.store.told(ids[unanswered].tolist(), values[unanswered].tolist(), seconds[unanswered].tolist())
-            raise
-        self.store.told(ids[unanswered].tolist(), values[unanswered].tolist(), seconds[unanswered].tolist())
-
-    def take_one(self, ticket: int, value: float, seconds: float) -> None:
-        """One answer, as `take` takes it."""
-        self._note(ticket, ticket, seconds)
-        if self.store is None:
-            self.study.take_one(ticket, value)
-            return
-        value += 0.0
-        answered = math.isfinite(self.study.answer(ticket))
-        try:
-            self.study.take_one(ticket, value)
+            self.study.ledger.tell(tickets, values)
         except ValueError:
-            answered = True
+            new = np.zeros_like(new)
             raise
-        finally:  # also where the strategy failed, as the sample is then kept
-            if not answered:
-                self.store.append("tell", ticket=ticket, value=value, seconds=seconds)
+        finally:  # also where the strategy failed, as the samples are then kept
+            if not isinstance(tickets, int):
+                self.store.told(tickets[new].tolist(), values[new].tolist(), seconds[new].tolist())
+            elif new:
+                self.store.append("tell", ticket=tickets, value=values, seconds=seconds)
 
     def failed(self, ticket: int, attempt: int, text: str) -> None:
         """Sampling for a ticket failed; it stays in flight."""
@@ -161,19 +144,19 @@ class Journal:
 
     def forget(self, ticket: int, why: str) -> None:
         """Give a ticket up; should its answer come, `take` takes it."""
-        self.study.forget(self.study.ticket(ticket))
+        self.study.ledger.forget(ticket)
         if self.store is not None:
             self.store.append("forget", ticket=ticket, text=why)
 
-    def close_arm(self, place: int, why: str) -> None:
+    def retire(self, place: int, why: str) -> None:
         """Ask for no more of an arm."""
-        self.study.close(self.study.arms[place])
+        self.study.ledger.retire(place)
         if self.store is not None:
             self.store.append("close", arm=place, text=why)
 
-    def open_arm(self, place: int) -> None:
+    def reopen(self, place: int) -> None:
         """Ask for an arm again."""
-        self.study.open(self.study.arms[place])
+        self.study.ledger.reopen(place)
         if self.store is not None:
             self.store.append("open", arm=place)
 

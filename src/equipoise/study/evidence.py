@@ -22,7 +22,7 @@ from equipoise.arrays import Floats, Ints
 from equipoise.compiled import jit
 from equipoise.intervals import Intervals, Kind, default_kind
 from equipoise.strategies import Support
-from equipoise.study.arms import ARM, VALUE
+from equipoise.study.state import ANSWERED, IN_FLIGHT
 
 # What sequences are tuned to; any other level may be asked for.
 LEVEL = 0.95
@@ -30,36 +30,13 @@ LEVEL = 0.95
 MANY = 1_000_000
 
 
-@jit
-def _line_up(
-    tickets: Any, waiting: Any, scanned: int, stop: int, order: Any, size: int, blocked: Any, look: int
-) -> tuple[int, Any]:
-    """Append to `order` the tickets whose turn has come, of those waiting and the new ones; those that wait now."""
-    left = np.empty(len(waiting) + stop - scanned, np.int64)
-    n = 0
-    for j in range(len(left)):
-        ticket = waiting[j] if j < len(waiting) else scanned + j - len(waiting)
-        k = int(tickets[ticket, ARM])
-        if blocked[k] != look:
-            if tickets[ticket, ARM] != k:  # it was given up
-                continue
-            if not math.isnan(tickets[ticket, VALUE]):
-                order[size] = ticket
-                size += 1
-                continue
-            blocked[k] = look
-        left[n] = ticket
-        n += 1
-    return size, left[:n].copy()
-
-
 @cache
 def _follower(update: Callable[..., None]) -> Any:
     def follow(tickets: Any, order: Any, start: int, stop: int, rows: Any, state: Any, settings: Any) -> None:
         for i in range(start, stop):
-            row = rows[int(tickets[order[i], ARM])]
-            if row >= 0:
-                update(state, row, tickets[order[i], VALUE], settings)
+            ticket = tickets[order[i]]
+            if rows[ticket.arm] >= 0:
+                update(state, rows[ticket.arm], ticket.value, settings)
 
     return jit(follow, nogil=True)
 
@@ -67,17 +44,18 @@ def _follower(update: Callable[..., None]) -> Any:
 @jit
 def _cubes(tickets: Any, order: Any, size: int, arms: int) -> Any:
     """By arm: count, mean, and the sums of squared and cubed deviations from it; twice through, for the digits."""
-    sums = np.zeros((4, arms))
+    count, mean, m2, m3 = np.zeros(arms), np.zeros(arms), np.zeros(arms), np.zeros(arms)
     for i in range(size):
-        k = int(tickets[order[i], ARM])
-        sums[0, k] += 1
-        sums[1, k] += (tickets[order[i], VALUE] - sums[1, k]) / sums[0, k]
+        ticket = tickets[order[i]]
+        k = ticket.arm
+        count[k] += 1
+        mean[k] += (ticket.value - mean[k]) / count[k]
     for i in range(size):
-        k = int(tickets[order[i], ARM])
-        e = tickets[order[i], VALUE] - sums[1, k]
-        sums[2, k] += e * e
-        sums[3, k] += e * e * e
-    return sums
+        ticket = tickets[order[i]]
+        e = ticket.value - mean[ticket.arm]
+        m2[ticket.arm] += e * e
+        m3[ticket.arm] += e * e * e
+    return count, m2, m3
 
 
 class Lines:
@@ -85,32 +63,46 @@ class Lines:
 
     def __init__(self, arms: int, support: Support, budget: int | None) -> None:
         self.arms, self.support, self.budget = arms, support, budget
+        # The tickets in line, in the order of asking; and those that wait for one before them.
         self._order = np.empty(0, np.int64)
-        self._size = self._scanned = self._looks = 0
+        self._size = self._scanned = 0
         self._waiting = np.empty(0, np.int64)
-        self._blocked = np.zeros(arms, np.int64)
         # By kind, a state and how many tickets of the order are in it.
         self.states: dict[Kind, tuple[Floats, int]] = {}
 
-    def look(self, tickets: Floats, stop: int, gone: int, flying: int, seconds: Floats | None) -> Evidence:
-        """What the tickets before the id `stop` say now; `gone` of them were given up, and did not come after all."""
-        most = self._size + len(self._waiting) + stop - self._scanned
-        if most > len(self._order):
+    def look(self, tickets: Any, answered: Answered, seconds: Floats | None) -> Evidence:
+        """Return what the tickets say now."""
+        self._line_up(tickets, answered.asked)
+        return Evidence(self, tickets, self._order, self._size, answered, seconds)
+
+    def _line_up(self, tickets: Any, stop: int) -> None:
+        """Append the tickets before the id `stop` whose turn has come."""
+        ids = np.concatenate([self._waiting, np.arange(self._scanned, stop)])
+        self._scanned = stop
+        status, arms = tickets["status"][ids], tickets["arm"][ids]
+        kept = (status == IN_FLIGHT) | (status == ANSWERED)  # a ticket that was ever given up is passed over, for good
+        ids, arms, in_flight = ids[kept], arms[kept], (status == IN_FLIGHT)[kept]
+        # The line of an arm ends at its first ticket in flight.
+        waiting_from = np.full(self.arms if in_flight.any() else 0, len(ids))
+        np.minimum.at(waiting_from, arms[in_flight], np.flatnonzero(in_flight))
+        waits = np.arange(len(ids)) >= waiting_from[arms] if len(waiting_from) else in_flight
+        self._append(ids[~waits])
+        self._waiting = ids[waits]
+
+    def _append(self, ids: Ints) -> None:
+        size = self._size + len(ids)
+        if size > len(self._order):
             # A new array, as the evidence of earlier looks holds on to the old one.
-            order = np.empty(max(most, 2 * len(self._order)), np.int64)
+            order = np.empty(max(size, 2 * len(self._order)), np.int64)
             order[: self._size] = self._order[: self._size]
             self._order = order
-        self._looks += 1
-        self._size, self._waiting = _line_up(
-            tickets, self._waiting, self._scanned, stop, self._order, self._size, self._blocked, self._looks
-        )
-        self._scanned = stop
-        return Evidence(self, tickets, self._order, self._size, Answered(stop, gone, flying), seconds)
+        self._order[self._size : size] = ids
+        self._size = size
 
 
 @dataclass(frozen=True)
 class Answered:
-    """How many tickets were handed out, were given up and never answered, and are in flight."""
+    """How many tickets were handed out, how many of them were given up unanswered, and how many are in flight."""
 
     asked: int
     given_up: int
@@ -131,7 +123,7 @@ class Evidence:
     """
 
     def __init__(
-        self, lines: Lines, tickets: Floats, order: Ints, size: int, answered: Answered, seconds: Floats | None
+        self, lines: Lines, tickets: Any, order: Ints, size: int, answered: Answered, seconds: Floats | None
     ) -> None:
         self._lines: Lines | None = lines
         self.arms, self.support, self._budget = lines.arms, lines.support, lines.budget
@@ -181,7 +173,7 @@ class Evidence:
     def skewness(self) -> Floats:
         """The skewness of each arm's samples; 0 where there are fewer than three or they are all equal."""
         if self._skewness is None:
-            count, _, m2, m3 = _cubes(self._tickets, self._order, self._size, self.arms)
+            count, m2, m3 = _cubes(self._tickets, self._order, self._size, self.arms)
             with np.errstate(divide="ignore", invalid="ignore"):
                 skewness = np.sqrt(count) * m3 / m2**1.5
             self._skewness = np.where((count >= 3) & (m2 > 0) & np.isfinite(skewness), skewness, 0.0)
@@ -199,7 +191,7 @@ class Evidence:
         if self._slow is None and self._seconds is not None:
             ids = self._order[: self._size]
             ids = np.sort(ids[ids < len(self._seconds)])
-            arms, values = self._tickets[ids, ARM].astype(np.int64), self._tickets[ids, VALUE]
+            arms, values = self._tickets["arm"][ids].astype(np.int64), self._tickets["value"][ids]
             self._slow = _rank_tests(arms, values, self._seconds[ids], self.arms)
         return self._slow
 

@@ -130,7 +130,8 @@ def study(given: Setup, run: int, budget: int | None = None, support: Support = 
         seen[k] += 1
     result = told.result()
     return tuple(
-        np.array([float(part[k]) for k in range(arms)]) for part in (result.counts, result.means, told._floats[1])
+        np.array([float(part[k]) for k in range(arms)])
+        for part in (result.counts, result.means, told.ledger._state.arms["m2"])
     )  # type: ignore[return-value]
 
 

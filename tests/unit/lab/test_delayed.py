@@ -49,7 +49,8 @@ def study(given: Setup, run: int, support: Support = None) -> Moments:
     result = told.result()
     assert [result.counts[k] for k in range(arms)] == handed
     return tuple(
-        np.array([float(part[k]) for k in range(arms)]) for part in (result.counts, result.means, told._floats[1])
+        np.array([float(part[k]) for k in range(arms)])
+        for part in (result.counts, result.means, told.ledger._state.arms["m2"])
     )  # type: ignore[return-value]
 
 

@@ -657,7 +657,7 @@ def test_a_finer_precision_goes_on(where: str) -> None:
     assert (half_width(fine, 0.95) <= 0.5).all()
     with Store(where) as store:
         study = replay(store)
-        assert set(study.closed) == set(ARMS)
+        assert set(study.retired) == set(ARMS)
     assert brief(study.result()) == brief(fine)
 
 

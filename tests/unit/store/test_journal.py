@@ -13,6 +13,7 @@ import equipoise as eq
 from equipoise import strategies
 from equipoise.store import Event, Header, Journal, Store, differences, replay
 from equipoise.strategies import BAS, Strategy, resolve
+from equipoise.study.state import IN_FLIGHT
 
 ARMS = ("calm", 7, ("rough", 2.5))
 
@@ -29,30 +30,30 @@ def live(journal: Journal, steps: int, seed: int, value: Any = None) -> None:
     for _ in range(steps):
         what = rng.random()
         if what < 0.45:
-            ids, _ = journal.hand_out(rng.choice([1, 1, 5, 40]))
-            waiting += ids.tolist()
+            ids = journal.ask(rng.choice([1, 1, 5, 40]))
+            waiting += ids
         elif what < 0.85 and waiting:
             rng.shuffle(waiting)
             taken = [waiting.pop() for _ in range(min(len(waiting), rng.choice([1, 3, 30])))]
             values = np.array([value(rng) if value else rng.choice([-0.0, rng.gauss(0, 3)]) for _ in taken])
             if len(taken) == 1:
-                journal.take_one(taken[0], values.tolist()[0], 0.5)
+                journal.tell(taken[0], values.tolist()[0], 0.5)
             else:
-                journal.take(np.array(taken), values, np.full(len(taken), 0.5))
+                journal.tell(np.array(taken), values, np.full(len(taken), 0.5))
         elif what < 0.88 and waiting:
             forgotten.append(waiting.pop())
             journal.forget(forgotten[-1], "lost")
         elif what < 0.90 and forgotten:  # late
             ticket = forgotten.pop()
-            journal.take(np.array([ticket]), np.array([float(value(rng)) if value else 0.25]), np.zeros(1))
+            journal.tell(np.array([ticket]), np.array([float(value(rng)) if value else 0.25]), np.zeros(1))
         elif what < 0.92:
             journal.set_budget(rng.choice([12_000, 13_000]))
         elif what < 0.94 and not value:
             journal.more(rng.choice(ARMS), 4, rng.gauss(0, 1), 2.0)
         elif what < 0.96:
-            journal.close_arm(rng.randrange(2), "enough")
+            journal.retire(rng.randrange(2), "enough")
         elif what < 0.98:
-            journal.open_arm(rng.randrange(2))
+            journal.reopen(rng.randrange(2))
         elif waiting:
             journal.failed(waiting[-1], 1, "no answer\nand a second line")
         if rng.random() < 0.1:
@@ -92,12 +93,16 @@ def test_replayed_to_the_bit_with_money(where: str, strategy: str, options: dict
         assert differences(replay(store), journal.study) == []
     journal = Journal(header(strategy, budget=spent + 5, options=options), where)
     for arm in range(2):
-        journal.open_arm(arm)
-    while len(journal.hand_out(7)[0]):
+        journal.reopen(arm)
+    while len(journal.ask(7)):
         pass
-    journal.hand_out(1)
+    journal.ask(1)
     assert journal.study.done
-    journal.take(ids := np.flatnonzero(np.isnan(journal.study.handed_out()[1])), np.ones(len(ids)), np.zeros(len(ids)))
+    journal.tell(
+        ids := np.flatnonzero(journal.study.ledger.tickets["status"] == IN_FLIGHT),
+        np.ones(len(ids)),
+        np.zeros(len(ids)),
+    )
     journal.commit()
     journal.close()
     with Store(where) as store:
@@ -125,6 +130,10 @@ def test_replayed_to_the_bit_with_weights_that_change(where: str) -> None:
         assert sum(line.kind == "weights" for line in store.events()) == 4
 
 
+def _nudge(means: Any) -> None:
+    means[0] = np.nextafter(means[0], math.inf)
+
+
 def test_a_difference_is_found() -> None:
     """The comparison sees one sample, one budget, one ticket, the sign of a mean, a closed arm."""
 
@@ -135,11 +144,11 @@ def test_a_difference_is_found() -> None:
 
     assert differences(some().study, some().study) == []
     changes: list[Any] = [
-        lambda j: j.hand_out(1),
+        lambda j: j.ask(1),
         lambda j: j.more("calm", 1, 0.3, 0.0),
         lambda j: j.set_budget(9999),
-        lambda j: j.close_arm(2, ""),
-        lambda j: j.study._floats.__setitem__((0, 0), np.nextafter(j.study._floats[0, 0], math.inf)),
+        lambda j: j.retire(2, ""),
+        lambda j: _nudge(j.study.ledger._state.arms["mean"]),
     ]
     for change in changes:
         journal = some()
@@ -153,8 +162,8 @@ def test_a_beginning_is_what_is_left(where: str) -> None:
     live(journal, 200, seed=6)
     with Store(where) as store:
         acknowledged = list(store.events())
-    ids, _ = journal.hand_out(10)
-    journal.take(ids[:5], np.arange(5.0), np.zeros(5))
+    ids = journal.ask(10)
+    journal.tell(ids[:5], np.arange(5.0), np.zeros(5))
     journal.close()
     with Store(where) as store:
         assert list(store.events()) == acknowledged
@@ -167,13 +176,13 @@ def test_it_goes_on(where: str) -> None:
     rng = np.random.default_rng(8)
     values = rng.normal(size=40)
     for value in values:
-        ids, _ = whole.hand_out(1)
-        whole.take(ids, np.array([value]), np.zeros(1))
+        ids = whole.ask(1)
+        whole.tell(ids, np.array([value]), np.zeros(1))
     for i, value in enumerate(values):
         journal = Journal(header(), where)
-        ids, _ = journal.hand_out(1)
-        assert ids.tolist() == [i]
-        journal.take(ids, np.array([value]), np.zeros(1))
+        ids = journal.ask(1)
+        assert list(ids) == [i]
+        journal.tell(ids, np.array([value]), np.zeros(1))
         journal.commit()
         journal.close()
     assert differences(journal.study, whole.study) == []
@@ -181,8 +190,9 @@ def test_it_goes_on(where: str) -> None:
 
 def test_tickets_are_known_after_a_restart(where: str) -> None:
     journal = Journal(header(), where)
-    ids, _ = journal.hand_out(2)
-    tickets = [journal.study.ticket(int(i)) for i in ids]
+    ids = journal.ask(2)
+    study = journal.study
+    tickets = [eq.Ticket((study.first_number + i, study.arms[study.ledger.arm_of(i)])) for i in ids]
     journal.commit()
     journal.close()
     journal = Journal(header(), where)
@@ -255,14 +265,14 @@ def test_a_strategy_that_has_no_name_is_refused(where: str) -> None:
 
 def test_an_answer_again_is_not_written_again(where: str) -> None:
     journal = Journal(header(), where)
-    ids, _ = journal.hand_out(2)
+    ids = journal.ask(2)
     for _ in range(3):
-        journal.take(ids, np.array([1.0, 2.0]), np.zeros(2))
-        journal.take_one(0, 1.0, 0.0)
-    with pytest.raises(ValueError, match="another value"):
-        journal.take(ids, np.array([1.0, 3.0]), np.zeros(2))
-    with pytest.raises(ValueError, match="another value"):
-        journal.take_one(1, 3.0, 0.0)
+        journal.tell(ids, np.array([1.0, 2.0]), np.zeros(2))
+        journal.tell(0, 1.0, 0.0)
+    with pytest.raises(ValueError, match=r"before, got 3.0"):
+        journal.tell(ids, np.array([1.0, 3.0]), np.zeros(2))
+    with pytest.raises(ValueError, match=r"before, got 3.0"):
+        journal.tell(1, 3.0, 0.0)
     journal.commit()
     journal.close()
     with Store(where) as store:
@@ -280,12 +290,12 @@ class Sour(Strategy):
 
 def test_a_sample_that_the_strategy_fails_at_is_kept(where: str) -> None:
     journal = Journal(Header(("a",), Sour(), None, 100, 1), where)
-    ids, _ = journal.hand_out(9)
-    journal.take(ids[:4], np.arange(4.0), np.zeros(4))
+    ids = journal.ask(9)
+    journal.tell(ids[:4], np.arange(4.0), np.zeros(4))
     with pytest.raises(eq.EquipoiseError, match="the sample is kept"):
-        journal.take_one(4, 7.5, 0.0)
+        journal.tell(4, 7.5, 0.0)
     with pytest.raises(eq.EquipoiseError, match="the sample is kept"):
-        journal.take(ids[5:], np.arange(4.0), np.zeros(4))
+        journal.tell(ids[5:], np.arange(4.0), np.zeros(4))
     journal.commit()
     journal.close()
     with Store(where) as store:
@@ -295,9 +305,9 @@ def test_a_sample_that_the_strategy_fails_at_is_kept(where: str) -> None:
 
 def test_what_a_log_says(where: str) -> None:
     journal = Journal(header(), where)
-    ids, arms = journal.hand_out(1)
+    ids = journal.ask(1)
     journal.failed(0, 1, "it rains")
-    journal.take(ids, np.array([4.5]), np.array([0.25]))
+    journal.tell(ids, np.array([4.5]), np.array([0.25]))
     journal.commit()
     journal.close()
     with Store(where) as store:
@@ -305,7 +315,7 @@ def test_what_a_log_says(where: str) -> None:
         lines = [Event(line.event, 0.0, *line[2:]) for line in store.events()]
         assert store.events(after=1).__next__().kind == "tell"
     assert lines == [
-        (0, 0.0, "ask", 0, int(arms[0]), None, None, None),
+        (0, 0.0, "ask", 0, journal.study.ledger.arm_of(0), None, None, None),
         (1, 0.0, "fail", 0, None, 1.0, None, "it rains"),
         (2, 0.0, "tell", 0, None, 4.5, 0.25, None),
     ]

@@ -38,8 +38,8 @@ import numpy as np
 from equipoise.store import Header, Journal
 from equipoise.strategies import resolve
 journal = Journal(Header(("a", "b"), resolve("auto"), None, 100_000, 1), sys.argv[1])
-ids, _ = journal.hand_out(10)
-journal.take(ids, np.arange(10.0), np.zeros(10))
+ids = journal.ask(10)
+journal.tell(ids, np.arange(10.0), np.zeros(10))
 journal.commit()
 if sys.argv[2] == "fork":
     import os
@@ -141,8 +141,8 @@ def kept(where: str, samples: int = 20) -> None:
     """A study of so many more samples, twice as many events, in the store."""
     journal = Journal(HEADER, where)
     for _ in range(samples):
-        ids, _ = journal.hand_out(1)
-        journal.take(ids, ids.astype(float), np.zeros(1))
+        ids = journal.ask(1)
+        journal.tell(ids, np.array(ids, float), np.zeros(1))
         journal.commit()
     journal.close()
 
@@ -329,8 +329,8 @@ def cut_after_commit(store: Store, where: str) -> None:
 
 
 def one_more(journal: Journal, value: float) -> None:
-    ids, _ = journal.hand_out(2)
-    journal.take(ids[:1], np.array([value]), np.zeros(1))
+    ids = journal.ask(2)
+    journal.tell(ids[:1], np.array([value]), np.zeros(1))
 
 
 def written(where: str) -> tuple[Journal, Store]:
@@ -609,8 +609,8 @@ def test_a_disk_that_fills(tmp_path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, before[1]))
     try:
         for _ in range(1000):
-            ids, _ = journal.hand_out(100)
-            journal.take(ids, np.arange(100.0), np.zeros(100))
+            ids = journal.ask(100)
+            journal.tell(ids, np.arange(100.0), np.zeros(100))
             journal.commit()
             told += 100
     except eq.EquipoiseError as error:
@@ -652,7 +652,7 @@ def test_a_commit_is_not_interrupted(tmp_path: Path) -> None:
         insert(sql, rows)
 
     database.insert = interrupted  # type: ignore[method-assign]
-    journal.hand_out(3)
+    journal.ask(3)
     with pytest.raises(KeyboardInterrupt):
         journal.commit()
     database.insert = insert  # type: ignore[method-assign]
@@ -665,7 +665,7 @@ def test_a_commit_is_not_interrupted(tmp_path: Path) -> None:
         signal.raise_signal(signal.SIGINT)
 
     database.insert = twice  # type: ignore[method-assign]
-    journal.hand_out(3)
+    journal.ask(3)
     with pytest.raises(KeyboardInterrupt):
         journal.commit()
     database.insert = insert  # type: ignore[method-assign]
@@ -679,7 +679,7 @@ def test_a_commit_is_not_interrupted(tmp_path: Path) -> None:
 
 def test_a_copy_of_the_file_is_a_store(tmp_path: Path) -> None:
     journal = Journal(HEADER, tmp_path / "study.db")
-    journal.hand_out(5)
+    journal.ask(5)
     journal.commit()
     journal.close()
     shutil.copy(tmp_path / "study.db", tmp_path / "copy.db")
@@ -690,7 +690,7 @@ def test_a_copy_of_the_file_is_a_store(tmp_path: Path) -> None:
 def test_a_reader_changes_nothing(tmp_path: Path) -> None:
     where = tmp_path / "study.db"
     journal = Journal(HEADER, where)
-    journal.hand_out(5)
+    journal.ask(5)
     journal.commit()
     journal.close()
     with Store(where) as store, pytest.raises(eq.EquipoiseError, match="readonly"):
@@ -701,7 +701,7 @@ def test_what_a_killed_writer_left_is_put_right_by_a_reader(tmp_path: Path) -> N
     """A hot journal of a killed writer is rolled back by whoever comes next, a reader as well."""
     where = tmp_path / "study.db"
     journal = Journal(HEADER, where)
-    journal.hand_out(5)
+    journal.ask(5)
     journal.commit()
     journal.close()
     # A writer that was killed while it wrote pages into the file itself, which a journal beside it can undo.

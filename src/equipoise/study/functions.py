@@ -1,0 +1,151 @@
+"""
+A strategy's functions as addresses of compiled code.
+
+The steps of a study (`study.steps`) take them as numbers, so that the steps are compiled once and a new strategy
+compiles only its own few lines.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core.errors import NumbaError
+from numba.extending import intrinsic
+from numba.np.unsafe.ndarray import to_fixed_tuple
+
+from equipoise.arrays import Floats
+from equipoise.compiled import address, jit
+from equipoise.errors import EquipoiseError
+from equipoise.strategies import Strategy
+
+# The addresses, by name; 0 where a strategy has no use for a function.
+FUNCTIONS = np.dtype([("variance", np.int64), ("floor", np.int64), ("freeze", np.int64), ("share", np.int64)])
+
+FUNCTION_WORDS = FUNCTIONS.itemsize // 8
+
+# How many numbers each function takes before the parameters.
+_NUMBERS = {"variance": 5, "floor": 2, "freeze": 6, "share": 4}
+
+
+def compile_rule(strategy: Strategy, params: tuple[float, ...]) -> Floats:
+    """Return a strategy as the steps take it: the addresses of its functions, as FUNCTIONS, then its parameters."""
+    params = params or (0.0,)  # a compiled tuple cannot be empty
+    rule = np.empty(FUNCTION_WORDS + len(params))
+    functions = rule[:FUNCTION_WORDS].view(FUNCTIONS)
+    functions["variance"] = _address(strategy, "variance", len(params))
+    functions["floor"] = _address(strategy, "floor", len(params)) if strategy.has_floor() else 0
+    functions["freeze"] = _address(strategy, "freeze", len(params)) if strategy.own == "frozen" else 0
+    functions["share"] = _address(strategy, "share", len(params)) if strategy.pool != "none" else 0
+    rule[FUNCTION_WORDS:] = params
+    return rule
+
+
+_KNOWN: dict[tuple[Callable[..., float], int], int] = {}
+
+
+def _address(strategy: Strategy, name: str, params: int) -> int:
+    function = getattr(strategy, name)
+    if (function, params) not in _KNOWN:
+        signature = types.float64(*[types.float64] * _NUMBERS[name], types.CPointer(types.float64))
+        try:
+            _KNOWN[function, params] = address(_WRAPPERS[name](jit(function), params), signature)
+        except NumbaError as error:
+            raise compile_error(strategy, name, params, error) from error
+    return _KNOWN[function, params]
+
+
+def compile_error(strategy: Strategy, name: str, params: int, error: Exception) -> EquipoiseError:
+    """Return the error for a function that Numba cannot compile, with its reason in one line."""
+    lines = (line.strip() for line in re.sub(r"\x1b\[\d*m", "", str(error)).splitlines())
+    reason = next((line for line in lines if line and not line.startswith("Failed in")), type(error).__name__)
+    return EquipoiseError(
+        f"{type(strategy).__name__}.{name} cannot be compiled; it may use numbers, math and functions compiled with "
+        f"Numba, and params, a tuple of {params} here: {reason}"
+    )
+
+
+# ---- C functions of numbers and a pointer to the parameters. An exception cannot leave one of them (it would be
+# printed, and zero returned), so it becomes NaN, which the steps report.
+
+
+def _variance(function: Callable[..., float], params: int) -> Callable[..., float]:
+    def variance(count: float, mean: float, m2: float, pooled: float, own: float, pointer: Any) -> float:
+        try:
+            return function(count, mean, m2, pooled, own, to_fixed_tuple(numba.carray(pointer, params), params))
+        except Exception:
+            return math.nan
+
+    return variance
+
+
+def _floor(function: Callable[..., float], params: int) -> Callable[..., float]:
+    def floor(t: float, arms: float, pointer: Any) -> float:
+        try:
+            return function(t, arms, to_fixed_tuple(numba.carray(pointer, params), params))
+        except Exception:
+            return math.nan
+
+    return floor
+
+
+def _freeze(function: Callable[..., float], params: int) -> Callable[..., float]:
+    def freeze(sample: float, count: float, mean: float, m2: float, pooled: float, own: float, pointer: Any) -> float:
+        try:
+            return function(sample, count, mean, m2, pooled, own, to_fixed_tuple(numba.carray(pointer, params), params))
+        except Exception:
+            return math.nan
+
+    return freeze
+
+
+def _share(function: Callable[..., float], params: int) -> Callable[..., float]:
+    def share(count: float, mean: float, m2: float, own: float, pointer: Any) -> float:
+        try:
+            return function(count, mean, m2, own, to_fixed_tuple(numba.carray(pointer, params), params))
+        except Exception:
+            return math.nan
+
+    return share
+
+
+_WRAPPERS = {"variance": _variance, "floor": _floor, "freeze": _freeze, "share": _share}
+
+
+# ---- calls by address, inside compiled code: the address, the numbers, then the rule with its parameters
+
+
+def _call(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    rule = context.make_array(signature.args[-1])(context, builder, args[-1])
+    params = builder.gep(rule.data, [ir.Constant(ir.IntType(64), FUNCTION_WORDS)])
+    double = ir.DoubleType()
+    kind = ir.FunctionType(double, [double] * (len(args) - 2) + [double.as_pointer()])
+    return builder.call(builder.inttoptr(args[0], kind.as_pointer()), [*args[1:-1], params])
+
+
+@intrinsic
+def call_variance(typing: Any, where: Any, count: Any, mean: Any, m2: Any, pooled: Any, own: Any, rule: Any) -> Any:
+    return types.float64(types.int64, *[types.float64] * 5, rule), _call
+
+
+@intrinsic
+def call_floor(typing: Any, where: Any, t: Any, arms: Any, rule: Any) -> Any:
+    return types.float64(types.int64, *[types.float64] * 2, rule), _call
+
+
+@intrinsic
+def call_freeze(
+    typing: Any, where: Any, sample: Any, count: Any, mean: Any, m2: Any, pooled: Any, own: Any, rule: Any
+) -> Any:
+    return types.float64(types.int64, *[types.float64] * 6, rule), _call
+
+
+@intrinsic
+def call_share(typing: Any, where: Any, count: Any, mean: Any, m2: Any, own: Any, rule: Any) -> Any:
+    return types.float64(types.int64, *[types.float64] * 4, rule), _call

@@ -1,0 +1,458 @@
+"""The ledger of a study: its state, budget and tickets, by ids and places."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from equipoise.arrays import Bools, Floats, Ints
+from equipoise.errors import EquipoiseError
+from equipoise.inputs import LARGEST, Names, integer, positive
+from equipoise.problem import Objective, money
+from equipoise.problem.objective import objective as objective_of
+from equipoise.strategies import Strategy, Support, check_params, check_strategy, initial_own
+from equipoise.strategies.key import POOLS, next_refresh
+from equipoise.study import steps
+from equipoise.study.evidence import Answered, Lines
+from equipoise.study.functions import compile_rule
+from equipoise.study.snapshot import Snapshot
+from equipoise.study.state import State
+from equipoise.tables import amount, count
+
+# Whole numbers up to here are floats without rounding.
+MOST_SAMPLES: Final = 2**53
+
+# Of what a saved study looks like; another version's is refused.
+FORMAT: Final = 5
+
+
+class Ledger:
+    """
+    What was asked and told, and what follows from it.
+
+    Arms are places (0, 1, 2, ... in the order of their names), tickets are ids (0, 1, 2, ... in the order of asking). A
+    call that is refused changes nothing.
+
+    Parameters
+    ----------
+    names
+        The arms.
+    budget
+        How many samples may be asked for, or with costs how much they may cost; None for no limit.
+    strategy, support, objective
+        As checked by `Study`.
+    """
+
+    def __init__(
+        self, names: Names, budget: float | None, strategy: Strategy, support: Support, objective: Objective
+    ) -> None:
+        check_strategy(strategy)
+        self.names, self.strategy, self.support, self.objective = names, strategy, support, objective
+        arms = len(names)
+        # Of the arms that are not retired; infinite where all are.
+        self._cheapest = min(objective.costs or (1.0,))
+        self.budget = self._checked_budget(budget)
+        self._params = self._params_for(self.budget)
+        self._rule = compile_rule(strategy, self._params)
+        # Tickets handed out, less those that were forgotten; and all tickets there ever were.
+        self._used = self._issued = 0
+        self._from_elsewhere = 0
+        self._open = arms
+        # Sequences are tuned to what was planned before the first sample.
+        self._planned = None if self.budget is None else objective.samples(self.budget, arms)
+        self._lines: Lines | None = None
+        self._state = State(arms, strategy.has_floor())
+        self._state.arms["own"] = initial_own(strategy, arms)
+        self._state.arms["scale"] = objective.scales(arms)
+        self._state.arms["cost"] = objective.cost(arms)
+        header = self._state.header
+        header["warmup"], header["pool"] = strategy.warmup, POOLS.index(strategy.pool)
+        header["next_refresh"] = next_refresh(0, arms)
+        header["exponent"] = objective.exponent
+        header["low"], header["high"] = support if isinstance(support, tuple) else (-LARGEST, LARGEST)
+        header["binary"], header["priced"] = support == "binary", objective.costs is not None
+        header["limit"] = self._limit(self.budget)
+        self._keep_buffers()
+        if strategy.warmup == 0:
+            # The one case in which there is a key before the first sample.
+            steps.rekey_study(self._memory, self._rule)
+
+    def _keep_buffers(self) -> None:
+        """Keep what every ask and tell needs at hand."""
+        self._memory, self._ticket_memory = self._state.memory, self._state.ticket_memory
+        self._ticket_arms = self._state.tickets["arm"]
+        self._room = len(self._ticket_arms)
+
+    # ---- what can be read
+
+    @property
+    def issued(self) -> int:
+        """How many tickets were ever handed out; their ids are below this."""
+        return self._issued
+
+    @property
+    def spent(self) -> float:
+        """What the tickets cost that were handed out and not forgotten; their number without costs."""
+        header = self._state.header
+        return self._used if self.objective.costs is None else float(header["spent"] + header["carry"])
+
+    @property
+    def remaining(self) -> float:
+        """How many tickets may still be handed out, or with costs how much is left; infinite without a budget."""
+        return math.inf if self.budget is None else max(0, self.budget - self.spent)
+
+    @property
+    def in_flight(self) -> int:
+        """How many tickets are neither answered nor forgotten."""
+        return int(self._state.arms["pulls"].sum() - self._state.arms["count"].sum())
+
+    @property
+    def all_retired(self) -> bool:
+        """Whether no arm is left to ask for."""
+        return self._open == 0
+
+    @property
+    def done(self) -> bool:
+        """Whether no further ticket can be handed out."""
+        if not self._open:
+            return True
+        if self.objective.costs is None:
+            return self.budget is not None and self._used >= self.budget
+        header = self._state.header
+        return not money.affordable(self._cheapest, header["spent"], header["carry"], header["limit"])
+
+    @property
+    def cheapest(self) -> float:
+        """What a sample of the cheapest arm costs that is not retired; infinite where all are."""
+        return self._cheapest
+
+    @property
+    def retired(self) -> Bools:
+        """For each arm, whether it is retired."""
+        return np.asarray(self._state.arms["retired"] != 0)
+
+    @property
+    def tickets(self) -> Any:
+        """A copy of the records of all tickets, with the fields `arm`, `status` (see `state`) and `value`."""
+        return self._state.tickets[: self._issued].copy()
+
+    def arm_of(self, ticket: int) -> int:
+        """Return the place of the arm that a ticket is of."""
+        return self._ticket_arms.item(ticket)  # type: ignore[no-any-return]
+
+    def arms_of(self, tickets: Any) -> Ints:
+        """Return the places of the arms of several tickets, by an array of ids or a slice."""
+        return np.asarray(self._ticket_arms[tickets], np.int64)
+
+    def answers(self, tickets: Any) -> Any:
+        """Return the values of tickets, by an id, an array of them or a slice; NaN where there is none yet."""
+        return self._state.tickets["value"][tickets]
+
+    def possible(self, values: Any) -> Any:
+        """Return whether a value may be told, or which of several."""
+        if self.support == "binary":
+            return (values == 0) | (values == 1)
+        low, high = self.support or (-LARGEST, LARGEST)
+        return (values >= low) & (values <= high)
+
+    def refusal(self, value: float) -> str:
+        """Return why a value may not be told that is not possible."""
+        if self.support is None or not math.isfinite(value):
+            reason = "; its square would overflow" if math.isfinite(value) else ""
+            return f"a sample must be a finite number, got {value!r}{reason}"
+        return f"a sample must be {self._support_in_words()}, got {value!r}"
+
+    def _support_in_words(self) -> str:
+        if not isinstance(self.support, tuple):
+            return "0 or 1"
+        return f"between {amount(self.support[0])} and {amount(self.support[1])}"
+
+    def snapshot(self, seconds: Floats | None = None) -> Snapshot:
+        """
+        Return a copy of what is known now.
+
+        Parameters
+        ----------
+        seconds
+            How long each sample took, by the tickets' ids, NaN where that is not known.
+        """
+        if self._lines is None:
+            self._lines = Lines(len(self.names), self.support, self._planned)
+        arms = self._state.arms
+        counts = arms["count"].copy()
+        in_flight = self.in_flight
+        unanswered = self._issued - in_flight - (int(counts.sum()) - self._from_elsewhere)
+        return Snapshot(
+            names=self.names,
+            strategy=self.strategy.name or type(self.strategy).__name__,
+            support=self.support,
+            objective=self.objective,
+            counts=counts,
+            means=arms["mean"].copy(),
+            m2s=arms["m2"].copy(),
+            spent=self.spent,
+            evidence=self._lines.look(
+                self._state.tickets,
+                Answered(self._issued, unanswered, in_flight),
+                None if seconds is None else np.asarray(seconds, dtype=float),
+            ),
+        )
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return all that decisions and results depend on, by what it is; two ledgers with equal ones agree."""
+        return {
+            "arms": tuple(self.names.names),
+            "counts, means, keys, queues": self._state.memory.tobytes(),
+            "parameters": self._params,
+            "tickets": self._state.tickets[: self._issued].tobytes(),
+            "objective": self.objective,
+            "budget": (self.budget, self.spent),
+            "strategy": self.strategy,
+        }
+
+    # ---- asking
+
+    def ask(self, m: int) -> range:
+        """Hand out up to m tickets, as many as the budget and the arms allow; return their ids."""
+        first = self._issued
+        if self.budget is not None:
+            m = min(m, self._most_affordable())
+        if m <= 0 or not self._open:
+            return range(first, first)
+        if first + m > self._room:
+            self._make_room(m)
+        found = steps.ask(self._memory, self._rule, self._ticket_memory, first, self._used, m, self._cheapest)
+        if found < 0:
+            found = -1 - found
+            if not found:
+                raise EquipoiseError(
+                    f"the floor of strategy {self.strategy!r} must be a number, got NaN after "
+                    f"{count(self._used, 'pull')}"
+                )
+        self._issued = first + found
+        self._used += found
+        return range(first, first + found)
+
+    def _most_affordable(self) -> int:
+        """Return a bound on the tickets that the rest of the budget buys."""
+        if self.objective.costs is None:
+            return int(self.budget or 0) - self._used
+        return int((self._state.header["limit"] - self.spent) / self._cheapest) + 1 if self._open else 0
+
+    def ask_for(self, places: Ints) -> range:
+        """Hand out tickets for these arms, whatever the strategy and the budget say; return their ids."""
+        first, m = self._issued, len(places)
+        if first + m > self._room:
+            self._make_room(m)
+        steps.ask_for(self._memory, self._rule, self._ticket_memory, first, self._used, places)
+        self._issued = first + m
+        self._used += m
+        return range(first, first + m)
+
+    def _make_room(self, m: int) -> None:
+        self._state.make_room(self._issued + m)
+        self._keep_buffers()
+
+    # ---- telling
+
+    def tell(self, tickets: int | Sequence[int] | Ints, values: Any, arm: int | None = None) -> None:
+        """
+        Take the value of a ticket, or of an array of tickets: all of them or none.
+
+        Parameters
+        ----------
+        tickets
+            An id, or several.
+        values
+            A float, or an array of them.
+        arm
+            The place that a single ticket is said to be of; it must be right.
+        """
+        if isinstance(tickets, int):
+            place = self._ticket_arms.item(tickets) if arm is None else arm
+            answer = steps.tell(self._memory, self._rule, self._ticket_memory, tickets, place, values)
+            if answer == steps.OTHER_ARM:
+                self._refuse_arm(tickets, place)
+            if answer > steps.KNOWN:
+                self._refuse(answer, tickets, values)
+            return
+        ids = np.asarray(tickets, np.int64)
+        before = np.empty(len(ids), np.int32)
+        answer, j = steps.tell_many(self._memory, self._rule, self._ticket_memory, ids, values, before)
+        if answer != steps.DONE:
+            self._refuse(answer, int(ids[j]), float(values[j]))
+
+    def _refuse(self, answer: int, ticket: int, value: float) -> None:
+        self._judge(answer, "the sample is kept")
+        what = f"ticket {ticket} of arm {self.names.names[self.arm_of(ticket)]!r}"
+        if answer == steps.OUTSIDE:
+            raise ValueError(f"{what}: {self.refusal(value)}")
+        known = float(self.answers(ticket))
+        if math.isnan(known):
+            raise ValueError(f"{what} comes twice in one call with different values, one of them {value!r}")
+        raise ValueError(f"{what} was answered with {known!r} before, got {value!r}")
+
+    def _refuse_arm(self, ticket: int, place: int) -> None:
+        own, other = (self.names.names[k] for k in (self.arm_of(ticket), place))
+        raise ValueError(f"ticket {ticket} was handed out for arm {own!r}, not for {other!r}")
+
+    def tell_moments(self, place: int, samples: int, mean: float, m2: float) -> None:
+        """Take samples of an arm from elsewhere, as their number, mean and sum of squared deviations from it."""
+        samples = integer("count", samples, least=1)
+        if samples > MOST_SAMPLES - int(self._state.header["samples"]):
+            raise ValueError(f"count must not take a study past 2**53 samples, got {samples:,}")
+        if not 0 <= m2 < LARGEST**2:
+            raise ValueError(f"m2 must be finite and not negative, as a sum of squares is, got {m2!r}")
+        if samples == 1 and m2 > 0:
+            raise ValueError(f"m2 must be 0 for one sample, got {m2!r}")
+        if not self.possible(mean) and not (self.support == "binary" and 0 <= mean <= 1):
+            raise ValueError(f"mean: {self.refusal(mean)}")
+        if self.support is not None:
+            self._check_moments(samples, mean, m2)
+        self._from_elsewhere += samples
+        self._judge(steps.tell_moments(self._memory, self._rule, place, samples, mean, m2), "the samples are kept")
+
+    def _check_moments(self, samples: int, mean: float, m2: float) -> None:
+        """Refuse moments that no samples in the support have; what rounding may have done to them is let pass."""
+        low, high = self.support if isinstance(self.support, tuple) else (0.0, 1.0)
+        width = high - low
+        # No sample in [low, high] with this mean varies more; binary samples vary by exactly this much.
+        most = samples * (high - mean) * (mean - low)
+        slack = samples * width * (1e-9 * width + 1e-15 * max(abs(low), abs(high)))
+        which = f"of {count(samples, 'sample')} {self._support_in_words()} with mean {mean!r}"
+        if m2 > most + slack:
+            raise ValueError(f"m2 must be at most {amount(most)}, the largest {which}, got {m2!r}")
+        if self.support != "binary":
+            return
+        if abs(samples * mean - round(samples * mean)) > 1e-6 + 1e-9 * samples:
+            raise ValueError(f"mean must be that of {count(samples, 'sample')} 0 or 1, got {mean!r}")
+        if m2 < most - slack:
+            raise ValueError(f"m2 must be {amount(most)}, the one {which}, got {m2!r}")
+
+    def _judge(self, answer: int, what_happened: str) -> None:
+        if answer == steps.BAD_VARIANCE:
+            raise EquipoiseError(
+                f"the variance that strategy {self.strategy!r} gives must be a finite number >= 0, and it is not; "
+                f"{what_happened}"
+            )
+
+    # ---- what may change on the way
+
+    def forget(self, ticket: int, arm: int | None = None) -> None:
+        """Give back a ticket that will not be answered; should its answer come after all, `tell` takes it."""
+        place = self.arm_of(ticket) if arm is None else arm
+        answer = steps.forget(self._memory, self._rule, self._ticket_memory, ticket, place)
+        if answer == steps.OTHER_ARM:
+            self._refuse_arm(ticket, place)
+        if answer == steps.CONFLICT:
+            raise ValueError(
+                f"ticket {ticket} of arm {self.names.names[place]!r} must be unanswered to be forgotten; it was "
+                f"answered with {float(self.answers(ticket))!r}"
+            )
+        if answer == steps.DONE:
+            self._used -= 1
+
+    def retire(self, place: int) -> None:
+        """Ask for no more samples of an arm; answers in flight are still taken."""
+        self._set_retired(place, True)
+
+    def reopen(self, place: int) -> None:
+        """Ask for samples of a retired arm again."""
+        self._set_retired(place, False)
+
+    def _set_retired(self, place: int, retired: bool) -> None:
+        arms = self._state.arms
+        if bool(arms["retired"][place]) == retired:
+            return
+        self._open += -1 if retired else 1
+        answer = steps.retire(self._memory, self._rule, place, int(retired))
+        if self.objective.costs is not None:
+            self._cheapest = float(arms["cost"][~self.retired].min(initial=math.inf))
+        self._judge(answer, "the arm is open")
+
+    def set_budget(self, budget: float | None) -> None:
+        """Change how many samples may be asked for in all, or what they may cost; parameters follow."""
+        budget = self._checked_budget(budget)
+        if budget is not None and self._limit(budget) < self.spent:
+            raise ValueError(f"budget must be at least the {amount(self.spent)} spent so far, got {amount(budget)}")
+        params = self._params_for(budget)
+        # What can fail first: the strategy is compiled for so many parameters.
+        self._rule = compile_rule(self.strategy, params)
+        self._params, self.budget = params, budget
+        self._state.header["limit"] = self._limit(budget)
+        # Not what is pooled: that has a schedule of its own.
+        self._judge(steps.rekey_study(self._memory, self._rule), "the budget is set")
+
+    def set_weights(self, weights: Iterable[float] | Mapping[Any, float] | None) -> None:
+        """Change how much each arm's loss matters; None for 1 each."""
+        if self.objective.shares is not None:
+            raise ValueError("the weights of strata are the squares of their shares and cannot be set")
+        self.objective = objective_of(self.names.names, self.objective.p, weights, self.objective.costs)
+        self._state.arms["scale"] = self.objective.scales(len(self.names))
+        self._judge(steps.rekey_study(self._memory, self._rule), "the weights are set")
+
+    def _limit(self, budget: float | None) -> float:
+        return money.limit(budget, min(self.objective.costs or (1.0,)))
+
+    def _params_for(self, budget: float | None) -> tuple[float, ...]:
+        """Return the strategy's parameters; its n is the number of samples that the budget buys, spread evenly."""
+        arms = len(self.names)
+        n = None if budget is None else self.objective.samples(budget, arms)
+        return check_params(self.strategy, self.strategy.params(n, arms, self.support))
+
+    def _checked_budget(self, budget: float | None) -> float | None:
+        if budget is None:
+            return None
+        costs = self.objective.costs
+        found = integer("budget", budget, least=1) if costs is None else positive("budget", budget, "amount of money")
+        least = self.strategy.warmup * math.fsum(self.objective.cost(len(self.names)))
+        if self._limit(found) < least:
+            name = self.strategy.name or type(self.strategy).__name__
+            raise ValueError(
+                f"budget must be at least {amount(least)}, as {name} starts with "
+                f"{count(self.strategy.warmup, 'sample')} of each of {count(len(self.names), 'arm')}, "
+                f"got {amount(found)}"
+            )
+        if found > MOST_SAMPLES * min(costs or (1.0,)):
+            raise ValueError(f"budget must buy at most 2**53 samples, or be None for no limit, got {budget!r}")
+        return found
+
+    # ---- saved and loaded: all but the addresses of compiled functions, which are of this process
+
+    def _layout(self) -> dict[str, Any]:
+        """Return what the strategy declares that the layout of the state depends on."""
+        return {
+            "floor": self.strategy.has_floor(),
+            "warmup": self.strategy.warmup,
+            "pool": self.strategy.pool,
+            "own": self.strategy.own,
+            "number of params": len(self._params_for(self.budget)),
+        }
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The lines can be made from the tickets again, the rule and the views of the buffers from the rest.
+        of_this_process = ("_rule", "_lines", "_memory", "_ticket_memory", "_ticket_arms", "_room")
+        kept = {name: value for name, value in self.__dict__.items() if name not in of_this_process}
+        return {"format": FORMAT, "layout": self._layout(), **kept}
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        saved = dict(saved)
+        found, layout = saved.pop("format", None), saved.pop("layout", {})
+        if found != FORMAT:
+            raise EquipoiseError(f"a saved study must be of format {FORMAT}, got one of format {found!r}")
+        self.__dict__.update(saved)
+        check_strategy(self.strategy)
+        # The buffers are laid out for the strategy as it was, and compiled code does not look where they end.
+        now = self._layout()
+        changed = [f"{name} was {layout[name]!r} and is {now[name]!r}" for name in now if layout[name] != now[name]]
+        if changed:
+            raise EquipoiseError(
+                f"this study was saved with another {type(self.strategy).__name__}: its {', its '.join(changed)}; "
+                "load it where the strategy is as it was"
+            )
+        self._rule = compile_rule(self.strategy, self._params)
+        self._lines = None
+        self._keep_buffers()

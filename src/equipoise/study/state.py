@@ -1,0 +1,148 @@
+"""
+The state of a study in memory: records with named fields, in flat buffers.
+
+Compiled functions take a flat buffer faster than an array of records, and viewing it as records inside them costs next
+to nothing. So Python and the compiled steps look at the same memory in two ways. `State` has the records by name for
+Python; `open_book` has them for the steps, from three flat buffers:
+
+- `memory`: the header, a record for each arm, the queue of arms by key and, where the strategy has a floor, the queue
+  of arms by pulls;
+- `rule`: the strategy, as `functions.compile_rule` made it;
+- `tickets`: a record for each ticket, in the order of asking.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from equipoise.arrays import Floats
+from equipoise.compiled import inlined, records
+from equipoise.heap import ENTRY
+from equipoise.study.functions import FUNCTIONS
+
+# What there is one of in a study.
+HEADER = np.dtype(
+    [
+        ("arms", np.int64),  # how many there are
+        ("warmup", np.int64),  # samples of each arm before the strategy is asked
+        ("pool", np.int64),  # what is pooled, a place in strategies.POOLS,
+        ("pooled", np.float64),  # and its value at the latest refresh
+        ("samples", np.int64),  # samples in, of all arms
+        ("next_refresh", np.int64),  # samples at which what is pooled is computed next
+        ("exponent", np.float64),  # of a variance in a key
+        ("low", np.float64),  # the ends of the support
+        ("high", np.float64),
+        ("binary", np.int64),  # 1 where samples are 0 or 1
+        ("priced", np.int64),  # 1 where samples have costs:
+        ("spent", np.float64),  # what the tickets cost,
+        ("carry", np.float64),  # what rounding took from that sum,
+        ("limit", np.float64),  # and the most it may come to
+    ]
+)
+
+ARM = np.dtype(
+    [
+        ("count", np.int64),  # samples in
+        ("pulls", np.int64),  # samples in or in flight
+        ("mean", np.float64),
+        ("m2", np.float64),  # the sum of squared deviations from the mean
+        ("own", np.float64),  # what the strategy keeps for the arm
+        ("scale", np.float64),  # the objective's, from the arm's weight and cost
+        ("top", np.float64),  # the key times the pulls, which changes with evidence alone
+        ("cost", np.float64),  # of one sample
+        ("retired", np.int64),  # 1 where no more samples are asked for
+    ]
+)
+
+TICKET = np.dtype([("arm", np.int32), ("status", np.int32), ("value", np.float64)])
+
+# The status of a ticket. The last is of a ticket that was forgotten and answered all the same.
+IN_FLIGHT, ANSWERED, FORGOTTEN, ANSWERED_LATE = range(4)
+
+# Sizes in words of eight bytes.
+_HEADER, _ARM, _ENTRY, _TICKET = (record.itemsize // 8 for record in (HEADER, ARM, ENTRY, TICKET))
+_FIRST_TICKETS = 256
+
+
+class State:
+    """
+    The state of a study, for Python.
+
+    Attributes
+    ----------
+    memory, ticket_memory
+        The flat buffers that the steps take.
+    header, arms, tickets
+        Views of them with named fields: `header["pooled"]`, `arms["mean"]`, `tickets["status"]`.
+    """
+
+    def __init__(self, arms: int, floor: bool) -> None:
+        queues = 2 if floor else 1
+        self.memory: Floats = np.zeros(_HEADER + (_ARM + _ENTRY * queues) * arms)
+        self.memory[:_HEADER].view(HEADER)["arms"] = arms
+        self.tickets = np.zeros(_FIRST_TICKETS, TICKET)
+        self._view()
+        for queue in range(queues):
+            entries = self._queue(queue)
+            # Before the first pull every key is infinite.
+            entries["score"] = math.inf if queue == 0 else 0.0
+            entries["arm"] = entries["place"] = np.arange(arms)
+
+    def _queue(self, which: int) -> Any:
+        size = _ENTRY * len(self.arms)
+        first = _HEADER + _ARM * len(self.arms) + which * size
+        return self.memory[first : first + size].view(ENTRY)
+
+    def _view(self) -> None:
+        self.header = self.memory[:_HEADER].view(HEADER)[0]
+        self.arms = self.memory[_HEADER : _HEADER + _ARM * int(self.header["arms"])].view(ARM)
+        self.ticket_memory: Floats = self.tickets.view(np.float64)
+
+    def make_room(self, tickets: int) -> None:
+        """Make room for so many tickets in all."""
+        more = np.zeros(max(2 * len(self.tickets), tickets), TICKET)
+        more[: len(self.tickets)] = self.tickets
+        self.tickets = more
+        self._view()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"memory": self.memory, "tickets": self.tickets}
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        self.memory, self.tickets = saved["memory"], saved["tickets"]
+        self._view()
+
+
+class Book(NamedTuple):
+    """The state of a study and its strategy, for the steps: `book.arms[k].mean`, `book.header.pooled`."""
+
+    header: Any
+    arms: Any
+    by_key: Any
+    by_pulls: Any
+    functions: Any
+    rule: Any
+
+
+@inlined
+def open_book(memory: Any, rule: Any) -> Book:
+    """Return the records in the buffers of a study; without a floor `by_pulls` is empty."""
+    header = records(memory, 0, 1, HEADER)[0]
+    arms = header.arms
+    return Book(
+        header,
+        records(memory, _HEADER, arms, ARM),
+        records(memory, _HEADER + _ARM * arms, arms, ENTRY),
+        records(memory, _HEADER + (_ARM + _ENTRY) * arms, arms, ENTRY),
+        records(rule, 0, 1, FUNCTIONS)[0],
+        rule,
+    )
+
+
+@inlined
+def tickets_of(memory: Any) -> Any:
+    """Return the records in the buffer of a study's tickets."""
+    return records(memory, 0, len(memory) // _TICKET, TICKET)
