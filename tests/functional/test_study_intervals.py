@@ -31,7 +31,7 @@ def test_coverage_with_64_in_flight_and_answers_shuffled(support: Any) -> None:
         flying: list[tuple[float, int, float]] = []
         bad = False
         for turn in range(36):
-            ids = np.array(study.ledger.ask(64 - len(flying)), np.int64)
+            ids = np.array(study.ledger.latest(study.ledger.ask(64 - len(flying))), np.int64)
             arms = study.ledger.arms_of(ids)
             if support == "binary":
                 values = (rng.random(len(ids)) < means[arms]).astype(float)
@@ -62,7 +62,7 @@ def test_coverage_of_finite_populations() -> None:
         study = eq.Study(1)
         bad = False
         for part in np.split(rng.permutation(items), range(30, 300, 16)):
-            study.ledger.tell(study.ledger.ask(len(part)), part)
+            study.ledger.tell(study.ledger.latest(study.ledger.ask(len(part))), part)
             low, high = FiniteResult(study.result(), [300]).intervals()[0]
             bad |= not low - 1e-9 <= items.mean() <= high + 1e-9
         missed += bad

@@ -327,7 +327,7 @@ class Driver:
             if not found:
                 return None
             ticket = found[0]
-            k = self._ledger.arm_of(ticket)
+            k = self._ledger.arm_of[ticket]
             i = int(self._asked[k])
             self._asked[k] = i + 1
             limit = self._samplers.limits[k]

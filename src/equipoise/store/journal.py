@@ -98,19 +98,17 @@ class Journal:
 
     def ask(self, m: int) -> range:
         """Hand out up to m tickets of the strategy's choice; return their ids."""
-        ids = self.study.ledger.ask(m)
-        self._asked(ids)
-        return ids
+        return self._asked(self.study.ledger.ask(m))
 
     def ask_for(self, places: Ints) -> range:
         """Hand out tickets for these arms; return their ids."""
-        ids = self.study.ledger.ask_for(places)
-        self._asked(ids)
-        return ids
+        return self._asked(self.study.ledger.ask_for(places))
 
-    def _asked(self, ids: range) -> None:
+    def _asked(self, tickets: int) -> range:
+        ids = self.study.ledger.latest(tickets)
         if self.store is not None and ids:
             self.store.asked(list(ids), self.study.ledger.arms_of(slice(ids.start, ids.stop)).tolist())
+        return ids
 
     def tell(self, tickets: int | Sequence[int] | Ints, values: Any, seconds: Any) -> None:
         """

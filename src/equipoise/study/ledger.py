@@ -44,6 +44,13 @@ class Ledger:
         How many samples may be asked for, or with costs how much they may cost; None for no limit.
     strategy, support, objective
         As checked by `Study`.
+
+    Attributes
+    ----------
+    issued
+        How many tickets were ever handed out; their ids are below this.
+    arm_of
+        The place of the arm of each ticket, by its id; to be read.
     """
 
     def __init__(
@@ -52,13 +59,14 @@ class Ledger:
         check_strategy(strategy)
         self.names, self.strategy, self.support, self.objective = names, strategy, support, objective
         arms = len(names)
-        # Of the arms that are not retired; infinite where all are.
-        self._cheapest = min(objective.costs or (1.0,))
         self.budget = self._checked_budget(budget)
         self._params = self._params_for(self.budget)
         self._rule = compile_rule(strategy, self._params)
-        # Tickets handed out, less those that were forgotten; and all tickets there ever were.
-        self._used = self._issued = 0
+        self.issued = 0
+        # Tickets handed out, less those that were forgotten.
+        self._used = 0
+        # So many tickets can be handed out before budget and room need be looked at again.
+        self._credit = 0
         self._from_elsewhere = 0
         self._open = arms
         # Sequences are tuned to what was planned before the first sample.
@@ -74,7 +82,7 @@ class Ledger:
         header["exponent"] = objective.exponent
         header["low"], header["high"] = support if isinstance(support, tuple) else (-LARGEST, LARGEST)
         header["binary"], header["priced"] = support == "binary", objective.costs is not None
-        header["limit"] = self._limit(self.budget)
+        header["limit"], header["cheapest"] = self._limit(self.budget), min(objective.costs or (1.0,))
         self._keep_buffers()
         if strategy.warmup == 0:
             # The one case in which there is a key before the first sample.
@@ -83,15 +91,10 @@ class Ledger:
     def _keep_buffers(self) -> None:
         """Keep what every ask and tell needs at hand."""
         self._memory, self._ticket_memory = self._state.memory, self._state.ticket_memory
-        self._ticket_arms = self._state.tickets["arm"]
-        self._room = len(self._ticket_arms)
+        # A view of memory gives plain ints, faster than an array does.
+        self.arm_of = self._state.tickets["arm"].data.toreadonly()
 
     # ---- what can be read
-
-    @property
-    def issued(self) -> int:
-        """How many tickets were ever handed out; their ids are below this."""
-        return self._issued
 
     @property
     def spent(self) -> float:
@@ -122,12 +125,12 @@ class Ledger:
         if self.objective.costs is None:
             return self.budget is not None and self._used >= self.budget
         header = self._state.header
-        return not money.affordable(self._cheapest, header["spent"], header["carry"], header["limit"])
+        return not money.affordable(header["cheapest"], header["spent"], header["carry"], header["limit"])
 
     @property
     def cheapest(self) -> float:
         """What a sample of the cheapest arm costs that is not retired; infinite where all are."""
-        return self._cheapest
+        return float(self._state.header["cheapest"])
 
     @property
     def retired(self) -> Bools:
@@ -137,15 +140,11 @@ class Ledger:
     @property
     def tickets(self) -> Any:
         """A copy of the records of all tickets, with the fields `arm`, `status` (see `state`) and `value`."""
-        return self._state.tickets[: self._issued].copy()
-
-    def arm_of(self, ticket: int) -> int:
-        """Return the place of the arm that a ticket is of."""
-        return self._ticket_arms.item(ticket)  # type: ignore[no-any-return]
+        return self._state.tickets[: self.issued].copy()
 
     def arms_of(self, tickets: Any) -> Ints:
         """Return the places of the arms of several tickets, by an array of ids or a slice."""
-        return np.asarray(self._ticket_arms[tickets], np.int64)
+        return np.asarray(self._state.tickets["arm"][tickets], np.int64)
 
     def answers(self, tickets: Any) -> Any:
         """Return the values of tickets, by an id, an array of them or a slice; NaN where there is none yet."""
@@ -184,7 +183,7 @@ class Ledger:
         arms = self._state.arms
         counts = arms["count"].copy()
         in_flight = self.in_flight
-        unanswered = self._issued - in_flight - (int(counts.sum()) - self._from_elsewhere)
+        unanswered = self.issued - in_flight - (int(counts.sum()) - self._from_elsewhere)
         return Snapshot(
             names=self.names,
             strategy=self.strategy.name or type(self.strategy).__name__,
@@ -196,7 +195,7 @@ class Ledger:
             spent=self.spent,
             evidence=self._lines.look(
                 self._state.tickets,
-                Answered(self._issued, unanswered, in_flight),
+                Answered(self.issued, unanswered, in_flight),
                 None if seconds is None else np.asarray(seconds, dtype=float),
             ),
         )
@@ -207,7 +206,7 @@ class Ledger:
             "arms": tuple(self.names.names),
             "counts, means, keys, queues": self._state.memory.tobytes(),
             "parameters": self._params,
-            "tickets": self._state.tickets[: self._issued].tobytes(),
+            "tickets": self._state.tickets[: self.issued].tobytes(),
             "objective": self.objective,
             "budget": (self.budget, self.spent),
             "strategy": self.strategy,
@@ -215,46 +214,59 @@ class Ledger:
 
     # ---- asking
 
-    def ask(self, m: int) -> range:
-        """Hand out up to m tickets, as many as the budget and the arms allow; return their ids."""
-        first = self._issued
-        if self.budget is not None:
-            m = min(m, self._most_affordable())
-        if m <= 0 or not self._open:
-            return range(first, first)
-        if first + m > self._room:
-            self._make_room(m)
-        found = steps.ask(self._memory, self._rule, self._ticket_memory, first, self._used, m, self._cheapest)
+    def ask(self, m: int) -> int:
+        """Hand out up to m tickets, as many as the budget and the arms allow; return how many. They are the latest."""
+        if m > self._credit:
+            m = min(m, self._renew_credit(m))
+            if m == 0:
+                return 0
+        found = steps.ask(self._memory, self._rule, self._ticket_memory, self.issued, self._used, m)
         if found < 0:
             found = -1 - found
-            if not found:
+            if found == 0:
                 raise EquipoiseError(
                     f"the floor of strategy {self.strategy!r} must be a number, got NaN after "
                     f"{count(self._used, 'pull')}"
                 )
-        self._issued = first + found
+        self.issued += found
         self._used += found
-        return range(first, first + found)
+        self._credit -= found
+        return found
 
-    def _most_affordable(self) -> int:
-        """Return a bound on the tickets that the rest of the budget buys."""
-        if self.objective.costs is None:
-            return int(self.budget or 0) - self._used
-        return int((self._state.header["limit"] - self.spent) / self._cheapest) + 1 if self._open else 0
+    def _renew_credit(self, m: int) -> int:
+        """Make room for m tickets, and return how many can be handed out at most; the steps count the money."""
+        if not self._open:
+            return 0
+        most = m
+        if self.budget is not None and self.objective.costs is None:
+            most = int(self.budget) - self._used
+        elif self.budget is not None:
+            most = int((self._state.header["limit"] - self.spent) / self.cheapest) + 1
+        self._make_room(min(m, most))
+        self._credit = self._room_left() if self.budget is None else min(most, self._room_left())
+        return self._credit
 
-    def ask_for(self, places: Ints) -> range:
-        """Hand out tickets for these arms, whatever the strategy and the budget say; return their ids."""
-        first, m = self._issued, len(places)
-        if first + m > self._room:
-            self._make_room(m)
-        steps.ask_for(self._memory, self._rule, self._ticket_memory, first, self._used, places)
-        self._issued = first + m
+    def ask_for(self, places: Ints) -> int:
+        """Hand out tickets for these arms, whatever the strategy and the budget say; return how many."""
+        m = len(places)
+        self._make_room(m)
+        steps.ask_for(self._memory, self._rule, self._ticket_memory, self.issued, self._used, places)
+        self.issued += m
         self._used += m
-        return range(first, first + m)
+        self._credit = 0
+        return m
+
+    def latest(self, tickets: int) -> range:
+        """Return the ids of so many tickets that were handed out last."""
+        return range(self.issued - tickets, self.issued)
+
+    def _room_left(self) -> int:
+        return len(self._state.tickets) - self.issued
 
     def _make_room(self, m: int) -> None:
-        self._state.make_room(self._issued + m)
-        self._keep_buffers()
+        if m > self._room_left():
+            self._state.make_room(self.issued + m)
+            self._keep_buffers()
 
     # ---- telling
 
@@ -271,8 +283,8 @@ class Ledger:
         arm
             The place that a single ticket is said to be of; it must be right.
         """
-        if isinstance(tickets, int):
-            place = self._ticket_arms.item(tickets) if arm is None else arm
+        if type(tickets) is int:
+            place = self.arm_of[tickets] if arm is None else arm
             answer = steps.tell(self._memory, self._rule, self._ticket_memory, tickets, place, values)
             if answer == steps.OTHER_ARM:
                 self._refuse_arm(tickets, place)
@@ -287,7 +299,7 @@ class Ledger:
 
     def _refuse(self, answer: int, ticket: int, value: float) -> None:
         self._judge(answer, "the sample is kept")
-        what = f"ticket {ticket} of arm {self.names.names[self.arm_of(ticket)]!r}"
+        what = f"ticket {ticket} of arm {self.names.names[self.arm_of[ticket]]!r}"
         if answer == steps.OUTSIDE:
             raise ValueError(f"{what}: {self.refusal(value)}")
         known = float(self.answers(ticket))
@@ -296,7 +308,7 @@ class Ledger:
         raise ValueError(f"{what} was answered with {known!r} before, got {value!r}")
 
     def _refuse_arm(self, ticket: int, place: int) -> None:
-        own, other = (self.names.names[k] for k in (self.arm_of(ticket), place))
+        own, other = (self.names.names[k] for k in (self.arm_of[ticket], place))
         raise ValueError(f"ticket {ticket} was handed out for arm {own!r}, not for {other!r}")
 
     def tell_moments(self, place: int, samples: int, mean: float, m2: float) -> None:
@@ -343,7 +355,7 @@ class Ledger:
 
     def forget(self, ticket: int, arm: int | None = None) -> None:
         """Give back a ticket that will not be answered; should its answer come after all, `tell` takes it."""
-        place = self.arm_of(ticket) if arm is None else arm
+        place = self.arm_of[ticket] if arm is None else arm
         answer = steps.forget(self._memory, self._rule, self._ticket_memory, ticket, place)
         if answer == steps.OTHER_ARM:
             self._refuse_arm(ticket, place)
@@ -368,9 +380,10 @@ class Ledger:
         if bool(arms["retired"][place]) == retired:
             return
         self._open += -1 if retired else 1
+        self._credit = 0
         answer = steps.retire(self._memory, self._rule, place, int(retired))
         if self.objective.costs is not None:
-            self._cheapest = float(arms["cost"][~self.retired].min(initial=math.inf))
+            self._state.header["cheapest"] = float(arms["cost"][~self.retired].min(initial=math.inf))
         self._judge(answer, "the arm is open")
 
     def set_budget(self, budget: float | None) -> None:
@@ -381,7 +394,7 @@ class Ledger:
         params = self._params_for(budget)
         # What can fail first: the strategy is compiled for so many parameters.
         self._rule = compile_rule(self.strategy, params)
-        self._params, self.budget = params, budget
+        self._params, self.budget, self._credit = params, budget, 0
         self._state.header["limit"] = self._limit(budget)
         # Not what is pooled: that has a schedule of its own.
         self._judge(steps.rekey_study(self._memory, self._rule), "the budget is set")
@@ -434,7 +447,7 @@ class Ledger:
 
     def __getstate__(self) -> dict[str, Any]:
         # The lines can be made from the tickets again, the rule and the views of the buffers from the rest.
-        of_this_process = ("_rule", "_lines", "_memory", "_ticket_memory", "_ticket_arms", "_room")
+        of_this_process = ("_rule", "_lines", "_memory", "_ticket_memory", "arm_of")
         kept = {name: value for name, value in self.__dict__.items() if name not in of_this_process}
         return {"format": FORMAT, "layout": self._layout(), **kept}
 

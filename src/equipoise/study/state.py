@@ -40,6 +40,7 @@ HEADER = np.dtype(
         ("spent", np.float64),  # what the tickets cost,
         ("carry", np.float64),  # what rounding took from that sum,
         ("limit", np.float64),  # and the most it may come to
+        ("cheapest", np.float64),  # what a sample of the cheapest arm costs that is not retired; infinite if all are
     ]
 )
 

@@ -211,16 +211,16 @@ class Study:
             Without `m`, when the budget is spent or every arm is retired.
         """
         if m is None:
-            found = self._ledger.ask(1)
-            if not found:
+            ledger = self._ledger
+            ticket = ledger.issued
+            if ledger.ask(1) == 0:
                 raise EquipoiseError(self._nothing_left())
-            ticket = found[0]
-            return Ticket((self._first_number + ticket, self._names[self._ledger.arm_of(ticket)]))
-        found = self._ledger.ask(integer("m", m, least=1))
-        if not found:
+            return Ticket((self._first_number + ticket, self._names[ledger.arm_of[ticket]]))
+        ids = self._ledger.latest(self._ledger.ask(integer("m", m, least=1)))
+        if not ids:
             return []
-        numbers = range(self._first_number + found.start, self._first_number + found.stop)
-        return list(map(Ticket, zip(numbers, self._names_of(slice(found.start, found.stop)), strict=True)))
+        numbers = range(self._first_number + ids.start, self._first_number + ids.stop)
+        return list(map(Ticket, zip(numbers, self._names_of(slice(ids.start, ids.stop)), strict=True)))
 
     def _nothing_left(self) -> str:
         if self._ledger.all_retired:
@@ -395,7 +395,7 @@ class Study:
         return ticket_id, place
 
     def _check_arm(self, ticket: Ticket, ticket_id: int, place: int) -> None:
-        own = self._ledger.arm_of(ticket_id)
+        own = self._ledger.arm_of[ticket_id]
         if own != place:
             raise ValueError(f"{shown(ticket)} was handed out for arm {self._names[own]!r}, not for {shown(ticket[1])}")
 

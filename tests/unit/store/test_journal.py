@@ -192,7 +192,7 @@ def test_tickets_are_known_after_a_restart(where: str) -> None:
     journal = Journal(header(), where)
     ids = journal.ask(2)
     study = journal.study
-    tickets = [eq.Ticket((study.first_number + i, study.arms[study.ledger.arm_of(i)])) for i in ids]
+    tickets = [eq.Ticket((study.first_number + i, study.arms[study.ledger.arm_of[i]])) for i in ids]
     journal.commit()
     journal.close()
     journal = Journal(header(), where)
@@ -315,7 +315,7 @@ def test_what_a_log_says(where: str) -> None:
         lines = [Event(line.event, 0.0, *line[2:]) for line in store.events()]
         assert store.events(after=1).__next__().kind == "tell"
     assert lines == [
-        (0, 0.0, "ask", 0, journal.study.ledger.arm_of(0), None, None, None),
+        (0, 0.0, "ask", 0, journal.study.ledger.arm_of[0], None, None, None),
         (1, 0.0, "fail", 0, None, 1.0, None, "it rains"),
         (2, 0.0, "tell", 0, None, 4.5, 0.25, None),
     ]

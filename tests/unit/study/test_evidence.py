@@ -390,7 +390,7 @@ def test_rank_tests_say_what_they_should() -> None:
     """Of 2,000 arms of 60 binary samples that time says nothing about, p < 0.05 in 5%, standard error 0.5%."""
     rng = np.random.default_rng(4)
     study = eq.Study(2000, budget=120_000, strategy="uniform", support="binary")
-    ids = np.array(study.ledger.ask(120_000))
+    ids = np.array(study.ledger.latest(study.ledger.ask(120_000)))
     study.ledger.tell(ids, (rng.random(120_000) < 0.3).astype(float))
     p = study.result(np.round(rng.exponential(size=120_000), 1))._evidence.slow  # type: ignore[union-attr]
     assert p is not None

@@ -902,7 +902,7 @@ def test_arrays_are_as_tickets() -> None:
     for m in (1, 1, 7, 50, 500):
         values = rng.normal(size=m)
         tickets = one.ask(m)
-        ids = np.array(two.ledger.ask(m), np.int64)
+        ids = np.array(two.ledger.latest(two.ledger.ask(m)), np.int64)
         assert [ticket.id for ticket in tickets] == ids.tolist()
         assert [ticket.arm for ticket in tickets] == two.ledger.arms_of(ids).tolist()
         one.tell_many(zip(tickets, values.tolist(), strict=False))
@@ -919,9 +919,9 @@ def test_tickets_for_arms_that_somebody_chose() -> None:
         two = eq.Study(3, budget=400, strategy=strategy)
         rng = np.random.default_rng(3)
         for _ in range(60):
-            ids = np.array(one.ledger.ask(4))
+            ids = np.array(one.ledger.latest(one.ledger.ask(4)))
             arms = one.ledger.arms_of(ids)
-            assert list(two.ledger.ask_for(arms)) == ids.tolist()
+            assert list(two.ledger.latest(two.ledger.ask_for(arms))) == ids.tolist()
             values = rng.normal(size=4) * (arms + 1)
             one.ledger.tell(ids, values)
             two.ledger.tell(ids, values)
