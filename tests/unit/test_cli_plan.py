@@ -102,7 +102,7 @@ def test_a_file_of_guesses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
         ([*TWO, "--budget", "9", "--cost", "c=2"], "there is no arm 'c'"),
         ([*TWO, "--budget", "9", "--objective", "max"], "--objective max must be a number, got 'max'"),
         ([*TWO, "--budget", "9", "--level", "95"], "level must be strictly between 0 and 1, got 95.0"),
-        ([*TWO, "--budget", "9", "--plot", "a.jpg"], "'a.jpg' will not do"),
+        ([*TWO, "--budget", "9", "--plot", "a.jpg"], "must end in .png, .svg, .html, got 'a.jpg'"),
         ([*TWO, "--budget", "9", "--csv", "no/such/folder/a.csv"], "there is no folder"),
         (["no-such-file.csv", "--budget", "9"], "no-such-file.csv: No such file"),
     ],

@@ -94,7 +94,7 @@ def plan(
     --------
     >>> import equipoise as eq
     >>> eq.plan({"calm": 1, "rough": 4}, budget=1000)
-    1,000 samples: largest standard error 0.0707 (calm)
+    1,000 samples: worst standard error 0.0707 (calm)
     arm    count  standard error  half-width  variance
     calm     200         0.07071      0.1585         1
     rough    800         0.07071      0.1585         4

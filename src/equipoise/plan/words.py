@@ -19,7 +19,7 @@ def verdict(plan: Plan) -> str:
     if plan.precision is None:
         if plan.terms.objective.shares is not None:
             return f"{taken}: standard error {amount(math.sqrt(plan.loss), 3)} of the combined mean"
-        return f"{taken}: largest standard error {amount(plan.errors[plan.worst], 3)} ({plan.worst})"
+        return f"{taken}: worst standard error {amount(plan.errors[plan.worst], 3)} ({plan.worst})"
     if plan.reached:
         same = len(set(plan.precision)) == 1
         width = f"at most {amount(plan.precision[0])}" if same else "within its precision"

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import equipoise as eq
 from equipoise import chart
 from equipoise.plan import Plan, plan
+from equipoise.problem.allocation import _Steps
 
 
 def loss_of(counts: tuple[int, ...], case: dict[str, Any]) -> float:
@@ -278,13 +279,24 @@ def test_precision_with_a_budget() -> None:
     assert capped.counts["a"] == 5
 
 
-def test_a_hundred_thousand_arms_and_a_billion_samples() -> None:
-    """Found without a walk over the budget, which would take many minutes."""
+def test_a_hundred_thousand_arms_and_a_billion_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search over levels looks at each arm some ten times; a walk over the budget would ten thousand times."""
+    looks = 0
+    urgency = _Steps.urgency
+
+    def counted(self: _Steps, counts: Any) -> Any:
+        nonlocal looks
+        looks += counts.size
+        return urgency(self, counts)
+
+    monkeypatch.setattr(_Steps, "urgency", counted)
     rng = np.random.default_rng(5)
     variances = dict(enumerate(rng.lognormal(0, 2, 100_000).tolist()))
     choices: list[dict[str, Any]] = [{}, {"objective": 1.0}, {"costs": rng.uniform(1, 5, 100_000)}]
     for more in choices:
+        looks = 0
         found = eq.plan(variances, 10**9, **more)
+        assert 100_000 <= looks < 200 * 100_000
         assert found.cost <= 10**9 * (1 + 1e-9)
         assert found.left < 1 if "costs" not in more else found.left < found.terms.cost.min()
         assert found.loss <= found.terms.objective.optimal_loss(found.terms.variances, 10**9) * 1.001
@@ -318,7 +330,7 @@ def test_the_picture() -> None:
     assert "money spent" in json.dumps(eq.plan([1, 2], 30, costs=[1, 2], objective=1).plot().to_dict())
     # The points of an exhausted population have no place on a logarithmic axis.
     assert eq.plan([1, 2], 30, populations=9).plot()
-    with pytest.raises(ValueError, match="every error is 0"):
+    with pytest.raises(ValueError, match="must have a positive error, got 0 in every row"):
         eq.plan([0, 0], 9).plot()
 
 
@@ -338,7 +350,7 @@ def test_the_error_is_named(more: dict[str, Any], title: str) -> None:
 
 def test_it_prints_verdict_table_and_remarks() -> None:
     assert repr(eq.plan({"calm": 1, "rough": 4}, 1500, costs={"calm": 1, "rough": 2.5})) == (
-        "682 samples for 1,499.5: largest standard error 0.0857 (rough)\n"
+        "682 samples for 1,499.5: worst standard error 0.0857 (rough)\n"
         "arm    count     cost  standard error  half-width  variance\n"
         "calm     137      137         0.08544      0.1915         1\n"
         "rough    545  1,362.5         0.08567       0.192         4\n"
@@ -346,7 +358,7 @@ def test_it_prints_verdict_table_and_remarks() -> None:
     )
     many = repr(eq.plan(range(1, 31), 10**6)).splitlines()
     assert len(many) == 24
-    assert many[0] == "1,000,000 samples: largest standard error 0.0216 (21)"
+    assert many[0] == "1,000,000 samples: worst standard error 0.0216 (21)"
     assert many[-2:] == [
         "... and 10 arms with no larger standard error",
         "An even split would need about 1,935,450 samples for the same loss.",
@@ -359,7 +371,7 @@ def test_the_verdict_is_about_what_was_asked_for() -> None:
 
     strata = verdict({"city": 9, "land": 1}, 400, objective=eq.Stratified({"city": 0.5, "land": 0.5}))
     assert strata == "400 samples: standard error 0.1 of the combined mean"
-    assert verdict([1], 1) == "1 sample: largest standard error 1 (0)"
+    assert verdict([1], 1) == "1 sample: worst standard error 1 (0)"
     assert verdict([1, 4], precision=0.1) == "✓ 2,513 samples: every half-width at most 0.1"
     assert verdict([1, 4], precision=[0.1, 0.2]) == "✓ 1,006 samples: every half-width within its precision"
     assert verdict([1, 4], 2, precision=9, floors=1, level=0.999).startswith("✓ 2 samples: ")
@@ -367,7 +379,7 @@ def test_the_verdict_is_about_what_was_asked_for() -> None:
 
 def test_the_html_has_the_same_parts_and_is_escaped() -> None:
     page = eq.plan({"<b>": 1, "c": 9}, 1000)._repr_html_()
-    assert page.startswith("<p>1,000 samples: largest standard error 0.1 (&lt;b&gt;)</p><table>")
+    assert page.startswith("<p>1,000 samples: worst standard error 0.1 (&lt;b&gt;)</p><table>")
     assert page.endswith("</table><p>An even split would need about 1,800 samples for the same loss.</p>")
     assert "<b>" not in page
 

@@ -152,11 +152,15 @@ def test_samples_of_money_set_the_parameters() -> None:
         ({"budget": 10.0, "costs": [1, 5]}, ValueError, "auto starts with 2 of each of 2 arms, which costs 12"),
         ({"budget": 1e20, "costs": [1, 5]}, ValueError, "more than"),
         ({"budget": 10.5}, TypeError, "budget=10.5 will not do; it must be a whole number"),
-        ({"costs": [1]}, ValueError, "1 costs were given for 2 arms"),
+        ({"costs": [1]}, ValueError, "costs must have one value for each of the 2 arms, got 1"),
         ({"costs": {"a": 1, "z": 1}}, ValueError, "there is no arm 'z'"),
-        ({"weights": [0, 0]}, ValueError, "every weight is 0"),
-        ({"objective": -1}, ValueError, "objective=-1"),
-        ({"objective": eq.Stratified([0.5, 0.5]), "weights": [1, 2]}, ValueError, "not both"),
+        ({"weights": [0, 0]}, ValueError, "weights must be positive for at least one arm, got 0 for each"),
+        ({"objective": -1}, ValueError, "objective must be a positive number p, .*, got -1"),
+        (
+            {"objective": eq.Stratified([0.5, 0.5]), "weights": [1, 2]},
+            ValueError,
+            "weights must be None with objective=",
+        ),
     ],
 )
 def test_an_objective_that_cannot_be(arguments: dict[str, Any], error: type[Exception], words: str) -> None:
@@ -221,7 +225,7 @@ def test_weights_that_are_set_later_decide_as_if_they_had_been_there(options: di
 
 def test_weights_that_cannot_be_set() -> None:
     study = eq.Study(["a", "b"], weights=[1, 2])
-    for wrong, said in (([1], "1 weights were given for 2 arms"), ([1, -1], "-1.0 is among the weights")):
+    for wrong, said in (([1], "one value for each of the 2 arms"), ([1, -1], "must be non-negative, got -1")):
         with pytest.raises(ValueError, match=said):
             study.set_weights(wrong)
     assert study.objective.weights == (1, 2)
@@ -257,9 +261,9 @@ def test_strata_are_combined() -> None:
     assert plain.combine([1, 0, 0]).error == pytest.approx(math.sqrt(14 / 12))
     with pytest.raises(ValueError, match="combine needs the strata's shares"):
         plain.combine()
-    with pytest.raises(ValueError, match=r"the shares sum to 0\.9"):
+    with pytest.raises(ValueError, match=r"shares must sum to 1, got a sum of 0\.9"):
         plain.combine([0.5, 0.2, 0.2])
-    with pytest.raises(ValueError, match="2 shares were given for 3 arms"):
+    with pytest.raises(ValueError, match="shares must have one value for each of the 3 arms, got 2"):
         plain.combine([0.5, 0.5])
     # Of a stratum that makes up nothing, nothing need be known.
     assert told({"a": [1.0, 3.0], "b": []}).combine([1, 0]) == (2.0, 1.0)
