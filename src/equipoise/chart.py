@@ -155,7 +155,7 @@ def lines(
         The place of the legend: "bottom" or "right".
     """
     alt = _altair()
-    data = [plain(row) for row in rows]
+    data = [json_ready(row) for row in rows]
     if not data:
         raise ValueError("a chart must have at least one row, got none")
     names = list(dict.fromkeys(str(row[series]) for row in data))
@@ -193,7 +193,7 @@ def lines(
     dash = alt.StrokeDash(f"{series}:N", scale=alt.Scale(domain=names, range=dashes), legend=key)
     low = alt.Y("low:Q", scale=scale, title=titles[1] or None)
     layers = []
-    if band := [plain(row) for row in noise]:
+    if band := [json_ready(row) for row in noise]:
         layers.append(
             alt.Chart(alt.Data(values=band)).mark_area(color=GREY, opacity=0.18).encode(x=axis, y=low, y2="high:Q")
         )
@@ -250,7 +250,7 @@ def board(rows: Rows, order: Sequence[str], *, cell: tuple[int, int] = (38, 14))
     cell
         The width and height of a cell.
     """
-    data = [plain(row) for row in rows]
+    data = [json_ready(row) for row in rows]
     if not data:
         raise ValueError("a chart must have at least one row, got none")
     worst: dict[tuple[str, str], float] = {}
@@ -356,7 +356,7 @@ def intervals(rows: Rows, *, x_title: str = "mean, with its interval", title: st
 def bars(rows: Rows, *, x: str, y: str, title: str = "", width: int = 240) -> Any:
     """Draw a bar of length x with its number for each y, from top to bottom in the order of the rows."""
     alt = _altair()
-    data = [plain(row) for row in rows]
+    data = [json_ready(row) for row in rows]
     up = alt.Y(f"{y}:N", sort=[str(row[y]) for row in data], title=None, axis=alt.Axis(labelLimit=220))
     room = alt.Scale(domain=[0, 1.2 * max((row[x] for row in data), default=0) or 1], nice=False)  # for the numbers
     base = alt.Chart(alt.Data(values=data)).encode(

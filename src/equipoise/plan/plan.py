@@ -202,7 +202,7 @@ class Plan:
     @property
     def reached(self) -> bool | None:
         """Whether each arm has the precision that was asked for; None if none was."""
-        return None if self.precision is None else not self.short.size
+        return None if self.precision is None else not self.too_wide.size
 
     @property
     def worst(self) -> Hashable:
@@ -342,8 +342,8 @@ class Plan:
         return _z(level, len(self.arms)) * np.sqrt(self._losses)
 
     @cached_property
-    def short(self) -> Ints:
-        """The places of the arms that fall short of the precision, the furthest first; none without a precision."""
+    def too_wide(self) -> Ints:
+        """The places of the arms whose half-width exceeds the precision, the worst first; none without a precision."""
         if self.precision is None:
             return np.zeros(0, np.int64)
         over = self._half_widths(self.level) / np.array(self.precision)

@@ -24,9 +24,9 @@ def verdict(plan: Plan) -> str:
         same = len(set(plan.precision)) == 1
         width = f"at most {amount(plan.precision[0])}" if same else "within its precision"
         return f"✓ {taken}: every half-width {width}"
-    k = int(plan.short[0])
+    k = int(plan.too_wide[0])
     worst = f"{plan.arms[k]}, {amount(plan.half_widths()[plan.arms[k]], 3)} instead of {amount(plan.precision[k])}"
-    return f"✗ {taken}: {plan.short.size:,} of {len(plan.arms):,} half-widths exceed the precision (worst: {worst})"
+    return f"✗ {taken}: {plan.too_wide.size:,} of {len(plan.arms):,} half-widths exceed the precision (worst: {worst})"
 
 
 def table(plan: Plan) -> list[list[str]]:
