@@ -12,12 +12,12 @@ from equipoise.arrays import Floats
 from equipoise.inputs import by_arm, in_order, integer, labelled, plain_name, positive, several, shown
 from equipoise.problem import money
 from equipoise.problem.allocation import MOST, Terms
-from equipoise.problem.objective import GREATEST, SMALLEST, ByArm, numbers_by_arm
+from equipoise.problem.objective import GREATEST, SMALLEST, PerArm, numbers_by_arm
 
 Wholes = int | Iterable[int | None] | Mapping[Any, int]
 
 
-def arms_and_variances(variances: ByArm) -> tuple[Sequence[Hashable], Floats]:
+def arms_and_variances(variances: PerArm) -> tuple[Sequence[Hashable], Floats]:
     """Return the names of the arms, 0, 1, ... where the variances have no labels, and the variances."""
     labels = labelled(variances)
     values = in_order("variances", variances) if labels is None else list(labels.values())
@@ -27,7 +27,7 @@ def arms_and_variances(variances: ByArm) -> tuple[Sequence[Hashable], Floats]:
     return arms, np.array(numbers_by_arm("variances", values, arms))
 
 
-def precision_by_arm(given: float | ByArm, arms: Sequence[Hashable]) -> Floats:
+def precision_by_arm(given: float | PerArm, arms: Sequence[Hashable]) -> Floats:
     """Return the half-width that is wanted of each arm, from one for all or one for each."""
     if several(given):
         return np.array(numbers_by_arm("precision", given, arms, positive=True))

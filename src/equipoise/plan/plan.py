@@ -18,7 +18,7 @@ from equipoise.inputs import probability, shown
 from equipoise.plan import words
 from equipoise.plan.arguments import Wholes, arms_and_variances, budget_for, limits, precision_by_arm
 from equipoise.problem.allocation import MOST, Allocation, Terms, allocate, even, relaxed
-from equipoise.problem.objective import ByArm, Stratified
+from equipoise.problem.objective import PerArm, Stratified
 from equipoise.problem.objective import objective as objective_of
 
 # The curve has this many spends for a factor of ten, from a hundredth of the plan's to ten times as much.
@@ -28,14 +28,14 @@ _CLOSE = 1e-9
 
 
 def plan(
-    variances: ByArm,
+    variances: PerArm,
     budget: float | None = None,
     *,
-    precision: float | ByArm | None = None,
+    precision: float | PerArm | None = None,
     level: float = 0.95,
     objective: float | Stratified = math.inf,
-    weights: ByArm | None = None,
-    costs: ByArm | None = None,
+    weights: PerArm | None = None,
+    costs: PerArm | None = None,
     floors: Wholes | None = None,
     caps: Wholes | None = None,
     populations: Wholes | None = None,

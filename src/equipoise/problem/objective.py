@@ -15,7 +15,7 @@ from equipoise.inputs import by_arm, in_order, labelled, number, shown
 from equipoise.problem import money
 
 # What a user gives per arm: by name, or in the arms' order.
-ByArm = Iterable[float] | Mapping[Any, float]
+PerArm = Iterable[float] | Mapping[Any, float]
 
 # Weights and costs between these keep every key and every loss a finite number.
 SMALLEST, GREATEST = 1e-100, 1e100
@@ -144,7 +144,7 @@ class Stratified:
 
     shares: tuple[float, ...] | Mapping[Any, float]
 
-    def __init__(self, shares: ByArm) -> None:
+    def __init__(self, shares: PerArm) -> None:
         labels = labelled(shares)
         given = in_order("shares", shares) if labels is None else list(labels.values())
         values = [number("a share", value) for value in given]
@@ -160,8 +160,8 @@ class Stratified:
 def objective(
     names: Sequence[Any],
     p: float | Stratified = math.inf,
-    weights: ByArm | None = None,
-    costs: ByArm | None = None,
+    weights: PerArm | None = None,
+    costs: PerArm | None = None,
 ) -> Objective:
     """Return the objective for arms of these names, from what a user gives: p or strata, weights and costs."""
     prices = None if costs is None else numbers_by_arm("costs", costs, names, positive=True)
@@ -190,7 +190,7 @@ def _in_own_unit(values: Floats) -> Floats:
     return values / 2.0 ** math.floor(math.log2(values.max()))
 
 
-def numbers_by_arm(what: str, given: ByArm, names: Sequence[Any], *, positive: bool = False) -> tuple[float, ...]:
+def numbers_by_arm(what: str, given: PerArm, names: Sequence[Any], *, positive: bool = False) -> tuple[float, ...]:
     """Return one non-negative, or positive, number for each arm, aligned by label where there are labels."""
     values = by_arm(what, given, names)
     found = []
