@@ -1,7 +1,7 @@
 """
-Charts of regret: plain rows in, an Altair chart out.
+Charts: plain rows in, an Altair chart out.
 
-Rows are mappings of texts and numbers. Altair is imported when a chart is asked for; everything else works without it.
+Rows are mappings of texts and numbers. Altair is imported when a chart is drawn; everything else works without it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
+
+from equipoise.inputs import choice, install_hint
+from equipoise.tables import json_ready
 
 Rows = Iterable[Mapping[str, Any]]
+RegretScale = Literal["excess", "paper"]
 
-# The colours of M. Okabe and K. Ito, which people with any kind of colour vision tell apart; the yellow one is too
-# pale for lines. Shapes repeat what the colours say.
+# The colours of M. Okabe and K. Ito, which people with any kind of colour vision can tell apart, without the yellow
+# one, which is too pale for lines. Shapes repeat what the colours show.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "stroke")
 GREY = "#6b6b6b"
@@ -27,24 +31,38 @@ SUFFIXES = (".png", ".svg", ".html")
 
 
 def regret(
-    rows: Rows, *, title: str = "", noise: Rows = (), noise_text: str = "", width: int = 480, height: int = 300
+    rows: Rows,
+    *,
+    scale: RegretScale = "paper",
+    title: str = "",
+    noise: Rows = (),
+    noise_text: str = "",
+    width: int = 480,
+    height: int = 300,
 ) -> Any:
     """
-    Rescaled regret against the budget n, a line for each strategy with a band of one standard error to each side.
+    Draw regret against the budget n, a line for each strategy with a band of one standard error to each side.
 
     Parameters
     ----------
     rows
-        As `Curve.rows()` gives them: strategy, n, rescaled_regret, rescaled_error.
+        As `Curve.rows()` gives them: strategy and n; for "excess" also excess and excess_error, for "paper"
+        rescaled_regret and rescaled_error.
+    scale
+        "excess": the regret over the best possible loss, in percent. "paper": the regret times n^(3/2).
     noise, noise_text
-        Rows n, low, high of a grey band behind the lines, and what it is.
+        Rows n, low, high of a grey band behind the lines, and its caption.
     """
+    if choice("scale", scale, ("excess", "paper")) == "excess":
+        y, error, y_title = "excess", "excess_error", "excess over the best possible loss, %"
+    else:
+        y, error, y_title = "rescaled_regret", "rescaled_error", "rescaled regret, n^(3/2) R"
     return lines(
         rows,
         x="n",
-        y="rescaled_regret",
-        error="rescaled_error",
-        titles=("budget n", "rescaled regret, n^(3/2) R"),
+        y=y,
+        error=error,
+        titles=("budget n", y_title),
         title=title,
         noise=noise,
         noise_text=noise_text,
@@ -55,20 +73,20 @@ def regret(
 
 def spend(rows: Rows, *, at: float, titles: tuple[str, str], width: int = 480, height: int = 300) -> Any:
     """
-    The error to expect against what is spent, both logarithmic, beside that of an even split.
+    Draw the error to expect against the spend, with that of an even split, both on logarithmic axes.
 
     Parameters
     ----------
     rows
         As `Plan.curve()` gives them: spend, error, uniform_error.
     at
-        The spend that a vertical line marks.
+        The spend to mark with a vertical line.
     titles
-        Of the two axes.
+        Titles of the two axes.
     """
     alt = _altair()
     given = list(rows)
-    # A logarithm has no place for an error of 0.
+    # An error of 0 has no place on a logarithmic axis.
     data = [
         {"spend": row["spend"], "error": row[name], "strategy": what}
         for name, what in (("error", "plan"), ("uniform_error", "even split"))
@@ -76,7 +94,7 @@ def spend(rows: Rows, *, at: float, titles: tuple[str, str], width: int = 480, h
         if row[name] > 0
     ]
     if not data:
-        raise ValueError("there is nothing to draw: every error is 0")
+        raise ValueError("a chart of error against spend must have a positive error, got 0 in every row")
     errors = sorted(row["error"] for row in data)
     ends = (errors[0] / 1.1, errors[-1] * 1.1)
     drawn = lines(
@@ -117,33 +135,35 @@ def lines(
     height: int = 300,
 ) -> Any:
     """
-    Lines of y against x on a logarithmic axis, in one colour and shape for each of `series`.
+    Draw lines of y against a logarithmic x, in one colour and shape for each of `series`.
 
     Parameters
     ----------
     x, y, error, series
-        Names in the rows. With `error`, a band of y ± error lies behind each line.
+        Names in the rows. With `error`, a band from y - error to y + error lies behind each line.
     titles
-        Of the two axes.
+        Titles of the two axes.
     dashed
-        Those of `series` that are no measurements: dashed grey lines without points.
+        The series that are not measurements: dashed grey lines without points.
     joined
         Whether a line joins the points of a measurement.
+    title, noise, noise_text
+        A title, and rows x, low, high of a grey band behind the lines with its caption.
     log_y, y_domain, y_ticks
-        Whether y is logarithmic too, between what it runs, and where its ticks are.
+        Whether y is logarithmic too, its two ends, and the places of its ticks.
     legend
-        Where it stands: "bottom" or "right".
+        The place of the legend: "bottom" or "right".
     """
     alt = _altair()
-    data = [plain(row) for row in rows]
+    data = [json_ready(row) for row in rows]
     if not data:
-        raise ValueError("there is nothing to draw: no rows were given")
+        raise ValueError("a chart must have at least one row, got none")
     names = list(dict.fromkeys(str(row[series]) for row in data))
     measured = [name for name in names if name not in dashed]
     colours = [GREY if name in dashed else COLOURS[measured.index(name) % len(COLOURS)] for name in names]
     shapes = ["stroke" if name in dashed else SHAPES[measured.index(name) % len(SHAPES)] for name in names]
     xs = sorted({float(row[x]) for row in data})
-    # A single x stands in the middle.
+    # A single x is in the middle.
     ends = [xs[0], xs[-1]] if len(xs) > 1 else [xs[0] / 2, xs[0] * 2]
     axis = alt.X(
         f"{x}:Q",
@@ -173,7 +193,7 @@ def lines(
     dash = alt.StrokeDash(f"{series}:N", scale=alt.Scale(domain=names, range=dashes), legend=key)
     low = alt.Y("low:Q", scale=scale, title=titles[1] or None)
     layers = []
-    if band := [plain(row) for row in noise]:
+    if band := [json_ready(row) for row in noise]:
         layers.append(
             alt.Chart(alt.Data(values=band)).mark_area(color=GREY, opacity=0.18).encode(x=axis, y=low, y2="high:Q")
         )
@@ -215,9 +235,9 @@ GROUPS = {
 
 def board(rows: Rows, order: Sequence[str], *, cell: tuple[int, int] = (38, 14)) -> Any:
     """
-    Excesses as a map: a column for each strategy, a row for each problem, the darker the worse.
+    Draw excesses as a heat map: a column for each strategy, a row for each problem, the darker the worse.
 
-    Problems stand in groups, by tails and kind, within them by samples per arm, the scarcest first. Colours follow the
+    Problems are grouped by tails and kind and ordered by samples per arm, the fewest first. Colours follow the
     logarithm of the excess from 1% to 1,000%. A frame marks the worst of each strategy, on continuous and on binary
     problems.
 
@@ -226,13 +246,13 @@ def board(rows: Rows, order: Sequence[str], *, cell: tuple[int, int] = (38, 14))
     rows
         As `Board.rows()` gives them: strategy, problem, kind, tails, K, n/K, excess.
     order
-        The strategies from left to right.
+        The strategies, from left to right.
     cell
-        Width and height of a cell.
+        The width and height of a cell.
     """
-    data = [plain(row) for row in rows]
+    data = [json_ready(row) for row in rows]
     if not data:
-        raise ValueError("there is nothing to draw: no rows were given")
+        raise ValueError("a chart must have at least one row, got none")
     worst: dict[tuple[str, str], float] = {}
     for row in data:
         key = (row["strategy"], row["kind"])
@@ -302,36 +322,41 @@ def _map(rows: Sequence[Mapping[str, Any]], order: list[str], title: str, cell: 
 
 def intervals(rows: Rows, *, x_title: str = "mean, with its interval", title: str = "", width: int = 360) -> Any:
     """
-    A point for each arm with its interval, one below the other in the order of the rows.
+    Draw a point with its interval for each arm, from top to bottom in the order of the rows.
 
     Parameters
     ----------
     rows
-        arm, mean, low, high; None for what is not known.
+        arm, mean, low, high; None for a number that is not known.
     x_title
-        Of the axis of means.
+        The title of the axis of means.
     """
     alt = _altair()
-    data = [plain(row) for row in rows]
-    names = [str(row["arm"]) for row in data]
-    up = alt.Y("arm:N", sort=names, title=None, axis=alt.Axis(labelLimit=220))
-    scale = alt.Scale(zero=False, nice=True)
+    data = [json_ready(row) | {"arm": str(row["arm"])} for row in rows]
+    if not data:
+        raise ValueError("a chart must have at least one row, got none")
+    names = [row["arm"] for row in data]
+    # All arms, in their order: one without a mean has an empty line rather than none.
+    up = alt.Y("arm:N", sort=names, scale=alt.Scale(domain=names), title=None, axis=alt.Axis(labelLimit=220))
+    scale = alt.Scale(zero=False, nice=True, padding=8)
     across = alt.X("mean:Q", title=x_title, scale=scale, axis=alt.Axis(gridColor="#e4e4e4", tickCount=6))
     known = [row for row in data if row["low"] is not None and row["high"] is not None]
-    lines = alt.Chart(alt.Data(values=known)).mark_rule(strokeWidth=2.2, color=COLOURS[0])
-    points = alt.Chart(alt.Data(values=[row for row in data if row["mean"] is not None] or [{"arm": "", "mean": None}]))
-    tips = [alt.Tooltip("arm:N"), alt.Tooltip("mean:Q", format=".4~g")]
+    rules = alt.Chart(alt.Data(values=known)).mark_rule(strokeWidth=2.2, color=COLOURS[0])
+    points = alt.Chart(alt.Data(values=[row for row in data if row["mean"] is not None]))
+    numbers = [alt.Tooltip(f"{name}:Q", format=".4~g") for name in ("mean", "low", "high")]
     drawn = alt.layer(
-        lines.encode(x=alt.X("low:Q", scale=scale), x2="high:Q", y=up),
-        points.mark_point(filled=True, size=60, opacity=1, color=COLOURS[0]).encode(x=across, y=up, tooltip=tips),
-    )
-    return drawn.properties(width=width, height=alt.Step(26), title=alt.Title(title, anchor="start"))
+        rules.encode(x=alt.X("low:Q", title=x_title, scale=scale), x2="high:Q", y=up),
+        points.mark_point(filled=True, size=60, opacity=1, color=COLOURS[0]).encode(
+            x=across, y=up, tooltip=[alt.Tooltip("arm:N"), *numbers]
+        ),
+    ).properties(width=width, height=alt.Step(26))
+    return drawn.properties(title=alt.Title(title, anchor="start")) if title else drawn
 
 
 def bars(rows: Rows, *, x: str, y: str, title: str = "", width: int = 240) -> Any:
-    """A bar of length x for each y, one below the other in the order of the rows, with its number."""
+    """Draw a bar of length x with its number for each y, from top to bottom in the order of the rows."""
     alt = _altair()
-    data = [plain(row) for row in rows]
+    data = [json_ready(row) for row in rows]
     up = alt.Y(f"{y}:N", sort=[str(row[y]) for row in data], title=None, axis=alt.Axis(labelLimit=220))
     room = alt.Scale(domain=[0, 1.2 * max((row[x] for row in data), default=0) or 1], nice=False)  # for the numbers
     base = alt.Chart(alt.Data(values=data)).encode(
@@ -345,7 +370,7 @@ def bars(rows: Rows, *, x: str, y: str, title: str = "", width: int = 240) -> An
 
 
 def svg(chart: Any) -> str:
-    """A chart as the text of an SVG drawing."""
+    """Return a chart as the text of an SVG file."""
     _converter()
     file = io.StringIO()
     chart.save(file, format="svg")
@@ -353,7 +378,7 @@ def svg(chart: Any) -> str:
 
 
 def beside(charts: Sequence[Any], *, below: bool = False, one_legend: bool = False) -> Any:
-    """Charts beside one another, or one below the other; with one legend where their series are the same."""
+    """Return charts side by side, or one below the other; with one legend if they share their series."""
     alt = _altair()
     resolve: Any = "shared" if one_legend else "independent"
     together = alt.vconcat(*charts) if below else alt.hconcat(*charts)
@@ -361,7 +386,11 @@ def beside(charts: Sequence[Any], *, below: bool = False, one_legend: bool = Fal
 
 
 def save(chart: Any, path: str | Path, scale: float = 2.0) -> Path:
-    """Write a chart to a PNG (so many times larger), SVG or HTML file, by the suffix; the HTML needs no network."""
+    """
+    Write a chart to a PNG, SVG or HTML file, by the suffix of its name; the HTML file needs no network.
+
+    `scale` is the number of pixels of a PNG for each pixel of the chart.
+    """
     target = Path(path)
     kind = suffix(target)
     _converter()
@@ -375,15 +404,15 @@ def save(chart: Any, path: str | Path, scale: float = 2.0) -> Path:
 
 
 def suffix(path: str | Path) -> str:
-    """The suffix of a path that `save` can write to; others are refused."""
+    """Return the suffix of a path that `save` can write to, or refuse the path."""
     found = Path(path).suffix.lower()
     if found not in SUFFIXES:
-        raise ValueError(f"{str(path)!r} will not do for a chart; its name must end in {', '.join(SUFFIXES)}")
+        raise ValueError(f"the file of a chart must end in {', '.join(SUFFIXES)}, got {str(path)!r}")
     return found
 
 
 def require() -> None:
-    """Refuse at once, rather than after the work, where charts cannot be drawn and saved."""
+    """Refuse at once, rather than after the work, if charts cannot be drawn and saved."""
     _altair()
     _converter()
 
@@ -392,7 +421,7 @@ def _altair() -> ModuleType:
     try:
         import altair
     except ModuleNotFoundError:
-        raise ModuleNotFoundError('charts need Altair, which is not installed: pip install "equipoise[plot]"') from None
+        raise ModuleNotFoundError(f"charts need Altair, which is not installed; {install_hint('plot')}") from None
     return altair
 
 
@@ -400,22 +429,17 @@ def _converter() -> None:
     try:
         import vl_convert  # noqa: F401
     except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            'saving charts needs vl-convert, which is not installed: pip install "equipoise[plot]"'
-        ) from None
+        hint = install_hint("plot")
+        raise ModuleNotFoundError(f"saving charts needs vl-convert, which is not installed; {hint}") from None
 
 
 def plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row that JSON can hold: NumPy's numbers as Python's, and none where a number is not finite."""
-    plain: dict[str, Any] = {}
-    for name, value in row.items():
-        value = value.item() if hasattr(value, "item") else value
-        plain[name] = None if isinstance(value, float) and not math.isfinite(value) else value
-    return plain
+    """Return a row that JSON can hold; see `tables.json_ready`."""
+    return dict(json_ready(row))
 
 
 def _ticks(xs: Sequence[float]) -> list[float]:
-    """1, 2 and 5 times the powers of ten between the ends, or the powers alone where those are many; else all of xs."""
+    """Return 1, 2 and 5 times the powers of ten between the ends, or the powers if they are many; else all of xs."""
     low, high = math.floor(math.log10(xs[0])), math.ceil(math.log10(xs[-1]))
     steps = (1, 2, 5) if high - low <= 3 else (1,)
     found = [s * 10.0**e for e in range(low, high + 1) for s in steps if xs[0] <= s * 10.0**e <= xs[-1]]

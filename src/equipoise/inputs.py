@@ -6,9 +6,10 @@ import difflib
 import math
 import numbers
 import operator
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import numpy as np
 
@@ -37,7 +38,7 @@ def integer(name: str, value: Any, least: int) -> int:
 
 
 def number(name: str, value: Any) -> float:
-    """Return `value` as a float; strings and complex numbers are refused even where they look like one."""
+    """Return `value` as a float, or refuse what is not a number; texts and complex numbers are not."""
     text_or_complex = isinstance(value, str | bytes | complex)  # NumPy's have __float__ all the same
     if value is not MISSING and not text_or_complex and (hasattr(value, "__float__") or hasattr(value, "__index__")):
         try:
@@ -70,8 +71,8 @@ def choice(name: str, value: Any, known: Iterable[str]) -> str:
     """Return `value` if it is one of the known names; otherwise refuse it and suggest the nearest one."""
     known = tuple(known)
     if not isinstance(value, str) or value not in known:
-        listed = ", ".join(map(repr, known))
-        raise ValueError(f"{name} must be one of {listed}, got {shown(value)}{did_you_mean(value, known)}")
+        names = ", ".join(map(repr, known))
+        raise ValueError(f"{name} must be one of {names}, got {shown(value)}{did_you_mean(value, known)}")
     return value
 
 
@@ -79,8 +80,8 @@ def choice(name: str, value: Any, known: Iterable[str]) -> str:
 
 
 def shown(thing: Any) -> str:
-    """Return the repr of what a user passed in, short enough for a message; NumPy scalars as plain ones."""
-    text = "nothing" if thing is MISSING else repr(plain_name(thing))
+    """Return the repr of what a user passed in, in one short line for a message; NumPy scalars as plain ones."""
+    text = "nothing" if thing is MISSING else " ".join(repr(plain_name(thing)).splitlines())
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
@@ -100,7 +101,9 @@ def listed(names: Iterable[Any], most: int = 5) -> str:
 
 
 def plain_name(name: Any) -> Any:
-    """Return a NumPy scalar as the Python object it stands for, anything else as it is."""
+    """Return a NumPy scalar, alone or in a tuple, as the Python object it stands for, anything else as it is."""
+    if type(name) is tuple:
+        return tuple(map(plain_name, name))
     return name.item() if isinstance(name, np.generic) else name
 
 
@@ -179,35 +182,68 @@ def labelled(given: Any) -> Mapping[Any, Any] | None:
     """Return what a user gave per arm as a mapping if it has labels: a mapping, or a pandas Series; else None."""
     if isinstance(given, Mapping):
         return given
-    # A pandas Series, without importing pandas: it has an index and is not callable there, as a list's is.
-    index = getattr(given, "index", None)
-    if index is None or callable(index) or not hasattr(given, "items") or getattr(given, "ndim", 1) != 1:
+    if not _is_series(given):
         return None
-    labels = [plain_name(label) for label in index]
-    if len(set(labels)) < len(labels):
-        twice = next(label for k, label in enumerate(labels) if label in labels[:k])
+    labels = [plain_name(label) for label in given.index]
+    found = dict(zip(labels, list(given), strict=True))
+    if len(found) < len(labels):
+        twice = next(label for label, many in Counter(labels).items() if many > 1)
         raise ValueError(f"labels of arms must be different, got {shown(twice)} twice")
-    return dict(zip(labels, list(given), strict=True))
+    return found
 
 
-def by_arm(what: str, given: Any, names: Sequence[Any]) -> list[Any]:
+def _is_series(given: Any) -> bool:
+    """Whether this is a pandas Series, without importing pandas."""
+    index = getattr(given, "index", None)
+    # A list's `index` is a method.
+    return index is not None and not callable(index) and hasattr(given, "items") and getattr(given, "ndim", 0) == 1
+
+
+def several(given: Any) -> TypeGuard[Iterable[Any]]:
+    """Whether a user gave several values rather than one."""
+    return isinstance(given, Iterable) and not isinstance(given, str | bytes) and getattr(given, "ndim", 1) != 0
+
+
+def by_arm(what: str, given: Any, names: Sequence[Any], default: Any = MISSING) -> list[Any]:
     """
     Return one value for each arm, in the arms' order.
 
-    What has labels (a mapping, a pandas Series) is aligned by them; anything else is taken in the arms' order.
+    What has labels (a mapping, a pandas Series) is aligned by them; what has none is taken in the arms' order. What
+    can be aligned in neither way is refused: other labels, a set, a table. With a `default`, labels may be missing.
     """
     labels = labelled(given)
     if labels is not None:
         known = names if isinstance(names, range) else frozenset(names)
         unknown = [name for name in labels if name not in known]
-        missing = [name for name in names if name not in labels]
+        missing = [name for name in names if name not in labels] if default is MISSING else []
         if unknown or missing:
             wrong = f"there is no arm {shown(unknown[0])}" if unknown else f"there is none for arm {shown(missing[0])}"
-            raise ValueError(f"{what} must have one value for each arm by its name: {wrong}")
-        return [labels[name] for name in names]
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise TypeError(f"{what} must have one value for each arm, by name or in the arms' order, got {shown(given)}")
-    values = list(given)
+            fix = "" if isinstance(given, Mapping) else "; .to_numpy() passes the values in the arms' order"
+            raise ValueError(f"{what} must have one value for each arm by its name: {wrong}{fix}")
+        return [labels.get(name, default) for name in names]
+    values = in_order(what, given)
     if len(values) != len(names):
         raise ValueError(f"{what} must have one value for each of the {len(names):,} arms, got {len(values):,}")
     return values
+
+
+def in_order(what: str, given: Any) -> list[Any]:
+    """Return values without labels as a list, or refuse what does not say which value belongs to which arm."""
+    dimensions = len(getattr(given, "shape", (1,)))
+    if dimensions > 1:
+        wrong = f"a table of {dimensions} dimensions"
+    elif isinstance(given, Set):
+        wrong = f"the set {shown(given)}, which has no order"
+    elif not several(given):
+        wrong = shown(given)
+    else:
+        return list(given)
+    raise TypeError(f"{what} must have one value for each arm, by name or in the arms' order, got {wrong}")
+
+
+# ---- what is not installed
+
+
+def install_hint(extra: str) -> str:
+    """Return how to install an optional part of equipoise, for the end of a message."""
+    return f"install it from a checkout of equipoise: pip install '.[{extra}]'"

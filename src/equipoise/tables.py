@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import html as escaping
 import importlib
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
-from equipoise.inputs import choice
+from equipoise.inputs import choice, plain_name
 
 FrameLibrary = Literal["pandas", "polars"]
 
@@ -23,18 +24,18 @@ MOST_ROWS = 20
 
 def count(n: float, noun: str) -> str:
     """Return a number of things, such as "1 sample" or "1,200 samples"."""
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+    number = f"{n:,}" if isinstance(n, int) else amount(n)
+    return f"{number} {noun}" if n == 1 else f"{number} {noun}s"
 
 
 def amount(x: float, digits: int = 4) -> str:
-    """Return a number to so many significant digits, with commas instead of an exponent below 10^15."""
+    """Return a number to `digits` significant digits, or as an integer; with commas, not an exponent, below 10^15."""
     if not math.isfinite(x):
-        return str(x)
-    if x == int(x) and abs(x) < 1e15:
-        return f"{int(x):,}"
-    if 10**digits <= abs(x) < 1e15:
+        return str(float(x))
+    rounded = abs(float(f"{x:.{digits}g}"))
+    if abs(x) < 1e15 and (x == int(x) or rounded >= 10**digits):
         return f"{x:,.0f}"
-    return f"{x:.{digits}g}"
+    return f"{x:,.{digits}g}"
 
 
 def cell(x: float, digits: int = 4) -> str:
@@ -44,14 +45,18 @@ def cell(x: float, digits: int = 4) -> str:
 
 def percent(level: float) -> str:
     """Return a probability in percent, such as 95% or 99.9%."""
-    return f"{100 * level:.6g}%"
+    return f"{100 * level:.10g}%"
 
 
 # ---- tables
 
 
 def text(rows: Sequence[Sequence[str]], notes: Iterable[str] = ()) -> str:
-    """Return a title row and others in aligned columns, the first to the left, the others to the right; then notes."""
+    """
+    Return a table in aligned columns, the first to the left and the others to the right, and notes below it.
+
+    The first row holds the titles.
+    """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = (
         "  ".join(cell.rjust(w) if i else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True)))
@@ -61,7 +66,7 @@ def text(rows: Sequence[Sequence[str]], notes: Iterable[str] = ()) -> str:
 
 
 def html(rows: Sequence[Sequence[str]], notes: Iterable[str] = (), before: Iterable[str] = ()) -> str:
-    """Return the same table as HTML, with paragraphs before and after it."""
+    """Return a table as HTML, with paragraphs `before` and `notes` after it; the first row holds the titles."""
     head, *others = rows
     titles = "".join(f"<th>{escaping.escape(title)}</th>" for title in head)
     body = "".join("<tr>" + "".join(_cell(i, cell) for i, cell in enumerate(row)) + "</tr>" for row in others)
@@ -81,10 +86,31 @@ def json_ready(value: Any) -> Any:
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, Mapping):
-        return {key.item() if isinstance(key, np.generic) else key: json_ready(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
+        return {plain_name(key): json_ready(each) for key, each in value.items()}
+    if isinstance(value, list | tuple | range):
         return [json_ready(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def json_text(value: Any) -> str:
+    """
+    Return data as a JSON text, in which names of arms that are keys become texts.
+
+    Where two names have the same text, as 1 and "1" have, all are written as Python writes them: 1 and '1'.
+    """
+    return json.dumps(_with_text_keys(json_ready(value)), default=str, ensure_ascii=False, allow_nan=False)
+
+
+def _with_text_keys(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_with_text_keys(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    for written in (str, repr):
+        found = {written(key): _with_text_keys(each) for key, each in value.items()}
+        if len(found) == len(value):
+            return found
+    raise ValueError("two arms have the same text and would become one in JSON; use to_dict")
 
 
 def frame(columns: Mapping[str, Any], library: FrameLibrary | None = None) -> Any:
@@ -96,4 +122,5 @@ def frame(columns: Mapping[str, Any], library: FrameLibrary | None = None) -> An
         except ModuleNotFoundError:
             continue
         return module.DataFrame(dict(columns))
-    raise ModuleNotFoundError(f"to_frame needs {' or '.join(wanted)}, which is not installed")
+    absent = "which is not" if len(wanted) == 1 else "neither of which is"
+    raise ModuleNotFoundError(f"to_frame needs {' or '.join(wanted)}, {absent} installed")

@@ -47,6 +47,38 @@ def test_regret_has_lines_points_and_bands_of_one_error() -> None:
     assert colour["range"] == list(chart.COLOURS[:2])
 
 
+def test_regret_on_the_scale_of_the_best_loss() -> None:
+    rows = [row | {"excess": 12.0, "excess_error": 1.5} for row in ROWS]
+    drawn = chart.regret(rows, scale="excess")
+    assert marks(drawn) == ["area", "line", "point"]
+    assert {(row["low"], row["high"]) for row in layers(drawn)[0]["data"]["values"]} == {(10.5, 13.5)}
+    assert layers(drawn)[1]["encoding"]["y"]["title"] == "excess over the best possible loss, %"
+    with pytest.raises(
+        ValueError, match="scale must be one of 'excess', 'paper', got 'excesss'; did you mean 'excess'"
+    ):
+        chart.regret(rows, scale="excesss")  # type: ignore[arg-type]
+
+
+def test_intervals_have_a_line_for_every_arm() -> None:
+    rows: list[dict[str, Any]] = [
+        {"arm": "b", "mean": np.float64(2.0), "low": 1.0, "high": 3.0},
+        {"arm": 1, "mean": 5.0, "low": -math.inf, "high": math.inf},
+        {"arm": "none", "mean": math.nan, "low": None, "high": None},
+    ]
+    drawn = chart.intervals(rows, x_title="points", title="Estimates", width=200)
+    assert marks(drawn) == ["rule", "point"]
+    rules, points = layers(drawn)
+    assert [row["arm"] for row in rules["data"]["values"]] == ["b"]
+    assert [row["arm"] for row in points["data"]["values"]] == ["b", "1"]
+    assert {layer["encoding"]["y"]["scale"]["domain"][-1] for layer in layers(drawn)} == {"none"}
+    assert {layer["encoding"]["x"]["title"] for layer in layers(drawn)} == {"points"}
+    assert drawn.to_dict()["title"]["text"] == "Estimates"
+    # Nothing is known yet: the arms are there, and no points.
+    assert layers(chart.intervals(rows[2:]))[1]["data"]["values"] == []
+    with pytest.raises(ValueError, match="a chart must have at least one row"):
+        chart.intervals([])
+
+
 def test_a_curve_draws_itself() -> None:
     curve = eq.simulate(eq.Problem([eq.Gaussian(0, 4), eq.Rademacher()]), ["auto", "uniform"], [50, 100], runs=100)
     assert isinstance(curve, Curve)
@@ -104,7 +136,7 @@ def test_the_axis_of_n(ns: tuple[int, ...], domain: list[float], ticks: list[flo
 
 
 def test_no_rows_are_refused() -> None:
-    with pytest.raises(ValueError, match="no rows"):
+    with pytest.raises(ValueError, match="a chart must have at least one row"):
         chart.regret([])
 
 
@@ -129,7 +161,7 @@ def test_files(tmp_path: Path) -> None:
 
 
 def test_other_suffixes_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"'a\.jpg' will not do.*\.png, \.svg, \.html"):
+    with pytest.raises(ValueError, match=r"the file of a chart must end in \.png, \.svg, \.html, got 'a\.jpg'"):
         chart.save(chart.regret(ROWS), "a.jpg")
 
 
@@ -143,7 +175,10 @@ def test_without_the_plot_extra_the_message_says_what_to_install(missing: str, m
         return real(name, *rest, **more)
 
     monkeypatch.setattr(builtins, "__import__", absent)
-    with pytest.raises(ModuleNotFoundError, match=r'pip install "equipoise\[plot\]"'):
+    with pytest.raises(
+        ModuleNotFoundError,
+        match=r"which is not installed; install it from a checkout of equipoise: pip install '\.\[plot\]'",
+    ):
         chart.require()
 
 
@@ -188,5 +223,5 @@ def test_a_board_has_a_panel_for_each_group_and_marks_the_worst() -> None:
     assert [row["colour"] for row in light] == [30.0, 1000.0, 1.0]  # capped at both ends
     assert [row["worst"] for row in light] == [True, True, False]
     assert [row["worst"] for row in heavy + binary] == [False, True, True]
-    with pytest.raises(ValueError, match="nothing to draw"):
+    with pytest.raises(ValueError, match="a chart must have at least one row"):
         chart.board([], ["auto"])

@@ -76,15 +76,15 @@ def test_wrong_input_is_one_sentence_and_exit_code_2(words: list[str], sentence:
         (["simulate", "rademacher", "--runs", "1"], "runs=1 will not do"),
         (["simulate", "rademacher", "--support", "1,0"], "will not do"),
         (["simulate", "rademacher", "--estimator", "best"], "estimator='best' will not do"),
-        (["simulate", "rademacher", "--plot", "a.jpg"], "'a.jpg' will not do"),
+        (["simulate", "rademacher", "--plot", "a.jpg"], "must end in .png, .svg, .html, got 'a.jpg'"),
         (["simulate", "rademacher", "--budget", "10.5"], "budget=10.5 will not do; it must be a whole number"),
         (["simulate", "rademacher", "--in-flight", "0"], "in_flight=0 will not do"),
         (["simulate", "rademacher", "--objective", "most"], "objective='most' will not do"),
-        (["simulate", "rademacher", "--objective", "0"], "objective=0 will not do"),
-        (["simulate", "rademacher", "--objective", "stratified:0.4"], "the shares sum to 0.4"),
-        (["simulate", "rademacher", "--weights", "1,2"], "2 weights were given for 1 arms"),
+        (["simulate", "rademacher", "--objective", "0"], "objective must be a positive number p"),
+        (["simulate", "rademacher", "--objective", "stratified:0.4"], "shares must sum to 1, got a sum of 0.4"),
+        (["simulate", "rademacher", "--weights", "1,2"], "weights must have one value for each of the 1 arms, got 2"),
         (["simulate", "rademacher", "--weights", "1;2"], "'1;2' is not a number"),
-        (["simulate", "rademacher", "--costs", "0"], "0.0 is among the costs"),
+        (["simulate", "rademacher", "--costs", "0"], "costs[0] must be positive, got 0"),
         (["simulate", "rademacher", "--costs", "3", "--budget", "5.5"], "starts with 2 samples of 1 arms, for 6"),
         (["simulate", "rademacher", "--csv", "no/such/folder/a.csv"], "there is no folder"),
         (["paper", "--runs", "5"], "runs=5 will not do"),
@@ -114,7 +114,7 @@ def test_without_the_plot_extra_a_chart_is_refused_at_once(
         with pytest.raises(SystemExit) as ended:
             main()
         assert ended.value.code == 2
-        assert 'pip install "equipoise[plot]"' in capsys.readouterr().err
+        assert "pip install '.[plot]'" in capsys.readouterr().err
 
 
 def test_help_and_version() -> None:

@@ -87,7 +87,7 @@ def test_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
         (["--runs", "2"], "runs=2 will not do"),
         (["--engine", "tpu"], "engine='tpu' will not do"),
         (["--csv", "no/such/folder/a.csv"], "there is no folder"),
-        (["--plot", "a.jpg"], "'a.jpg' will not do"),
+        (["--plot", "a.jpg"], "must end in .png, .svg, .html, got 'a.jpg'"),
         (["--runs", "many"], "Invalid value for '--runs'"),
     ],
 )
@@ -108,6 +108,6 @@ def test_without_the_plot_extra_the_table_is_still_there(
     monkeypatch.setitem(sys.modules, "altair", None)
     few = ["--strategy", "uniform", "--problem", "gauss-2", "--runs", "64"]
     assert run([*few, "--plot", "a.png"], monkeypatch) == 2
-    assert 'pip install "equipoise[plot]"' in capsys.readouterr().err
+    assert "pip install '.[plot]'" in capsys.readouterr().err
     assert run(few, monkeypatch) == 0
     assert "gauss-2" in capsys.readouterr().out

@@ -68,7 +68,7 @@ def test_precision(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
     found = json.loads(capsys.readouterr().out)
     assert found["counts"] == eq.plan({"a": 4, "b": 1}, precision=0.1, level=0.9).counts
     assert run([*TWO, "--precision", "a=0.1", "--precision", "b=0.2", "--budget", "100"], monkeypatch) == 0
-    assert "The precision is not reached" in capsys.readouterr().out
+    assert "2 of 2 half-widths exceed the precision" in capsys.readouterr().out
 
 
 def test_a_file_of_guesses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,23 +86,23 @@ def test_a_file_of_guesses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     ("words", "sentence"),
     [
         ([], "no variances were given"),
-        (TWO, "neither a budget nor a precision"),
+        (TWO, "budget or precision must be given"),
         (["--variance", "a", "--budget", "9"], "--variance a will not do; it must name its arm"),
         (["--variance", "=4", "--budget", "9"], "it must name its arm"),
-        (["--variance", "a=x", "--budget", "9"], "--variance a=x will not do; it must be a number"),
-        (["--variance", "a=nan", "--budget", "9"], "nan is among the variances"),
+        (["--variance", "a=x", "--budget", "9"], "--variance a=x must be a number, got 'x'"),
+        (["--variance", "a=nan", "--budget", "9"], "variances['a'] must be non-negative, got nan"),
         ([*TWO, "--variance", "a=5", "--budget", "9"], "--variance of 'a' was given before"),
         ([*TWO, "--budget", "many"], "--budget"),
-        ([*TWO, "--budget", "1"], "budget=1 is too small; one sample of each arm costs 2"),
-        ([*TWO, "--budget", "9.5"], "budget=9.5 will not do; it must be a whole number"),
-        ([*TWO, "--budget", "9", "--floor", "a=9"], "the floors cost 10"),
-        ([*TWO, "--budget", "9", "--floor", "1.5"], "--floor 1.5 will not do; it must be a whole number"),
+        ([*TWO, "--budget", "1"], "budget must be at least 2, got 1: each arm needs at least one sample"),
+        ([*TWO, "--budget", "9.5"], "budget must be a positive integer, got 9.5"),
+        ([*TWO, "--budget", "9", "--floor", "a=9"], "budget must be at least 10, got 9: that is what the floors cost"),
+        ([*TWO, "--budget", "9", "--floor", "1.5"], "--floor 1.5 must be an integer, got '1.5'"),
         ([*TWO, "--budget", "9", "--floor", "3", "--floor", "4"], "--floor 3 will not do; it must name its arm"),
-        ([*TWO, "--budget", "9", "--cap", "0"], "caps=0 will not do"),
+        ([*TWO, "--budget", "9", "--cap", "0"], "caps must be a positive integer, got 0"),
         ([*TWO, "--budget", "9", "--cost", "c=2"], "there is no arm 'c'"),
-        ([*TWO, "--budget", "9", "--objective", "max"], "--objective max will not do"),
-        ([*TWO, "--budget", "9", "--level", "95"], "level=95.0 will not do"),
-        ([*TWO, "--budget", "9", "--plot", "a.jpg"], "'a.jpg' will not do"),
+        ([*TWO, "--budget", "9", "--objective", "max"], "--objective max must be a number, got 'max'"),
+        ([*TWO, "--budget", "9", "--level", "95"], "level must be strictly between 0 and 1, got 95.0"),
+        ([*TWO, "--budget", "9", "--plot", "a.jpg"], "must end in .png, .svg, .html, got 'a.jpg'"),
         ([*TWO, "--budget", "9", "--csv", "no/such/folder/a.csv"], "there is no folder"),
         (["no-such-file.csv", "--budget", "9"], "no-such-file.csv: No such file"),
     ],

@@ -1,4 +1,4 @@
-"""Arms whose law is known, and what the best allocation could do on them."""
+"""Laws of arms, objectives, and the best allocation for known variances."""
 
 from equipoise.problem.laws import (
     Bernoulli,

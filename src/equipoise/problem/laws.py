@@ -1,5 +1,5 @@
 """
-The laws an arm can have, each with its exact central moments.
+The laws that an arm can have, each with its exact central moments.
 
 `mean`, `variance`, `third` and `fourth` are the mean and the second to fourth central moments, infinite where they
 do not exist. `sample(rng, size)` draws from the law with a NumPy generator.
@@ -16,12 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.arrays import Floats
-
-Samples = Floats
+from equipoise.inputs import number, shown
 
 
 class Law(Protocol):
-    """What a problem asks of an arm's law."""
+    """The law of an arm: its exact central moments, and a way to draw from it."""
 
     @property
     def mean(self) -> float: ...
@@ -31,19 +30,37 @@ class Law(Protocol):
     def third(self) -> float: ...
     @property
     def fourth(self) -> float: ...
-    def sample(self, rng: np.random.Generator, size: int) -> Samples: ...
+    def sample(self, rng: np.random.Generator, size: int) -> Floats: ...
 
 
-def _require(law: Any, **conditions: bool) -> None:
-    """Refuse a law whose parameter is not finite or fails its condition."""
-    for name, holds in conditions.items():
+# What a parameter must be, in the words of the message.
+FINITE = "a finite number"
+NON_NEGATIVE = "non-negative and finite"
+POSITIVE = "positive and finite"
+PROBABILITY = "between 0 and 1"
+ABOVE_ONE = "greater than 1 and finite"
+
+_HOLDS: dict[str, Callable[[float], bool]] = {
+    FINITE: lambda x: True,
+    NON_NEGATIVE: lambda x: x >= 0,
+    POSITIVE: lambda x: x > 0,
+    PROBABILITY: lambda x: 0 <= x <= 1,
+    ABOVE_ONE: lambda x: x > 1,
+}
+
+
+def _check(law: Any, **wanted: str) -> None:
+    """Refuse a law with a parameter that is not what it must be."""
+    for name, what in wanted.items():
         value = getattr(law, name)
-        if not (math.isfinite(value) and holds):
-            raise ValueError(f"{type(law).__name__}: {name}={value!r} will not do; {_WANTED[name]}")
+        where = f"{name} of {type(law).__name__}"
+        found = number(where, value)
+        if not (math.isfinite(found) and _HOLDS[what](found)):
+            raise ValueError(f"{where} must be {what}, got {shown(value)}")
 
 
 def _or_infinite(moment: Callable[[], float]) -> float:
-    """A moment that is infinite where it is too large for a float (0 times such a one is unknown, and so as well)."""
+    """Return a moment, infinite where it is too large for a float or is 0 times one that is."""
     try:
         found = moment()
     except OverflowError:
@@ -51,36 +68,22 @@ def _or_infinite(moment: Callable[[], float]) -> float:
     return math.inf if math.isnan(found) else found
 
 
-_WANTED = {
-    "mean": "any finite number is a mean",
-    "variance": "a variance is finite and not negative",
-    "scale": "a scale is finite and positive",
-    "p": "a probability lies in [0, 1]",
-    "low": "the lower end is finite and below the upper end",
-    "high": "the upper end is finite and above the lower end",
-    "log_mean": "any finite number is a mean of logarithms",
-    "log_sd": "a standard deviation is finite and not negative",
-    "df": "a Student law with df > 1 has a mean to estimate",
-    "value": "any finite number is a constant",
-}
-
-
 @dataclass(frozen=True)
 class Gaussian:
-    """N(mean, variance). The second argument is the variance, as in the paper, not the standard deviation."""
+    """N(mean, variance); the second argument is the variance, as in the paper, not the standard deviation."""
 
     mean: float = 0.0
     variance: float = 1.0
     third: float = field(default=0.0, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        _require(self, mean=True, variance=self.variance >= 0)
+        _check(self, mean=FINITE, variance=NON_NEGATIVE)
 
     @property
     def fourth(self) -> float:
         return 3 * self.variance**2
 
-    def sample(self, rng: np.random.Generator, size: int) -> Samples:
+    def sample(self, rng: np.random.Generator, size: int) -> Floats:
         return rng.normal(self.mean, math.sqrt(self.variance), size)
 
 
@@ -93,7 +96,7 @@ class Rademacher:
     third: float = field(default=0.0, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        _require(self, scale=self.scale > 0)
+        _check(self, scale=POSITIVE)
 
     @property
     def variance(self) -> float:
@@ -103,18 +106,18 @@ class Rademacher:
     def fourth(self) -> float:
         return self.scale**4
 
-    def sample(self, rng: np.random.Generator, size: int) -> Samples:
+    def sample(self, rng: np.random.Generator, size: int) -> Floats:
         return np.asarray(self.scale * (2.0 * rng.integers(0, 2, size) - 1.0), dtype=float)
 
 
 @dataclass(frozen=True)
 class Bernoulli:
-    """1 with probability p, else 0."""
+    """1 with probability p, 0 otherwise."""
 
     p: float
 
     def __post_init__(self) -> None:
-        _require(self, p=0 <= self.p <= 1)
+        _check(self, p=PROBABILITY)
 
     @property
     def mean(self) -> float:
@@ -132,20 +135,22 @@ class Bernoulli:
     def fourth(self) -> float:
         return self.variance * (1 - 3 * self.variance)
 
-    def sample(self, rng: np.random.Generator, size: int) -> Samples:
+    def sample(self, rng: np.random.Generator, size: int) -> Floats:
         return (rng.random(size) < self.p).astype(float)
 
 
 @dataclass(frozen=True)
 class Uniform:
-    """Uniform on [low, high]."""
+    """The uniform law on [low, high]."""
 
     low: float = 0.0
     high: float = 1.0
     third: float = field(default=0.0, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        _require(self, low=True, high=self.high > self.low)
+        _check(self, low=FINITE, high=FINITE)
+        if not self.high > self.low:
+            raise ValueError(f"high of Uniform must be greater than low={shown(self.low)}, got {shown(self.high)}")
 
     @property
     def mean(self) -> float:
@@ -159,18 +164,18 @@ class Uniform:
     def fourth(self) -> float:
         return (self.high - self.low) ** 4 / 80
 
-    def sample(self, rng: np.random.Generator, size: int) -> Samples:
+    def sample(self, rng: np.random.Generator, size: int) -> Floats:
         return rng.uniform(self.low, self.high, size)
 
 
 @dataclass(frozen=True)
 class Exponential:
-    """Exponential with mean `scale`."""
+    """The exponential law with mean `scale`."""
 
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        _require(self, scale=self.scale > 0)
+        _check(self, scale=POSITIVE)
 
     @property
     def mean(self) -> float:
@@ -188,38 +193,38 @@ class Exponential:
     def fourth(self) -> float:
         return 9 * self.scale**4
 
-    def sample(self, rng: np.random.Generator, size: int) -> Samples:
+    def sample(self, rng: np.random.Generator, size: int) -> Floats:
         return rng.exponential(self.scale, size)
 
 
 @dataclass(frozen=True)
 class Laplace:
-    """The double exponential with this mean and variance (its scale is sqrt(variance/2))."""
+    """The double exponential law with this mean and variance; its scale is sqrt(variance/2)."""
 
     mean: float = 0.0
     variance: float = 2.0
     third: float = field(default=0.0, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        _require(self, mean=True, variance=self.variance >= 0)
+        _check(self, mean=FINITE, variance=NON_NEGATIVE)
 
     @property
     def fourth(self) -> float:
         return 6 * self.variance**2
 
-    def sample(self, rng: np.random.Generator, size: int) -> Samples:
+    def sample(self, rng: np.random.Generator, size: int) -> Floats:
         return rng.laplace(self.mean, math.sqrt(self.variance / 2), size)
 
 
 @dataclass(frozen=True)
 class LogNormal:
-    """exp of N(log_mean, log_sd²)."""
+    """The law of exp(X) with X from N(log_mean, log_sd²)."""
 
     log_mean: float = 0.0
     log_sd: float = 1.0
 
     def __post_init__(self) -> None:
-        _require(self, log_mean=True, log_sd=self.log_sd >= 0)
+        _check(self, log_mean=FINITE, log_sd=NON_NEGATIVE)
 
     @property
     def mean(self) -> float:
@@ -239,20 +244,20 @@ class LogNormal:
         w = _or_infinite(lambda: math.exp(self.log_sd**2))
         return _or_infinite(lambda: (w**4 + 2 * w**3 + 3 * w**2 - 3) * self.variance**2)
 
-    def sample(self, rng: np.random.Generator, size: int) -> Samples:
+    def sample(self, rng: np.random.Generator, size: int) -> Floats:
         return rng.lognormal(self.log_mean, self.log_sd, size)
 
 
 @dataclass(frozen=True)
 class StudentT:
-    """Student's t with df degrees of freedom, times `scale`; df > 1, so that there is a mean."""
+    """Student's t with df degrees of freedom, times `scale`; df > 1, since otherwise there is no mean."""
 
     df: float
     scale: float = 1.0
     mean: float = field(default=0.0, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        _require(self, df=self.df > 1, scale=self.scale > 0)
+        _check(self, df=ABOVE_ONE, scale=POSITIVE)
 
     @property
     def variance(self) -> float:
@@ -267,13 +272,13 @@ class StudentT:
         df = self.df
         return 3 * self.scale**4 * df**2 / ((df - 2) * (df - 4)) if df > 4 else math.inf
 
-    def sample(self, rng: np.random.Generator, size: int) -> Samples:
+    def sample(self, rng: np.random.Generator, size: int) -> Floats:
         return self.scale * rng.standard_t(self.df, size)
 
 
 @dataclass(frozen=True)
 class Constant:
-    """Always the same value."""
+    """A law that always gives the same value."""
 
     value: float
     variance: float = field(default=0.0, init=False, repr=False)
@@ -281,19 +286,19 @@ class Constant:
     fourth: float = field(default=0.0, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        _require(self, value=True)
+        _check(self, value=FINITE)
 
     @property
     def mean(self) -> float:
         return self.value
 
-    def sample(self, rng: np.random.Generator, size: int) -> Samples:
+    def sample(self, rng: np.random.Generator, size: int) -> Floats:
         return np.full(size, float(self.value))
 
 
 @dataclass(frozen=True)
 class Empirical:
-    """One of the given values, each equally likely, with replacement: an arm made of data."""
+    """The law of drawing from the given values with replacement: an arm made of data."""
 
     values: tuple[float, ...]
     mean: float = field(init=False, repr=False)
@@ -302,12 +307,15 @@ class Empirical:
     fourth: float = field(init=False, repr=False)
 
     def __init__(self, values: npt.ArrayLike) -> None:
-        array = np.asarray(values, dtype=float).ravel()
+        try:
+            array = np.asarray(values, dtype=float).ravel()
+        except (TypeError, ValueError):
+            raise TypeError(f"values of Empirical must be numbers, got {shown(values)}") from None
         if array.size == 0:
-            raise ValueError("Empirical: no values were given; one or more finite numbers make a law")
+            raise ValueError("values of Empirical must have at least one number, got none")
         if not np.isfinite(array).all():
             wrong = array[~np.isfinite(array)][0]
-            raise ValueError(f"Empirical: {wrong} is among the values; all of them must be finite")
+            raise ValueError(f"values of Empirical must be finite, got {shown(wrong)}")
         mean = math.fsum(array) / array.size
         deviations = array - mean
         object.__setattr__(self, "values", tuple(array.tolist()))
@@ -315,5 +323,5 @@ class Empirical:
         for name, power in (("variance", 2), ("third", 3), ("fourth", 4)):
             object.__setattr__(self, name, math.fsum(deviations**power) / array.size)
 
-    def sample(self, rng: np.random.Generator, size: int) -> Samples:
+    def sample(self, rng: np.random.Generator, size: int) -> Floats:
         return np.asarray(self.values)[rng.integers(0, len(self.values), size)]

@@ -3,15 +3,54 @@ Money: when a sample can be paid for, decided in one place for studies, simulati
 
 Sums of floats round: three samples at 0.1 cost a little more than 0.3. So a budget may be exceeded by one part in 10^9,
 or by a millionth of the cheapest sample if that is less, which never buys another sample; and what rounding takes from
-a sum is kept beside it (Neumaier's summation), so that it never adds up.
+a sum is kept next to it (Neumaier's summation), so that it never adds up.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+from equipoise.inputs import integer, positive, shown
+from equipoise.tables import amount
 
 # The part of a budget, and of the cheapest sample, by which rounding may carry a sum of costs past the budget.
 OF_BUDGET, OF_SAMPLE = 1e-9, 1e-6
+
+# Numbers of samples are kept as floats too, which are exact up to this one.
+MOST_SAMPLES: Final = 2**53
+
+
+def check_budget(
+    budget: Any,
+    costs: Sequence[float] | None = None,
+    *,
+    least: float = 0.0,
+    reason: str = "",
+    most: int = MOST_SAMPLES,
+) -> float:
+    """
+    Return a budget as a number, or refuse what is not one.
+
+    Parameters
+    ----------
+    budget
+        A number of samples: a positive integer. With `costs`, a positive amount of money.
+    costs
+        Of one sample of each arm.
+    least, reason
+        What the budget must pay for at least, and why, for the message.
+    most
+        The number of samples that it may buy at most.
+    """
+    found = integer("budget", budget, least=1) if costs is None else positive("budget", budget, "amount of money")
+    cheapest = 1 if costs is None else min(costs)
+    if limit(found, cheapest) < least:
+        raise ValueError(f"budget must be at least {amount(least, 10)}, got {shown(budget)}: {reason}")
+    if found > most * cheapest:
+        raise ValueError(f"budget must buy at most {most:,} samples, got {shown(budget)}")
+    return found
 
 
 def limit(budget: float | None, cheapest: float = 1.0) -> float:

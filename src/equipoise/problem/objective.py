@@ -1,4 +1,4 @@
-"""What is to be made small: a norm of the arms' losses, with weights and costs."""
+"""The objective: a norm of the arms' losses, with weights and costs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.arrays import Floats
-from equipoise.inputs import by_arm as each_arm
-from equipoise.inputs import number
+from equipoise.inputs import by_arm, in_order, labelled, number, shown
+from equipoise.problem import money
+
+# What a user gives per arm: by name, or in the arms' order.
+PerArm = Iterable[float] | Mapping[Any, float]
 
 # Weights and costs between these keep every key and every loss a finite number.
 SMALLEST, GREATEST = 1e-100, 1e100
 
-# Money is summed in floats: a budget of 1 buys ten samples at 0.1, though ten times 0.1 is not quite 1.
-ROUNDING = 1e-9
+# The part of a budget by which rounding may carry a sum of costs past it.
+ROUNDING = money.OF_BUDGET
 
 
 @dataclass(frozen=True)
@@ -36,11 +39,12 @@ class Objective:
     p
         A positive number or infinity.
     weights
-        w_k >= 0 on the losses (squared errors), one for each arm; None for 1 each. An arm of weight 0 is of no concern.
+        w_k >= 0 on the losses (squared errors), one for each arm; None for 1 each. An arm of weight 0 does not count.
     costs
         c_k > 0 of one sample; None for 1 each.
     shares
-        W_k where the weights are the W_k² of strata; they decide nothing, and combine the strata's means.
+        W_k where the weights are the W_k² of strata: with them `Result.combine` averages the strata. They do not
+        affect decisions.
     """
 
     p: float = math.inf
@@ -59,19 +63,19 @@ class Objective:
         return 1.0 if self.p == math.inf else self.p / (self.p + 1)
 
     def weight(self, arms: int) -> Floats:
-        """w_k for each of so many arms."""
+        """Return w_k for each arm, given their number."""
         return np.ones(arms) if self.weights is None else np.array(self.weights)
 
     def cost(self, arms: int) -> Floats:
-        """c_k for each of so many arms."""
+        """Return c_k for each arm, given their number."""
         return np.ones(arms) if self.costs is None else np.array(self.costs)
 
     def scales(self, arms: int) -> Floats:
         """
-        w_k^{p/(p+1)} c_k^{-1/(p+1)}, what a variance to the power `exponent` is multiplied with in a key.
+        Return w_k^{p/(p+1)} c_k^{-1/(p+1)}, the factor of a variance to the power `exponent` in a key.
 
-        Decisions look at ratios of keys alone, so that weights and costs are taken in units of a power of two first:
-        keys stay clear of infinity, and neither equal weights nor another currency changes a bit of them.
+        Decisions depend on ratios of keys only, so weights and costs are first divided by a power of two: keys stay
+        clear of infinity, and neither equal weights nor another currency changes a bit of them.
         """
         weight = _in_own_unit(self.weight(arms))
         if self.p == math.inf:
@@ -79,17 +83,17 @@ class Objective:
         return np.asarray(weight**self.exponent * _in_own_unit(self.cost(arms)) ** (-1 / (self.p + 1)))
 
     def loss(self, losses: npt.ArrayLike) -> float:
-        """|| w L ||_p of the arms' losses."""
+        """Return || w L ||_p of the arms' losses."""
         values = np.asarray(losses, dtype=float)
         weight = self.weight(values.size)
-        values = np.where(weight > 0, weight * values, 0.0)  # what is of no concern need not be known
+        values = np.where(weight > 0, weight * values, 0.0)  # the loss of an arm without weight may be NaN
         top = float(values.max())
         if self.p == math.inf or not 0 < top < math.inf:
             return top
         return float(top * math.fsum((values / top) ** self.p) ** (1 / self.p))
 
     def optimal_pulls(self, variances: npt.ArrayLike, budget: float) -> Floats:
-        """The best T_k, not rounded; equal numbers where no arm has a variance that matters."""
+        """Return the best T_k, not rounded; equal numbers where no weighted variance is positive."""
         values = np.asarray(variances, dtype=float)
         cost = self.cost(values.size)
         parts = self.scales(values.size) * values**self.exponent
@@ -98,7 +102,7 @@ class Objective:
 
     def optimal_loss(self, variances: npt.ArrayLike, budget: float) -> float:
         """
-        The smallest possible norm, up to rounding::
+        Return the smallest possible norm, if samples could be divided::
 
             ( Σ_k (c_k w_k σ²_k)^{p/(p+1)} )^{(p+1)/p} / budget        p = inf:  Σ_k c_k w_k σ²_k / budget
         """
@@ -107,8 +111,10 @@ class Objective:
         return float(math.fsum(each**self.exponent) ** (1 / self.exponent) / budget)
 
     def samples(self, budget: float, arms: int) -> int:
-        """How many samples a budget buys when it is spread evenly over so many arms."""
-        return int(budget if self.costs is None else budget * (1 + ROUNDING) * arms / math.fsum(self.costs))
+        """Return how many samples a budget buys when it is spread evenly over this number of arms."""
+        if self.costs is None:
+            return int(budget)
+        return int(money.limit(budget, min(self.costs)) * arms / math.fsum(self.costs))
 
 
 @dataclass(frozen=True, init=False)
@@ -122,7 +128,8 @@ class Stratified:
     Parameters
     ----------
     shares
-        W_k, one for each arm in their order, or a mapping from their names; they must sum to 1.
+        W_k, one for each arm; they must sum to 1. A mapping or a pandas Series is aligned with the arms by its labels,
+        anything else is taken in the arms' order.
 
     Examples
     --------
@@ -137,66 +144,63 @@ class Stratified:
 
     shares: tuple[float, ...] | Mapping[Any, float]
 
-    def __init__(self, shares: Iterable[float] | Mapping[Any, float]) -> None:
-        given = shares if isinstance(shares, Mapping) else tuple(_several("shares", shares))
-        values = list(given.values()) if isinstance(given, Mapping) else list(given)
+    def __init__(self, shares: PerArm) -> None:
+        labels = labelled(shares)
+        given = in_order("shares", shares) if labels is None else list(labels.values())
+        values = [number("a share", value) for value in given]
         for value in values:
-            if not 0 <= number("a share", value) <= 1:
-                raise ValueError(f"the share {value!r} will not do; a stratum's share of the whole lies in [0, 1]")
-        if not values or abs(math.fsum(map(float, values)) - 1) > 1e-6:
-            raise ValueError(f"the shares sum to {math.fsum(map(float, values)):.9g}; strata make up a whole, 1")
-        object.__setattr__(self, "shares", dict(given) if isinstance(given, Mapping) else tuple(map(float, given)))
+            if not 0 <= value <= 1:
+                raise ValueError(f"shares must be between 0 and 1, got {shown(value)}")
+        total = math.fsum(values)
+        if not values or abs(total - 1) > 1e-6:
+            raise ValueError(f"shares must sum to 1, got a sum of {total:.9g}")
+        object.__setattr__(self, "shares", tuple(values) if labels is None else dict(zip(labels, values, strict=True)))
 
 
 def objective(
     names: Sequence[Any],
     p: float | Stratified = math.inf,
-    weights: Iterable[float] | Mapping[Any, float] | None = None,
-    costs: Iterable[float] | Mapping[Any, float] | None = None,
+    weights: PerArm | None = None,
+    costs: PerArm | None = None,
 ) -> Objective:
-    """The objective for arms of these names, from what a user gives: p or strata, weights and costs."""
+    """Return the objective for arms of these names, from what a user gives: p or strata, weights and costs."""
+    prices = None if costs is None else numbers_by_arm("costs", costs, names, positive=True)
     if isinstance(p, Stratified):
         if weights is not None:
-            raise ValueError("Stratified sets the weights itself; give it, or weights, not both")
-        shares = by_arm("shares", p.shares, names, least=0.0)
-        return Objective(1.0, tuple(share * share for share in shares), _costs(costs, names), shares)
-    power = number("objective", p)
+            raise ValueError("weights must be None with objective=Stratified(shares), which sets them itself")
+        shares = numbers_by_arm("shares", p.shares, names)
+        return Objective(1.0, tuple(share * share for share in shares), prices, shares)
+    wanted = "objective must be a positive number p, math.inf for the largest loss, or Stratified(shares)"
+    try:
+        power = number("objective", p)
+    except TypeError:
+        raise TypeError(f"{wanted}, got {shown(p)}") from None
     if not power > 0:
-        raise ValueError(f"objective={p!r} will not do; it must be p > 0, infinity for the largest loss, or Stratified")
-    found = None if weights is None else by_arm("weights", weights, names, least=0.0)
+        raise ValueError(f"{wanted}, got {shown(p)}")
+    found = None if weights is None else numbers_by_arm("weights", weights, names)
     if found is not None and not any(found):
-        raise ValueError("every weight is 0; at least one arm must be of concern")
-    return Objective(power, found, _costs(costs, names))
+        raise ValueError("weights must be positive for at least one arm, got 0 for each")
+    return Objective(power, found, prices)
 
 
 def _in_own_unit(values: Floats) -> Floats:
-    """Values over the power of two next to the largest of them, which is exact; 1 each where they are all the same."""
+    """Divide values by the power of two next to the largest of them, which is exact; 1 each where all are equal."""
     if (values == values[0]).all():
         return np.ones(values.size)
     return values / 2.0 ** math.floor(math.log2(values.max()))
 
 
-def _several(what: str, given: Any) -> list[Any]:
-    try:
-        return list(given)
-    except TypeError:
-        raise TypeError(
-            f"{what}={given!r} will not do; give one for each arm, as a mapping or in their order"
-        ) from None
-
-
-def _costs(costs: Iterable[float] | Mapping[Any, float] | None, names: Sequence[Any]) -> tuple[float, ...] | None:
-    return None if costs is None else by_arm("costs", costs, names, least=SMALLEST)
-
-
-def by_arm(
-    what: str, given: Iterable[float] | Mapping[Any, float], names: Sequence[Any], least: float
-) -> tuple[float, ...]:
-    """One number for each arm, from a mapping by name or from numbers in the arms' order."""
-    values = each_arm(what, given if isinstance(given, Mapping) else _several(what, given), names)
-    found = tuple(number(what, value) for value in values)
-    for value in found:
-        if not (value == least == 0 or max(least, SMALLEST) <= value <= GREATEST):
-            wanted = "not negative" if least == 0 else "positive"
-            raise ValueError(f"{value!r} is among the {what}; each must be {wanted} and between 1e-100 and 1e100")
-    return found
+def numbers_by_arm(what: str, given: PerArm, names: Sequence[Any], *, positive: bool = False) -> tuple[float, ...]:
+    """Return one non-negative, or positive, number for each arm, aligned by label where there are labels."""
+    values = by_arm(what, given, names)
+    found = []
+    for k, value in enumerate(values):
+        try:
+            each = number(what, value)
+        except TypeError:
+            raise TypeError(f"{what}[{shown(names[k])}] must be a number, got {shown(value)}") from None
+        if not (SMALLEST <= each <= GREATEST or (each == 0 and not positive)):
+            wanted = "between 1e-100 and 1e100" if each > 0 else "positive" if positive else "non-negative"
+            raise ValueError(f"{what}[{shown(names[k])}] must be {wanted}, got {shown(value)}")
+        found.append(each)
+    return tuple(found)

@@ -1,4 +1,4 @@
-"""The problem of the paper's Section 2: K arms of known law, the best static allocation, and the regret against it."""
+"""The problem of the paper's Section 2: K arms of known law, the best static allocation, and the regret."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.arrays import Floats, Ints
-from equipoise.problem.allocation import Terms, allocate
+from equipoise.inputs import shown
+from equipoise.problem.allocation import MOST, Terms, allocate
 from equipoise.problem.laws import Law
 from equipoise.problem.objective import Objective
-
-Counts = Ints
 
 
 @dataclass(frozen=True, init=False)
 class Problem:
     """
-    K arms with known laws.
+    A problem: K arms with known laws.
 
     Parameters
     ----------
@@ -56,14 +55,16 @@ class Problem:
     arms: tuple[Law, ...]
 
     def __init__(self, arms: Iterable[Law]) -> None:
+        if not isinstance(arms, Iterable):
+            raise TypeError(f"arms of a Problem must be a list of laws, got {shown(arms)}")
         laws = tuple(arms)
         if not laws:
-            raise ValueError("a problem needs at least one arm, and none was given")
+            raise ValueError("arms of a Problem must have at least one law, got none")
         for law in laws:
             if not (hasattr(law, "mean") and hasattr(law, "variance")):
-                raise TypeError(f"{law!r} is not a law; eq.Gaussian(0, 4) or eq.Bernoulli(0.3) would be")
+                raise TypeError(f"arms of a Problem must be laws, such as eq.Gaussian(0, 4), got {shown(law)}")
             if not math.isfinite(law.variance):
-                raise ValueError(f"{law!r} has no finite variance, so that no allocation has a finite loss")
+                raise ValueError(f"arms of a Problem must have a finite variance, got {shown(law)}")
         object.__setattr__(self, "arms", laws)
 
     def __len__(self) -> int:
@@ -90,56 +91,54 @@ class Problem:
         return float(self.lambdas.min())
 
     def optimal_pulls(self, n: float) -> Floats:
-        """T*_k = n lambda_k, not rounded."""
+        """Return T*_k = n lambda_k, not rounded."""
         return n * self.lambdas
 
-    def optimal_counts(self, n: int) -> Counts:
-        """T*_k in whole pulls; see `integer_counts`."""
+    def optimal_counts(self, n: int) -> Ints:
+        """Return T*_k in whole pulls; see `integer_counts`."""
         return integer_counts(self.variances, n)
 
     def optimal_loss(self, n: float) -> float:
-        """L_n(A*) = Sigma/n, up to rounding."""
+        """Return L_n(A*) = Sigma/n, the best loss if pulls could be divided."""
         return self.Sigma / n
 
     def loss(self, losses: Sequence[float] | Floats) -> float:
-        """L_n(A), equation (global-loss): the largest of the arms' losses L_{k,n}."""
+        """Return L_n(A), equation (global-loss): the largest of the arms' losses L_{k,n}."""
         values = np.asarray(losses, dtype=float)
         if values.shape != (len(self),):
-            raise ValueError(f"{values.size} losses were given for {len(self)} arms; one for each arm is needed")
+            raise ValueError(f"losses must have one value for each of the {len(self):,} arms, got {values.size:,}")
         return float(values.max())
 
     def regret(self, losses: Sequence[float] | Floats, n: float) -> float:
-        """R_n(A) = L_n(A) - L_n(A*), equation (regret)."""
+        """Return R_n(A) = L_n(A) - L_n(A*), equation (regret)."""
         return self.loss(losses) - self.optimal_loss(n)
 
     def rescaled_regret(self, losses: Sequence[float] | Floats, n: float) -> float:
-        """n^{3/2} R_n(A), what the paper's figures show."""
+        """Return n^{3/2} R_n(A), the quantity in the paper's figures."""
         return n**1.5 * self.regret(losses, n)
 
 
 def proportions(variances: npt.ArrayLike) -> Floats:
-    """lambda_k = sigma²_k / Sigma. With no variance anywhere every arm is as good as another: equal shares."""
+    """Return lambda_k = sigma²_k / Sigma; equal shares where every variance is 0."""
     values = np.asarray(variances, dtype=float)
     total = math.fsum(values)
     return values / total if total > 0 else np.full(values.shape, 1 / values.size)
 
 
-def integer_counts(variances: npt.ArrayLike, n: int) -> Counts:
+def integer_counts(variances: npt.ArrayLike, n: int) -> Ints:
     """
-    Whole pulls that sum to `n`, one at least for every arm, and make the largest sigma²_k/T_k as small as it can be.
+    Return whole pulls with the smallest possible max_k sigma²_k/T_k, that sum to `n`, at least one for each arm.
 
-    An arm of zero variance gets its one pull (the paper's T* = (n-1, 1)) while another arm has variance. What is left
-    after the best is reached goes on by the same rule, the largest sigma²_k/T_k first and the lowest arm among equals.
-    With no variance anywhere the pulls are spread evenly.
+    An arm of zero variance gets one pull (the paper's T* = (n-1, 1)) if another arm has variance. What is left when the
+    best is reached is spent by the same rule: the largest sigma²_k/T_k first, the lowest arm among equals. If every
+    variance is 0, the pulls are spread evenly.
     """
     values = np.asarray(variances, dtype=float)
     arms = values.size
     if not (np.isfinite(values).all() and (values >= 0).all()):
-        raise ValueError("a variance must be finite and not negative")
-    if n > 10**15:
-        raise ValueError(f"n={n} will not do; 10**15 pulls are the most")
-    if n < arms:
-        raise ValueError(f"n={n} pulls cannot give each of {arms} arms one; n={arms} is the least")
+        raise ValueError("variances must be non-negative and finite")
+    if not arms <= n <= MOST:
+        raise ValueError(f"n must be between {arms:,}, one pull of each arm, and {MOST:,}, got {n:,}")
     ones, endless = np.ones(arms), np.full(arms, math.inf)
     terms = Terms(values, Objective(), ones, endless, endless)
     return allocate(terms, n).counts.astype(np.int64)

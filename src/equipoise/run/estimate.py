@@ -15,7 +15,7 @@ from equipoise.arrays import Ints
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import integer, number, shown
 from equipoise.intervals.asymptotic import START
-from equipoise.problem.objective import by_arm, objective
+from equipoise.problem.objective import numbers_by_arm, objective
 from equipoise.run.drive import Driver, Settings
 from equipoise.run.precision import Precision, checked_level
 from equipoise.run.precision import precision as precision_of
@@ -238,7 +238,7 @@ def _first_arms(guess: Any, header: Header) -> Ints:
     if guess is None:
         return np.zeros(0, np.int64)
     arms = len(header.arms)
-    variances = np.array(by_arm("guess", guess, header.arms, least=0.0))
+    variances = np.array(numbers_by_arm("guess", guess, header.arms))
     chosen = {name: header.options.get(name) for name in ("weights", "costs")}
     goal = objective(header.arms, header.options.get("objective", math.inf), **chosen)
     most = 10 * arms

@@ -12,6 +12,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from equipoise import moments
 from equipoise.compiled import borrowing, inlined
 from equipoise.heap import change, heapify

@@ -42,9 +42,9 @@ def test_laws(text: str, law: eq.Law) -> None:
         ("student", "student takes df, scale (1), as in student:5,2"),
         ("gaussian:0,four", "'gaussian:0,four' will not do; 'four' is not a number"),
         ("gaussian:0,,4", "'' is not a number"),
-        ("bernoulli:2", "p=2.0 will not do"),
-        ("gaussian:0,nan", "variance=nan will not do"),
-        ("empirical", "no values"),
+        ("bernoulli:2", "p of Bernoulli must be between 0 and 1, got 2.0"),
+        ("gaussian:0,nan", "variance of Gaussian must be non-negative and finite, got nan"),
+        ("empirical", "values of Empirical must have at least one number, got none"),
     ],
 )
 def test_what_is_no_law_is_refused(text: str, sentence: str) -> None:

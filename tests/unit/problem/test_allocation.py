@@ -1,4 +1,4 @@
-"""The best whole samples where brute force cannot follow: many arms, divided samples, searches that give up."""
+"""The best whole samples where brute force cannot follow: many arms, divided samples, bounds where costs differ."""
 
 from __future__ import annotations
 
@@ -55,7 +55,6 @@ def test_it_is_the_greedy_allocation_without_the_walk(
     p: float, limits: bool, costs: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(allocation, "SORTED", 4)  # so that the bisection does the work
-    monkeypatch.setattr(allocation, "SEARCHED", 0)  # and no knapsack betters it
     for seed in range(10):
         given = terms(np.random.default_rng(seed), 12, p, costs=costs, weights=True, limits=limits)
         budget = 3000 + seed
@@ -92,36 +91,44 @@ def test_divided_samples_are_no_worse_than_whole_ones_and_any_exchange_loses(p: 
                     assert given.loss(moved) >= loss * (1 - 1e-12)
 
 
-def test_the_best_of_all_where_costs_differ() -> None:
-    """Against every allocation of three arms, budgets at which the greedy one is beaten by moves of several samples."""
-    better = 0
-    for seed in range(200):
+def test_where_costs_differ_the_best_is_within_one_sample_and_above_the_bound() -> None:
+    """
+    Compare with every allocation of three arms for 400 budgets, p = 1 and 2.
+
+    The loss is above the best by less than the gain of one further sample, as the bound's proof says; on average it is
+    above by a twentieth of that gain, and in most cases it is the best.
+    """
+    best, shares = 0, []
+    for seed in range(400):
         rng = np.random.default_rng(seed)
         given = terms(rng, 3, float(rng.choice([1.0, 2.0])), costs=True, weights=True)
         budget = given.spend(given.floors) + float(rng.uniform(3, 30))
         found = allocate(given, budget)
         tops = 1 + np.floor((budget - given.spend(given.floors)) / given.cost)
         every = np.stack(np.meshgrid(*(np.arange(1, top + 1) for top in tops)), axis=-1).reshape(-1, 3)
-        every = every[every @ given.cost <= budget * (1 + 1e-9)]
+        every = every[every @ given.cost <= budget]
         powers = (given.objective.weight(3) * given.variances / every) ** given.objective.p
         least = powers.sum(axis=1).min() ** (1 / given.objective.p)
-        assert found.bound == given.loss(found.counts) == pytest.approx(least, rel=1e-12)
-        better += found.counts.tolist() != walked(given, budget).tolist()
-    assert better > 20
+        loss = given.loss(found.counts)
+        assert found.counts.tolist() == walked(given, budget).tolist()
+        assert found.bound <= least * (1 + 1e-12) <= loss * (1 + 2e-12)
+        # The bound in turn is no better than one further sample.
+        gain = max(loss - given.loss(found.counts + np.eye(3)[k]) for k in range(3))
+        assert loss - least < gain
+        shares.append((loss - least) / gain)
+        best += loss <= least * (1 + 1e-12)
+    assert best > 200
+    assert np.mean(shares) < 0.1
 
 
-def test_a_search_that_gives_up_leaves_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    improved = 0
+def test_the_bound_is_the_loss_where_the_budget_is_spent_in_full() -> None:
     for seed in range(30):
-        given = terms(np.random.default_rng(seed), 6, 1.0, costs=True)
-        found = allocate(given, 100)
-        assert found.bound == given.loss(found.counts)  # the search ended
-        with monkeypatch.context() as patch:
-            patch.setattr(allocation, "SEARCHED", 0)
-            greedy = allocate(given, 100)
-        assert greedy.bound <= found.bound * (1 + 1e-12) <= given.loss(greedy.counts) * (1 + 2e-12)
-        improved += given.loss(greedy.counts) > found.bound * (1 + 1e-12)
-    assert improved > 5
+        rng = np.random.default_rng(seed)
+        given = terms(rng, 6, 1.0, costs=True)
+        counts, first = allocation._fill(allocation._Steps.of(given), given.floors, given.limit(100.0))
+        full = allocate(given, given.spend(first))
+        assert full.bound == given.loss(full.counts)
+        assert allocate(given, 100.0).bound < given.loss(counts)
 
 
 def test_extreme_variances_weights_and_costs_do_not_overflow() -> None:

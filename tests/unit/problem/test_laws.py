@@ -100,21 +100,34 @@ def test_moments_too_large_for_a_float_are_infinite() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: eq.Gaussian(0, -1), "variance=-1"),
-        (lambda: eq.Gaussian(math.nan, 1), "mean=nan"),
-        (lambda: eq.Gaussian(0, math.inf), "variance=inf"),
-        (lambda: eq.Rademacher(0), "scale=0"),
-        (lambda: eq.Bernoulli(1.5), "p=1.5"),
-        (lambda: eq.Uniform(1, 1), "high=1"),
-        (lambda: eq.Exponential(-2), "scale=-2"),
-        (lambda: eq.Laplace(0, -2), "variance=-2"),
-        (lambda: eq.LogNormal(0, -1), "log_sd=-1"),
-        (lambda: eq.StudentT(1), "df=1"),
-        (lambda: eq.Constant(math.inf), "value=inf"),
-        (lambda: eq.Empirical([]), "no values"),
-        (lambda: eq.Empirical([1.0, math.nan]), "nan"),
+        (lambda: eq.Gaussian(0, -1), "variance of Gaussian must be non-negative and finite, got -1"),
+        (lambda: eq.Gaussian(math.nan, 1), "mean of Gaussian must be a finite number, got nan"),
+        (lambda: eq.Gaussian(0, math.inf), "variance of Gaussian must be .*, got inf"),
+        (lambda: eq.Rademacher(0), "scale of Rademacher must be positive and finite, got 0"),
+        (lambda: eq.Bernoulli(1.5), r"p of Bernoulli must be between 0 and 1, got 1\.5"),
+        (lambda: eq.Uniform(1, 1), "high of Uniform must be greater than low=1, got 1"),
+        (lambda: eq.Exponential(-2), "scale of Exponential must be positive and finite, got -2"),
+        (lambda: eq.Laplace(0, -2), "variance of Laplace must be .*, got -2"),
+        (lambda: eq.LogNormal(0, -1), "log_sd of LogNormal must be .*, got -1"),
+        (lambda: eq.StudentT(1), "df of StudentT must be greater than 1 and finite, got 1"),
+        (lambda: eq.Constant(math.inf), "value of Constant must be a finite number, got inf"),
+        (lambda: eq.Empirical([]), "values of Empirical must have at least one number, got none"),
+        (lambda: eq.Empirical([1.0, math.nan]), "values of Empirical must be finite, got nan"),
     ],
 )
-def test_a_law_that_is_none_is_refused(make: Callable[[], object], words: str) -> None:
+def test_parameters_that_are_refused(make: Callable[[], object], words: str) -> None:
     with pytest.raises(ValueError, match=words):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: eq.Gaussian(0, "4"), "variance of Gaussian must be a number, got '4'"),  # type: ignore[arg-type]
+        (lambda: eq.Uniform(None, 1), "low of Uniform must be a number, got None"),  # type: ignore[arg-type]
+        (lambda: eq.Empirical(["x"]), r"values of Empirical must be numbers, got \['x'\]"),
+    ],
+)
+def test_parameters_that_are_not_numbers(make: Callable[[], object], words: str) -> None:
+    with pytest.raises(TypeError, match=words):
         make()

@@ -64,7 +64,7 @@ def test_how_many_samples_money_buys() -> None:
     assert Objective(costs=(0.1, 0.1)).samples(0.3, 2) == 3
 
 
-def test_of_what_is_of_no_concern_nothing_need_be_known() -> None:
+def test_the_loss_of_an_arm_without_weight_need_not_be_known() -> None:
     assert Objective(weights=(1.0, 0.0)).loss([2.0, math.nan]) == 2.0
     assert math.isnan(Objective(weights=(1.0, 1.0)).loss([2.0, math.nan]))
 
@@ -76,17 +76,17 @@ def test_a_norm_does_not_overflow() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"p": 0}, "objective=0 will not do"),
-        ({"p": math.nan}, "objective=nan will not do"),
-        ({"weights": [1]}, "1 weights were given for 2 arms"),
-        ({"weights": [0, 0]}, "every weight is 0"),
-        ({"weights": [1, -1]}, "-1.0 is among the weights"),
-        ({"weights": {"a": 1}}, "arm 'b' has none"),
-        ({"weights": {"a": 1, "b": 2, "c": 3}}, "no arm 'c'"),
-        ({"costs": [1, 0]}, "0.0 is among the costs"),
-        ({"costs": [1, math.inf]}, "inf is among the costs"),
-        ({"p": eq.Stratified([0.5, 0.5]), "weights": [1, 1]}, "not both"),
-        ({"p": eq.Stratified([0.5, 0.25, 0.25])}, "3 shares were given for 2 arms"),
+        ({"p": 0}, r"objective must be a positive number p, math\.inf .* or Stratified\(shares\), got 0"),
+        ({"p": math.nan}, "objective must be .*, got nan"),
+        ({"weights": [1]}, "weights must have one value for each of the 2 arms, got 1"),
+        ({"weights": [0, 0]}, "weights must be positive for at least one arm"),
+        ({"weights": [1, -1]}, r"weights\['b'\] must be non-negative, got -1"),
+        ({"weights": {"a": 1}}, "there is none for arm 'b'"),
+        ({"weights": {"a": 1, "b": 2, "c": 3}}, "there is no arm 'c'"),
+        ({"costs": [1, 0]}, r"costs\['b'\] must be positive, got 0"),
+        ({"costs": [1, math.inf]}, r"costs\['b'\] must be between 1e-100 and 1e100, got inf"),
+        ({"p": eq.Stratified([0.5, 0.5]), "weights": [1, 1]}, "weights must be None with objective=Stratified"),
+        ({"p": eq.Stratified([0.5, 0.25, 0.25])}, "shares must have one value for each of the 2 arms, got 3"),
     ],
 )
 def test_what_is_refused(arguments: dict[str, Any], sentence: str) -> None:
@@ -103,15 +103,15 @@ def test_shares_make_up_a_whole(shares: list[float]) -> None:
 @pytest.mark.parametrize(
     ("make", "arguments", "sentence"),
     [
-        (objective, {"names": "ab", "weights": 3}, "weights=3 will not do; give one for each arm"),
-        (objective, {"names": "ab", "costs": ["x", 1]}, "'x' is not a number; costs are numbers, one for each arm"),
-        (objective, {"names": "ab", "p": "neyman"}, "'neyman' is not a number; the objective is p > 0"),
-        (objective, {"names": "ab", "p": eq.Stratified}, "is not a number; the objective is p > 0"),
-        (eq.Stratified, {"shares": 3}, "shares=3 will not do"),
-        (eq.Stratified, {"shares": {"a": "x"}}, "'x' is not a number; a share is a number"),
+        (objective, {"names": "ab", "weights": 3}, "weights must have one value for each arm, .*, got 3"),
+        (objective, {"names": "ab", "costs": ["x", 1]}, r"costs\['a'\] must be a number, got 'x'"),
+        (objective, {"names": "ab", "p": "neyman"}, "objective must be a positive number p, .*, got 'neyman'"),
+        (objective, {"names": "ab", "p": eq.Stratified}, "objective must be a positive number p, .*, got <class"),
+        (eq.Stratified, {"shares": 3}, "shares must have one value for each arm, .*, got 3"),
+        (eq.Stratified, {"shares": {"a": "x"}}, "a share must be a number, got 'x'"),
     ],
 )
-def test_what_is_no_number(make: Any, arguments: dict[str, Any], sentence: str) -> None:
+def test_what_is_not_a_number(make: Any, arguments: dict[str, Any], sentence: str) -> None:
     with pytest.raises(TypeError, match=sentence):
         make(**arguments)
 

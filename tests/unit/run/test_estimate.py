@@ -779,7 +779,10 @@ def test_time_left() -> None:
             lambda: eq.estimate(sample, 10, populations={"a": np.array(5)}),
             r"population of arm 'a' is array\(5\); a list",
         ),
-        (lambda: eq.estimate(sample, 10, arms=ARMS, guess=[1.0]), "1 guess were given for 2 arms"),
+        (
+            lambda: eq.estimate(sample, 10, arms=ARMS, guess=[1.0]),
+            "guess must have one value for each of the 2 arms, got 1",
+        ),
     ],
 )
 def test_refusals(call: Any, said: str) -> None:

@@ -1,0 +1,6 @@
+"""Plan before sampling: whole counts for variances that are known or guessed, and the errors to expect."""
+
+from equipoise.plan.plan import Plan, plan
+from equipoise.plan.read import parse, read
+
+__all__ = ["Plan", "parse", "plan", "read"]

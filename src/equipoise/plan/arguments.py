@@ -1,0 +1,85 @@
+"""The arguments of a plan, checked: precision, floors, caps, populations and budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from equipoise.arrays import Floats
+from equipoise.inputs import by_arm, in_order, integer, labelled, plain_name, positive, several, shown
+from equipoise.problem import money
+from equipoise.problem.allocation import MOST, Terms
+from equipoise.problem.objective import GREATEST, SMALLEST, PerArm, numbers_by_arm
+
+Wholes = int | Iterable[int | None] | Mapping[Any, int]
+
+
+def arms_and_variances(variances: PerArm) -> tuple[Sequence[Hashable], Floats]:
+    """Return the names of the arms, 0, 1, ... where the variances have no labels, and the variances."""
+    labels = labelled(variances)
+    values = in_order("variances", variances) if labels is None else list(labels.values())
+    arms = range(len(values)) if labels is None else tuple(map(plain_name, labels))
+    if not arms:
+        raise ValueError("variances must have at least one arm, got none")
+    return arms, np.array(numbers_by_arm("variances", values, arms))
+
+
+def precision_by_arm(given: float | PerArm, arms: Sequence[Hashable]) -> Floats:
+    """Return the half-width that is wanted of each arm, from one for all or one for each."""
+    if several(given):
+        return np.array(numbers_by_arm("precision", given, arms, positive=True))
+    value = positive("precision", given)
+    if not SMALLEST <= value <= GREATEST:
+        raise ValueError(f"precision must be between 1e-100 and 1e100, got {shown(given)}")
+    return np.full(len(arms), value)
+
+
+def limits(
+    arms: Sequence[Hashable], floors: Wholes | None, caps: Wholes | None, populations: Wholes | None
+) -> tuple[Floats, Floats, Floats]:
+    """Return floors, caps and populations by arm; a cap is at most its population."""
+    least = _wholes("floors", floors, arms, 1.0)
+    size = _wholes("populations", populations, arms, math.inf)
+    most = np.minimum(_wholes("caps", caps, arms, math.inf), size)
+    for k in np.flatnonzero(least > most)[:1]:
+        what = "population" if most[k] == size[k] else "cap"
+        raise ValueError(
+            f"floors[{shown(arms[k])}] must be at most the {what} of the arm, {most[k]:,.0f}, got {least[k]:,.0f}"
+        )
+    return least, most, size
+
+
+def _wholes(what: str, given: Wholes | None, arms: Sequence[Hashable], default: float) -> Floats:
+    """Return a whole number for each arm: from one for all, one for each, or some by name; None is the default."""
+    found = np.full(len(arms), default)
+    if given is None:
+        return found
+    if not several(given):
+        found[:] = _whole(what, given, default)
+        return found
+    for k, value in enumerate(by_arm(what, given, arms, default=None)):
+        if value is not None:
+            found[k] = _whole(f"{what}[{shown(arms[k])}]", value, default)
+    return found
+
+
+def _whole(name: str, value: Any, default: float) -> float:
+    if isinstance(value, float) and value == default == math.inf:
+        return value
+    found = integer(name, value, least=1)
+    if found > MOST:
+        raise ValueError(f"{name} must be at most {MOST:,}, got {found:,}")
+    return found
+
+
+def budget_for(terms: Terms, given: Any) -> float:
+    """Return a budget that pays for the floors, or refuse it."""
+    costs = terms.objective.costs
+    if costs is None and isinstance(given, float) and given.is_integer():
+        given = int(given)
+    ones = bool((terms.floors == 1).all())
+    reason = "each arm needs at least one sample" if ones else "that is what the floors cost"
+    return money.check_budget(given, costs, least=terms.spend(terms.floors), reason=reason, most=MOST)

@@ -1,0 +1,400 @@
+"""`plan`, from variances to whole counts, and `Plan`, what they will achieve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise import chart, tables
+from equipoise.arrays import Floats, Ints
+from equipoise.inputs import probability, shown
+from equipoise.plan import words
+from equipoise.plan.arguments import Wholes, arms_and_variances, budget_for, limits, precision_by_arm
+from equipoise.problem.allocation import MOST, Allocation, Terms, allocate, even, relaxed
+from equipoise.problem.objective import PerArm, Stratified
+from equipoise.problem.objective import objective as objective_of
+
+# The curve has this many spends for a factor of ten, from a hundredth of the plan's to ten times as much.
+_PER_DECADE, _DECADES_DOWN, _DECADES_UP = 4, 2, 1
+# How far rounding may carry a half-width past the one that was asked for.
+_CLOSE = 1e-9
+
+
+def plan(
+    variances: PerArm,
+    budget: float | None = None,
+    *,
+    precision: float | PerArm | None = None,
+    level: float = 0.95,
+    objective: float | Stratified = math.inf,
+    weights: PerArm | None = None,
+    costs: PerArm | None = None,
+    floors: Wholes | None = None,
+    caps: Wholes | None = None,
+    populations: Wholes | None = None,
+) -> Plan:
+    """
+    Plan how many samples of each arm to take, for variances that are known or guessed.
+
+    Anything given by arm may be a mapping or a pandas Series, which is aligned by its labels, or values in the arms'
+    order.
+
+    Parameters
+    ----------
+    variances
+        σ² by arm, such as the `variances` of a result. Its labels are the names of the arms; without labels they are
+        0, 1, ...
+    budget
+        The number of samples; with `costs`, an amount of money. It is never exceeded, and what is left over is less
+        than the cheapest sample of an arm below its cap.
+    precision
+        The half-width to reach for each arm's interval, one number or one for each arm: the plan is the cheapest that
+        reaches it. With a budget as well, no more than the budget is spent, and `reached` says whether it sufficed. If
+        it did not, and no weights are given, losses are weighted by 1/precision².
+    level
+        The probability with which all the intervals hold together, for `precision` and the half-widths.
+    objective
+        The p-norm of the losses to minimise, by default the largest loss; or `Stratified(shares)`.
+    weights
+        Weights on the losses, by arm.
+    costs
+        The cost of one sample, by arm. The budget is then an amount of money.
+    floors
+        The fewest samples of each arm, one number or by arm; by default 1.
+    caps
+        The most samples of each arm, one number or by arm; by default no limit.
+    populations
+        The size N of each arm's population, if samples are drawn from it without replacement: the loss is then
+        σ²/T (1 - T/N), and at most N are drawn. σ² has the denominator N - 1.
+
+    Returns
+    -------
+    Plan
+        Counts by arm, and the errors to expect. No other whole counts within the budget have a smaller loss, except
+        where costs differ and the objective is not the largest loss: there the best counts are better by less than the
+        gain of one further sample, and no loss is below `Plan.bound`.
+
+    Notes
+    -----
+    A half-width is z sqrt(loss), the normal interval of a mean whose variance is known, with z for K intervals that
+    hold together by Bonferroni's inequality: the quantile at 1 - (1 - level)/(2K).
+
+    For p = inf the loss falls only while the worst arm can be paid for; the rest is then spent on the next worst. For
+    p < inf the objective is a sum of convex terms, and samples are taken by their gain per cost. For p < 1 the losses
+    of finite populations are not convex, so populations are refused.
+
+    Examples
+    --------
+    >>> import equipoise as eq
+    >>> eq.plan({"calm": 1, "rough": 4}, budget=1000)
+    1,000 samples: worst standard error 0.0707 (calm)
+    arm    count  standard error  half-width  variance
+    calm     200         0.07071      0.1585         1
+    rough    800         0.07071      0.1585         4
+    An even split would need about 1,600 samples for the same loss.
+    >>> eq.plan({"calm": 1, "rough": 4}, precision=0.1).counts
+    {'calm': 503, 'rough': 2010}
+
+    References
+    ----------
+    .. [1] W. G. Cochran (1977), Sampling Techniques, chapters 2 and 5: finite populations and optimum allocation.
+    .. [2] B. Fox (1966), Discrete optimization via marginal analysis. Management Science 13.
+    """
+    arms, values = arms_and_variances(variances)
+    level = probability("level", level)
+    wanted = None if precision is None else precision_by_arm(precision, arms)
+    if wanted is not None and weights is None and np.unique(wanted).size > 1 and not isinstance(objective, Stratified):
+        weights = (1 / wanted**2).tolist()
+    goal = objective_of(arms, objective, weights, costs)
+    least, most, sizes = limits(arms, floors, caps, populations)
+    if goal.p < 1 and np.isfinite(sizes).any():
+        raise ValueError(f"objective must be at least 1 with populations, got {shown(objective)}")
+    terms = Terms(values, goal, least, most, sizes)
+    money = None if budget is None else budget_for(terms, budget)
+    precise = None if wanted is None else _precise(terms, wanted, _z(level, len(arms)))
+    if precise is not None and (money is None or terms.spend(precise.counts) <= terms.limit(money)):
+        allocation = precise
+    elif money is not None:
+        allocation = allocate(terms, money)
+    else:
+        raise ValueError("budget or precision must be given, such as budget=1000")
+    if not (allocation.counts <= MOST).all():
+        k = int(allocation.counts.argmax())
+        found = f"{allocation.counts[k]:.3g} of {shown(arms[k])}"
+        raise ValueError(f"precision must take at most {MOST:,} samples of an arm, got {found}")
+    return Plan(arms, terms, allocation, money, None if wanted is None else tuple(wanted.tolist()), level)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan:
+    """
+    The number of samples of each arm to take, and the errors to expect if the variances are as given.
+
+    Attributes
+    ----------
+    arms
+        The names of the arms.
+    budget, precision, level
+        The arguments of `plan`; None for a budget or a precision that was not given.
+    terms, allocation
+        The plan as arrays: variances, objective, floors, caps and populations; and the counts.
+    """
+
+    arms: Sequence[Hashable]
+    terms: Terms
+    allocation: Allocation
+    budget: float | None
+    precision: tuple[float, ...] | None
+    level: float
+
+    @cached_property
+    def counts(self) -> dict[Hashable, int]:
+        """The number of samples by arm."""
+        return self._by_arm(self.allocation.counts.astype(np.int64))
+
+    @cached_property
+    def variances(self) -> dict[Hashable, float]:
+        """The variances by arm, as they were given."""
+        return self._by_arm(self.terms.variances)
+
+    @cached_property
+    def losses(self) -> dict[Hashable, float]:
+        """The expected squared error of each arm's mean, σ²/T (1 - T/N), without its weight."""
+        return self._by_arm(self._losses)
+
+    @cached_property
+    def errors(self) -> dict[Hashable, float]:
+        """The standard error of each arm's mean."""
+        return self._by_arm(np.sqrt(self._losses))
+
+    def half_widths(self, level: float | None = None) -> dict[Hashable, float]:
+        """Return the half-width of each arm's interval; all hold together with at least the probability `level`."""
+        return self._by_arm(self._half_widths(self.level if level is None else probability("level", level)))
+
+    @property
+    def samples(self) -> int:
+        """The number of samples of all arms together."""
+        return int(self.allocation.counts.sum())
+
+    @property
+    def cost(self) -> float:
+        """The cost of all samples; their number if no costs were given."""
+        found = self.terms.spend(self.allocation.counts)
+        return int(found) if self.terms.objective.costs is None else found
+
+    @property
+    def left(self) -> float:
+        """The part of the budget that is left; 0 without a budget."""
+        return 0 if self.budget is None else max(self.budget - self.cost, 0)
+
+    @property
+    def capped(self) -> bool:
+        """Whether every arm is at its cap or its whole population is sampled, so that no budget could buy more."""
+        return bool((self.allocation.counts >= self.terms.caps).all())
+
+    @property
+    def reached(self) -> bool | None:
+        """Whether each arm has the precision that was asked for; None if none was."""
+        return None if self.precision is None else not self.too_wide.size
+
+    @property
+    def worst(self) -> Hashable:
+        """The arm with the largest standard error."""
+        return self.arms[int(self._losses.argmax())]
+
+    @cached_property
+    def loss(self) -> float:
+        """The value of the objective: the p-norm of the weighted losses."""
+        return self.terms.loss(self.allocation.counts)
+
+    @property
+    def bound(self) -> float:
+        """A proven lower bound on the loss of whole counts within the budget; `loss` itself where that is the best."""
+        return self.allocation.bound
+
+    @cached_property
+    def optimal_loss(self) -> float:
+        """The best loss for the same budget and limits if samples could be divided."""
+        return self.terms.loss(relaxed(self.terms, self.spend))
+
+    @cached_property
+    def uniform_loss(self) -> float:
+        """The loss of an even split of the same budget, as far as floors and caps allow one."""
+        return self.terms.loss(even(self.terms, self.spend))
+
+    @cached_property
+    def uniform_cost(self) -> float:
+        """The cost of an even split with the same loss; infinite if none has it."""
+        terms, enough = self.terms, self.loss * (1 + _CLOSE)
+        low, high = 0.0, 1.0
+        while terms.loss(terms.each(high)) > enough:
+            low, high = high, 2 * high
+            if high > 2 * MOST:
+                return math.inf
+        while high - low > 1:
+            middle = math.floor((low + high) / 2)
+            low, high = (middle, high) if terms.loss(terms.each(middle)) > enough else (low, middle)
+        found = terms.spend(terms.each(high))
+        return int(found) if terms.objective.costs is None else found
+
+    def curve(self, spends: Iterable[float] | None = None) -> list[dict[str, float]]:
+        """
+        Return the error to expect for each of several budgets.
+
+        Parameters
+        ----------
+        spends
+            Budgets. If not given: four for each factor of ten, from a hundredth of this plan's to ten times as much,
+            within what pays for the floors and what pays for every cap.
+
+        Returns
+        -------
+        list of dict
+            For each `spend` the number of `samples`; `error`, the square root of the objective (for the largest loss
+            without weights, the largest standard error); `half_width`, the largest over the arms; and `uniform_error`,
+            the `error` of an even split.
+        """
+        rows = []
+        for spend in self._spends() if spends is None else [budget_for(self.terms, spend) for spend in spends]:
+            counts = allocate(self.terms, spend).counts
+            losses = self.terms.losses(counts)
+            rows.append(
+                {
+                    "spend": spend,
+                    "samples": int(counts.sum()),
+                    "error": math.sqrt(self.terms.objective.loss(losses)),
+                    "half_width": _z(self.level, len(self.arms)) * math.sqrt(losses.max()),
+                    "uniform_error": math.sqrt(self.terms.loss(even(self.terms, spend))),
+                }
+            )
+        return rows
+
+    @property
+    def error_title(self) -> str:
+        """The name of the curve's `error`, for a title."""
+        objective = self.terms.objective
+        if objective.p == math.inf:
+            return "worst √(w·loss)" if objective.weights else "worst standard error"
+        losses = "w·losses" if objective.weights else "losses"
+        return f"√ of the sum of {losses}" if objective.p == 1 else f"√ of the {objective.p:g}-norm of {losses}"
+
+    def plot(self, rows: Iterable[Mapping[str, float]] | None = None) -> Any:
+        """Return an Altair chart of the curve, or of these rows of it, with an even split and this plan marked."""
+        return chart.spend(
+            self.curve() if rows is None else rows,
+            at=self.spend,
+            titles=("samples" if self.terms.objective.costs is None else "money spent", self.error_title),
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row for each arm: arm, variance, count, cost, standard_error, half_width, loss."""
+        columns = {name: column if name == "arm" else column.tolist() for name, column in self.columns().items()}
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the curve as plain data, by arm where there is one for each; None for infinity."""
+        alone = ("samples", "cost", "left", "capped", "reached", "loss", "bound", "optimal_loss")
+        p = self.terms.objective.p
+        known: dict[str, Any] = {
+            "objective": "inf" if p == math.inf else p,
+            "budget": self.budget,
+            "precision": None if self.precision is None else self._by_arm(np.array(self.precision)),
+            "level": self.level,
+            "counts": self.counts,
+            "variances": self.variances,
+            "errors": self.errors,
+            "half_widths": self.half_widths(),
+            "losses": self.losses,
+        }
+        known |= {name: getattr(self, name) for name in (*alone, "uniform_loss", "uniform_cost")}
+        return dict(tables.json_ready(known)) | {"worst": self.worst}
+
+    def to_json(self) -> str:
+        """Return `to_dict` as a JSON text, in which names of arms are texts."""
+        return tables.json_text(self.to_dict())
+
+    def to_frame(self, library: tables.FrameLibrary | None = None) -> Any:
+        """Return a pandas or polars DataFrame with a row for each arm; by default of whichever is installed."""
+        return tables.frame(self.columns(), library)
+
+    def summary(self) -> str:
+        """Return what the plan achieves, in a few sentences."""
+        return " ".join([f"{words.verdict(self)}.", *words.remarks(self)])
+
+    def __repr__(self) -> str:
+        return "\n".join([words.verdict(self), tables.text(words.table(self), words.remarks(self))])
+
+    def _repr_html_(self) -> str:
+        return tables.html(words.table(self), words.remarks(self), before=[words.verdict(self)])
+
+    @cached_property
+    def _losses(self) -> Floats:
+        return self.terms.losses(self.allocation.counts)
+
+    def _half_widths(self, level: float) -> Floats:
+        return _z(level, len(self.arms)) * np.sqrt(self._losses)
+
+    @cached_property
+    def too_wide(self) -> Ints:
+        """The places of the arms whose half-width exceeds the precision, the worst first; none without a precision."""
+        if self.precision is None:
+            return np.zeros(0, np.int64)
+        over = self._half_widths(self.level) / np.array(self.precision)
+        order = np.argsort(-over, kind="stable")
+        return np.asarray(order[over[order] > 1 + _CLOSE])
+
+    @property
+    def spend(self) -> float:
+        """The spend at which it is compared: the budget, or its own cost where the precision was reached with less."""
+        return self.cost if self.budget is None or self.reached else self.budget
+
+    def _spends(self) -> list[float]:
+        unit = self.terms.objective.costs is None
+        least, most = self.terms.spend(self.terms.floors), self.terms.spend(self.terms.caps)
+        here, top = self.spend, MOST * self.terms.cost.min()
+        steps = range(-_PER_DECADE * _DECADES_DOWN, _PER_DECADE * _DECADES_UP + 1)
+        wanted = [here * 10 ** (step / _PER_DECADE) for step in steps]
+        # Round numbers, but for the plan itself and the least and the most that can be spent.
+        kept = {float(f"{spend:.3g}") for spend in wanted}
+        kept |= {spend for spend in (least, most) if wanted[0] <= spend <= wanted[-1]} | {here}
+        kept = {math.floor(spend) for spend in kept} if unit else kept
+        return sorted(s for s in kept if least <= self.terms.limit(s) and s <= top and (s <= most or s == here))
+
+    def _by_arm(self, array: npt.NDArray[Any]) -> dict[Hashable, Any]:
+        return dict(zip(self.arms, array.tolist(), strict=True))
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of the table of arms: names as a list, numbers as arrays."""
+        return {
+            "arm": list(self.arms),
+            "variance": self.terms.variances,
+            "count": self.allocation.counts.astype(np.int64),
+            "cost": self.terms.cost * self.allocation.counts,
+            "standard_error": np.sqrt(self._losses),
+            "half_width": self._half_widths(self.level),
+            "loss": self._losses,
+        }
+
+
+def _z(level: float, arms: int) -> float:
+    """Return the quantile at which K intervals, with an error of (1 - level)/K each, hold together (Bonferroni)."""
+    return -NormalDist().inv_cdf((1 - level) / (2 * arms))
+
+
+def _precise(terms: Terms, wanted: Floats, z: float) -> Allocation:
+    """Return the fewest samples with which each arm has its half-width, within floors and caps."""
+    level = (wanted / z) ** 2
+    with np.errstate(divide="ignore"):
+        near = np.ceil(1 / (level / terms.variances + 1 / terms.populations))
+    low, high = np.clip(near - 1, terms.floors, terms.caps), np.clip(near + 1, terms.floors, terms.caps)
+    counts = high
+    for count in (np.clip(near, low, high), low):  # the estimate may be one off by rounding
+        counts = np.where(z * np.sqrt(terms.losses(count)) <= wanted * (1 + _CLOSE / 2), count, counts)
+    return Allocation(counts, terms.loss(counts))

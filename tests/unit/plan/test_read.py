@@ -1,0 +1,53 @@
+"""The CSV file of a plan: what is read from it, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import equipoise as eq
+from equipoise.plan import read
+
+
+def test_a_table_of_guesses(tmp_path: Path) -> None:
+    table = tmp_path / "guesses.csv"
+    table.write_text("\ufeffArm, SD ,cost,population,floor,mean\nż=ó,2,0.5,,,9\nb,1,,50,4,8\n", encoding="utf-8")
+    assert read(table) == {
+        "variances": {"ż=ó": 4.0, "b": 1.0},
+        "costs": {"ż=ó": 0.5, "b": 1.0},
+        "populations": {"b": 50},
+        "floors": {"b": 4},
+    }
+    assert eq.plan(**read(table), budget=30).cost == 30
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "must have the columns arm and either variance or sd, each once, got none"),
+        ("arm,variance\n", "must have a row for each arm, got none"),
+        ("arm\na\n", "must have the columns arm and either variance or sd, each once, got arm"),
+        ("arm,variance,sd\na,1,1\n", "must have the columns"),
+        ("arm,variance,variance\na,1,1\n", "each once"),
+        ("arm,variance\na,1\nb,2\na,3\n", "each arm must have one row, got 'a' in rows 2 and 4"),
+        ("arm,variance\na,one\n", "variance in row 2 of .* must be a number, got 'one'"),
+        ("arm,variance\na,\n", "row 2 of .* has no variance"),
+        ("arm,variance\n,3\n", "row 2 of .* has no arm"),
+        ("arm,sd\na,-1\n", "sd in row 2 of .* must be non-negative, got '-1'"),
+        ("arm,variance,cap\na,1,2.5\n", "cap in row 2 of .* must be an integer, got '2.5'"),
+        ("arm,variance,weights\na,1,2\n", "unknown column 'weights'; did you mean 'weight'"),
+    ],
+)
+def test_tables_that_are_refused(text: str, sentence: str, tmp_path: Path) -> None:
+    table = tmp_path / "guesses.csv"
+    table.write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=sentence):
+        read(table)
+
+
+def test_a_file_that_is_not_a_table(tmp_path: Path) -> None:
+    table = tmp_path / "guesses.csv"
+    table.write_bytes(b"arm,variance\n\xff,1\n")
+    with pytest.raises(ValueError, match="must be a CSV file in UTF-8"):
+        read(table)

@@ -1,0 +1,257 @@
+"""Checks of what users pass in: each accepts what it should, and says in one sentence what is wrong otherwise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import equipoise as eq
+from equipoise import inputs
+from equipoise.inputs import MISSING, Names, by_arm, in_order, labelled, plain_name, shown
+
+
+def test_values_are_returned_as_plain_numbers() -> None:
+    assert inputs.integer("n", np.int64(3), least=1) == 3
+    assert type(inputs.integer("n", np.int64(3), least=1)) is int
+    assert type(inputs.number("x", np.float32(0.5))) is float
+    assert inputs.number("x", 7) == 7.0
+    assert inputs.positive("seconds", 2) == 2.0
+    assert inputs.probability("level", 0.9) == 0.9
+    assert inputs.choice("engine", "cpu", ["cpu", "cuda"]) == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("check", "error", "message"),
+    [
+        (lambda: inputs.integer("budget", -5, least=1), ValueError, "budget must be a positive integer, got -5"),
+        (lambda: inputs.integer("budget", 2.5, least=1), TypeError, "budget must be a positive integer, got 2.5"),
+        (lambda: inputs.integer("budget", True, least=1), TypeError, "budget must be a positive integer, got True"),
+        (lambda: inputs.integer("seed", -1, least=0), ValueError, "seed must be a non-negative integer, got -1"),
+        (lambda: inputs.integer("runs", 1, least=2000), ValueError, "runs must be an integer of at least 2,000, got 1"),
+        (lambda: inputs.number("x", "0.5"), TypeError, "x must be a number, got '0.5'"),
+        (lambda: inputs.number("x", 1j), TypeError, "x must be a number, got 1j"),
+        (lambda: inputs.number("x", np.complex128(1)), TypeError, "x must be a number, got (1+0j)"),
+        (lambda: inputs.number("x", 10**400), TypeError, f"x must be a number, got {'1' + 76 * '0'}..."),
+        (lambda: inputs.number("value", MISSING), TypeError, "value must be a number, got nothing"),
+        (lambda: inputs.positive("lease", 0), ValueError, "lease must be a positive number, got 0"),
+        (lambda: inputs.positive("lease", math.inf), ValueError, "lease must be a positive number, got inf"),
+        (lambda: inputs.positive("lease", True), ValueError, "lease must be a positive number, got True"),
+        (
+            lambda: inputs.positive("budget", "9", "amount of money"),
+            TypeError,
+            "budget must be a positive amount of money, got '9'",
+        ),
+        (lambda: inputs.probability("level", 95), ValueError, "level must be strictly between 0 and 1, got 95"),
+        (lambda: inputs.probability("level", math.nan), ValueError, "level must be strictly between 0 and 1, got nan"),
+        (
+            lambda: inputs.choice("engine", "cdua", ["cpu", "cuda"]),
+            ValueError,
+            "engine must be one of 'cpu', 'cuda', got 'cdua'; did you mean 'cuda'?",
+        ),
+        (lambda: inputs.choice("engine", None, ["cpu"]), ValueError, "engine must be one of 'cpu', got None"),
+    ],
+)
+def test_messages_name_what_is_wrong_and_what_is_expected(
+    check: Callable[[], Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error) as raised:
+        check()
+    assert str(raised.value) == message
+
+
+def test_what_was_passed_is_shown_in_one_short_line() -> None:
+    assert shown(np.float64(0.5)) == "0.5"
+    assert shown(np.str_("a")) == "'a'"
+    assert shown((np.int64(1), "b")) == "(1, 'b')"
+    assert shown(np.eye(2)).count("\n") == 0
+    assert len(shown("x" * 200)) == 80
+    assert inputs.listed(range(7)) == "0, 1, 2, 3, 4, ..."
+    assert inputs.listed([np.str_("a"), "b"]) == "'a', 'b'"
+    assert inputs.did_you_mean("storre", ["store", "seed"]) == "; did you mean 'store'?"
+    assert inputs.did_you_mean("x", ["store"]) == ""
+
+
+def test_names_know_their_places() -> None:
+    three: Any = np.int64(3)
+    assert Names.of(three) == Names(range(3), None)
+    assert Names.of([0, 1, 2]).place(np.int64(2)) == 2
+    named = Names.of(np.array(["b", "a"]))
+    assert named.names == ("b", "a")
+    assert type(named.names[0]) is str
+    assert named.place("a") == named.find(np.str_("a")) == 1
+    assert len(named) == 2
+    assert plain_name((np.int64(1), np.str_("x"))) == (1, "x")
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Names.of("ab"), TypeError, "arms must be a list of names or their number, got 'ab'; write ['ab']"),
+        (lambda: Names.of(2.5), TypeError, "arms must be a list of names or their number, got 2.5"),  # type: ignore[arg-type]
+        (lambda: Names.of(0), ValueError, "arms must be a positive integer, got 0"),
+        (lambda: Names.of([]), ValueError, "arms must have at least one name, got none"),
+        (lambda: Names.of(["a", "b", "a"]), ValueError, "names of arms must be different, got 'a' twice"),
+        (
+            lambda: Names.of([(1, [2])]),
+            TypeError,
+            "the name of an arm must be hashable, such as a string, got (1, [2])",
+        ),
+        (
+            lambda: Names.of(["city", "country"]).find("contry"),
+            ValueError,
+            "there is no arm 'contry'; the arms are 'city', 'country'; did you mean 'country'?",
+        ),
+        (lambda: Names.of(3).find(3), ValueError, "there is no arm 3; the arms are 0, 1, 2"),
+        (lambda: Names.of(3).find([1]), ValueError, "there is no arm [1]; the arms are 0, 1, 2"),  # type: ignore[arg-type]
+    ],
+)
+def test_names_that_are_refused(make: Callable[[], Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error) as raised:
+        make()
+    assert str(raised.value) == message
+
+
+# ---- values by arm
+
+
+def test_what_has_labels_is_aligned_by_them() -> None:
+    swapped: list[Any] = [{"country": 2, "city": 8}, pd.Series({"country": 2, "city": 8})]
+    for given in swapped:
+        assert by_arm("shares", given, ["city", "country"]) == [8, 2]
+    pairs = pd.Series([2, 8], index=pd.MultiIndex.from_tuples([("b", 1), ("a", 0)]))
+    assert by_arm("costs", pairs, [("a", 0), ("b", 1)]) == [8, 2]
+    assert by_arm("costs", pd.Series([1, 2, 3], index=[2, 0, 1]), range(3)) == [2, 3, 1]
+    assert labelled(pd.Series([1, 2], index=np.array([7, 8]))) == {7: 1, 8: 2}
+
+
+def test_what_has_no_labels_is_taken_in_the_arms_order() -> None:
+    without: list[Any] = [
+        [8, 2],
+        (8, 2),
+        np.array([8, 2]),
+        pl.Series([8, 2]),
+        pl.Series("country", [8, 2]),
+        iter([8, 2]),
+        {"x": 8, "y": 2}.values(),
+        pd.Series([8, 2], index=["x", "y"]).to_numpy(),
+    ]
+    for given in without:
+        assert labelled(given) is None
+        assert by_arm("costs", given, ["city", "country"]) == [8, 2]
+
+
+ORDER = "; .to_numpy() passes the values in the arms' order"
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"a": 1}, ValueError, "must have one value for each arm by its name: there is none for arm 'b'"),
+        ({"a": 1, "b": 1, "c": 1}, ValueError, "must have one value for each arm by its name: there is no arm 'c'"),
+        (pd.Series([1, 2]), ValueError, f"must have one value for each arm by its name: there is no arm 0{ORDER}"),
+        (
+            pd.Series({"a": 1}),
+            ValueError,
+            f"must have one value for each arm by its name: there is none for arm 'b'{ORDER}",
+        ),
+        ([1], ValueError, "must have one value for each of the 2 arms, got 1"),
+    ],
+)
+def test_labels_that_are_not_the_arms_are_refused(given: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error) as raised:
+        by_arm("costs", given, ["a", "b"])
+    assert str(raised.value) == f"costs {message}"
+
+
+@pytest.mark.parametrize(
+    ("given", "wrong"),
+    [
+        (3, "3"),
+        ("ab", "'ab'"),
+        (np.array(3.0), "array(3.)"),
+        ({1.0}, "the set {1.0}, which has no order"),
+        (np.eye(2), "a table of 2 dimensions"),
+        (pd.DataFrame({"a": [1], "b": [2]}), "a table of 2 dimensions"),
+        (pl.DataFrame({"a": [1], "b": [2]}), "a table of 2 dimensions"),
+    ],
+)
+def test_what_cannot_be_aligned_is_refused(given: Any, wrong: str) -> None:
+    sentence = f"costs must have one value for each arm, by name or in the arms' order, got {wrong}"
+    with pytest.raises(TypeError) as raised:
+        by_arm("costs", given, ["a", "b"])
+    assert str(raised.value) == sentence
+    with pytest.raises(TypeError) as raised:
+        in_order("costs", given)
+    assert str(raised.value) == sentence
+
+
+def test_a_label_twice_is_refused() -> None:
+    with pytest.raises(ValueError, match="labels of arms must be different, got 'a' twice"):
+        by_arm("costs", pd.Series([1, 2, 3], index=["a", "b", "a"]), ["a", "b"])
+
+
+CITY = ["city", "country"]
+SWAPPED = {"country": 0.2, "city": 0.8}
+SERIES = pd.Series(SWAPPED)
+IN_ORDER = pl.Series([0.8, 0.2])
+
+
+def result_of(study: eq.Study) -> eq.Result:
+    while not study.done:
+        ticket = study.ask()
+        study.tell(ticket, 10.0 * (ticket.arm == "city") + ticket.id % 5)
+    return study.result()
+
+
+@pytest.mark.parametrize("given", [SWAPPED, SERIES, IN_ORDER, [0.8, 0.2]], ids=["dict", "pandas", "polars", "list"])
+def test_every_argument_by_arm_is_aligned_by_label(given: Any) -> None:
+    """Stratified, weights and costs of a study; the same and the limits of a plan; the shares of a result."""
+    study = eq.Study(CITY, objective=eq.Stratified(given))
+    assert study.objective.shares == (0.8, 0.2)
+    assert eq.Study(CITY, weights=given).objective.weights == (0.8, 0.2)
+    assert eq.Study(CITY, costs=given).objective.costs == (0.8, 0.2)
+    later = eq.Study(CITY)
+    later.set_weights(given)
+    assert later.objective.weights == (0.8, 0.2)
+    known = result_of(eq.Study(CITY, budget=40))
+    assert known.combine(given) == known.combine([0.8, 0.2])
+    assert known.combine(given).value > 8
+    variances = {"city": 4.0, "country": 1.0}
+    assert eq.plan(variances, 400, weights=given).counts == eq.plan(variances, 400, weights=[0.8, 0.2]).counts
+    assert eq.plan(variances, 400, costs=given).counts == eq.plan(variances, 400, costs=[0.8, 0.2]).counts
+    aim = eq.plan(variances, 400, objective=eq.Stratified(given))
+    assert aim.counts == eq.plan(variances, 400, objective=eq.Stratified([0.8, 0.2])).counts
+    assert eq.plan(variances, precision=given).precision == (0.8, 0.2)
+
+
+@pytest.mark.parametrize("name", ["floors", "caps", "populations"])
+def test_limits_of_a_plan_are_aligned_by_label(name: str) -> None:
+    variances = {"city": 4.0, "country": 1.0}
+    swapped = {"country": 30, "city": 70}
+    ways: list[Any] = [swapped, pd.Series(swapped), pl.Series([70, 30]), [70, 30], np.array([70, 30])]
+    for given in ways:
+        limits = getattr(eq.plan(variances, 100, **{name: given}).terms, name)
+        assert limits.tolist() == [70, 30]
+    some = eq.plan(variances, 100, **{name: pd.Series({"country": 30})})
+    assert getattr(some.terms, name)[1] == 30
+    with pytest.raises(ValueError, match=rf"{name} must have .* there is no arm 0; \.to_numpy"):
+        eq.plan(variances, 100, **{name: pd.Series([70, 30])})
+
+
+def test_the_variances_of_a_plan_name_its_arms() -> None:
+    assert eq.plan(pd.Series({"calm": 1, "rough": 4}), 1000).counts == {"calm": 200, "rough": 800}
+    assert eq.plan(pl.Series([1, 4]), 1000).counts == {0: 200, 1: 800}
+    with pytest.raises(ValueError, match="got 'a' twice"):
+        eq.plan(pd.Series([1, 4], index=["a", "a"]), 1000)
+    with pytest.raises(TypeError, match=r"variances must have one value for each arm.* a table of 2 dimensions"):
+        eq.plan(pd.DataFrame({"a": [1], "b": [4]}), 1000)
+
+
+def test_the_optional_parts_are_installed_from_a_checkout() -> None:
+    assert inputs.install_hint("plot") == "install it from a checkout of equipoise: pip install '.[plot]'"

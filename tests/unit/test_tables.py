@@ -1,0 +1,135 @@
+"""Numbers in words, tables as text and HTML, and data for JSON, pandas and polars."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equipoise import tables
+
+
+@pytest.mark.parametrize(
+    ("n", "words"),
+    [
+        (0, "0 samples"),
+        (1, "1 sample"),
+        (2, "2 samples"),
+        (1_000_000, "1,000,000 samples"),
+        (10**18, "1,000,000,000,000,000,000 samples"),
+        (np.int64(1200), "1,200 samples"),
+        (1.0, "1 sample"),
+        (1e6, "1,000,000 samples"),
+    ],
+)
+def test_a_number_of_things(n: float, words: str) -> None:
+    assert tables.count(n, "sample") == words
+
+
+@pytest.mark.parametrize(
+    ("x", "words"),
+    [
+        (0, "0"),
+        (0.5, "0.5"),
+        (0.07071067, "0.07071"),
+        (-12.3456, "-12.35"),
+        (9999.6, "10,000"),  # not 1e+04
+        (12345.678, "12,346"),
+        (1e6, "1,000,000"),
+        (999_999.7, "1,000,000"),
+        (-1e6, "-1,000,000"),
+        (np.float64(2.5e9), "2,500,000,000"),
+        (1.5e-7, "1.5e-07"),
+        (2.5e18, "2.5e+18"),
+        (math.inf, "inf"),
+        (np.float64(math.nan), "nan"),
+    ],
+)
+def test_an_amount(x: float, words: str) -> None:
+    assert tables.amount(x) == words
+
+
+def test_an_amount_to_more_digits_has_commas_too() -> None:
+    assert tables.amount(1362.5, 10) == "1,362.5"
+    assert tables.amount(1362.5, 3) == "1,362"
+
+
+def test_cells_and_percents() -> None:
+    assert tables.cell(math.nan) == "—"
+    assert tables.cell(0.123456) == "0.1235"
+    assert [tables.percent(level) for level in (0.95, 0.999, 0.07, 0.9999999)] == ["95%", "99.9%", "7%", "99.99999%"]
+
+
+def test_a_table_as_text() -> None:
+    rows = [["arm", "count"], ["a", "1,000"], ["long name", "2"]]
+    assert tables.text(rows, ["a note"]) == "arm        count\na          1,000\nlong name      2\na note"
+
+
+def test_a_table_as_html_is_escaped() -> None:
+    page = tables.html([["arm", "n"], ["<b>", "1"]], ["a & b"], before=["first"])
+    assert page == (
+        "<p>first</p><table><thead><tr><th>arm</th><th>n</th></tr></thead><tbody>"
+        '<tr><td style="text-align:left">&lt;b&gt;</td><td style="text-align:right">1</td></tr>'
+        "</tbody></table><p>a &amp; b</p>"
+    )
+
+
+def test_data_that_json_can_hold() -> None:
+    given = {
+        np.int64(3): np.float64(0.5),
+        "array": np.array([1.0, math.nan]),
+        "nested": ({"x": math.inf}, range(2)),
+        "flag": np.True_,
+    }
+    ready = tables.json_ready(given)
+    assert ready == {3: 0.5, "array": [1.0, None], "nested": [{"x": None}, [0, 1]], "flag": True}
+    assert json.loads(json.dumps(ready, allow_nan=False))["3"] == 0.5
+
+
+def test_names_become_texts_in_json() -> None:
+    assert tables.json_text({"counts": {"ż": 1, ("b", 1): 2}}) == '{"counts": {"ż": 1, "(\'b\', 1)": 2}}'
+    # 1 and "1" stay two.
+    assert json.loads(tables.json_text({1: 2, "1": 3})) == {"1": 2, "'1'": 3}
+
+    class Same:
+        def __repr__(self) -> str:
+            return "same"
+
+    with pytest.raises(ValueError, match="two arms have the same text"):
+        tables.json_text({Same(): 1, Same(): 2})
+
+
+def test_frames_of_either_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = {"arm": ["a", "b"], "count": np.array([1, 2])}
+    for library, found in (
+        ("pandas", tables.frame(columns, "pandas")),
+        ("polars", tables.frame(columns, "polars")),
+        ("pandas", tables.frame(columns)),
+    ):
+        assert type(found).__module__.startswith(library)
+        assert list(found.columns) == ["arm", "count"]
+        assert list(found["count"]) == [1, 2]
+    with pytest.raises(
+        ValueError, match="library must be one of 'pandas', 'polars', got 'panda'; did you mean 'pandas'"
+    ):
+        tables.frame(columns, "panda")  # type: ignore[arg-type]
+
+    real = importlib.import_module
+    absent = {"pandas"}
+
+    def without(name: str, *rest: Any) -> Any:
+        if name in absent:
+            raise ModuleNotFoundError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(importlib, "import_module", without)
+    assert type(tables.frame(columns)).__module__.startswith("polars")
+    with pytest.raises(ModuleNotFoundError, match=r"^to_frame needs pandas, which is not installed$"):
+        tables.frame(columns, "pandas")
+    absent.add("polars")
+    with pytest.raises(ModuleNotFoundError, match=r"^to_frame needs pandas or polars, neither of which is installed$"):
+        tables.frame(columns)
