@@ -5,7 +5,9 @@ from typing import Any
 
 class EquipoiseError(RuntimeError):
     """
-    An operation is not possible in the current state of a study, or a strategy or store is at fault.
+    An operation is not possible in the current state of a study.
+
+    Also raised where a strategy breaks its contract, or a store cannot be used.
 
     Attributes
     ----------

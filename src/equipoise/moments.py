@@ -1,9 +1,9 @@
 """
-Count, mean and M2 (the sum of squared deviations from the mean) of the samples of one arm.
+Count, mean and M2 of the samples of one arm.
 
-The functions are plain arithmetic: they take Python numbers, NumPy arrays (element by element) and, compiled, the
-numbers inside a kernel. None of them sums squares of raw samples, which would lose all digits of a small variance
-around a large mean.
+M2 is the sum of squared deviations from the mean. The functions are plain arithmetic: they take Python numbers, NumPy
+arrays (element by element) and, compiled, the numbers inside a kernel. None of them sums squares of raw samples, which
+would lose all digits of a small variance around a large mean.
 
 References
 ----------
@@ -41,7 +41,9 @@ def merge(
     count_a: Number, mean_a: Number, m2_a: Number, count_b: Number, mean_b: Number, m2_b: Number
 ) -> tuple[Number, Number, Number]:
     """
-    Merge the moments of two sets of samples (Chan, Golub and LeVeque [2]_); either may be empty.
+    Merge the moments of two sets of samples (Chan, Golub and LeVeque [2]_).
+
+    Either may be empty.
 
     Returns
     -------
@@ -54,12 +56,12 @@ def merge(
 
 
 def unbiased(count: Number, m2: Number) -> Number:
-    """Return the variance with count - 1 in the denominator, equation (estim-var2) of the paper."""
+    """Return m2/(count - 1), equation (estim-var2) of the paper."""
     return m2 / (count - 1)
 
 
 def biased(count: Number, m2: Number) -> Number:
-    """Return the variance with count in the denominator, equation (estim-var1) of the paper."""
+    """Return m2/count, equation (estim-var1) of the paper."""
     return m2 / count
 
 
@@ -77,7 +79,7 @@ def next_variance(t: Number, variance: Number, mean: Number, x: Number) -> Numbe
 
 
 def of(samples: npt.ArrayLike) -> tuple[int, float, float]:
-    """Return count, mean and M2 of a batch of samples, in two passes, for `Study.tell_moments`."""
+    """Return count, mean and M2 of a batch, for `Study.tell_moments`."""
     values = np.asarray(samples, dtype=float).ravel()
     if values.size == 0:
         return 0, 0.0, 0.0

@@ -42,7 +42,9 @@ _law_of_objective = settings(_law, max_examples=20)
 
 class Scan:
     """
-    A study in plain Python that looks at every arm at every step; the reference for the fast one.
+    A slow study in plain Python, the reference for the fast one.
+
+    It looks at every arm at every step.
 
     Arms are 0, 1, 2, ...; samples may be told in any order.
     """
@@ -226,7 +228,7 @@ class StrategyLaws:
     @_law
     @given(data=st.data())
     def test_every_arm_is_warmed_up_and_the_budget_is_spent(self, data: st.DataObject) -> None:
-        """Every arm is pulled at least `warmup` times, and the number of pulls is the budget."""
+        """Every arm gets at least `warmup` pulls, and the pulls add up to the budget."""
         strategy, budget, samples = self._world(data)
         chosen = self._choices(self._study(strategy, len(samples), budget), samples)
         assert len(chosen) == budget
@@ -235,7 +237,7 @@ class StrategyLaws:
     @_law
     @given(data=st.data())
     def test_the_order_of_arrival_changes_nothing_but_rounding(self, data: st.DataObject) -> None:
-        """Telling samples in another order changes counts not at all, means and variances by rounding only."""
+        """The order of telling changes means and variances by rounding only."""
         strategy, budget, samples = self._world(data)
         one, two = (self._study(strategy, len(samples), budget) for _ in range(2))
         values = [samples[0][i % len(samples[0])] for i in range(budget)]
@@ -254,7 +256,7 @@ class StrategyLaws:
     @_law
     @given(data=st.data())
     def test_telling_twice_changes_nothing(self, data: st.DataObject) -> None:
-        """Answering a ticket again with the same value changes neither the study nor its choices."""
+        """Answering a ticket again with the same value changes nothing."""
         strategy, budget, samples = self._world(data)
         once, twice = (self._study(strategy, len(samples), budget) for _ in range(2))
         told: list[tuple[Ticket, float]] = []
@@ -271,7 +273,7 @@ class StrategyLaws:
     @_law
     @given(data=st.data())
     def test_shifted_samples_are_sampled_alike(self, data: st.DataObject) -> None:
-        """A strategy that declares itself shift-invariant makes the same choices on x + c."""
+        """A strategy that declares shift_invariant makes the same choices on x + c."""
         strategy, budget, samples = self._world(data)
         if not strategy.shift_invariant or self.support is not None:
             raise SkipTest("the strategy does not declare shift_invariant, or has a support")
@@ -285,7 +287,7 @@ class StrategyLaws:
     @_law
     @given(data=st.data())
     def test_scaled_samples_are_sampled_alike(self, data: st.DataObject) -> None:
-        """A strategy that declares scale_invariant or defines `rescaled` makes the same choices on c x."""
+        """A strategy, rescaled if it is not scale-invariant, chooses alike on c x."""
         if self.support is not None:
             raise SkipTest("samples cannot be scaled within a support")
         strategy, budget, samples = self._world(data)
@@ -337,7 +339,11 @@ class StrategyLaws:
     @_law
     @given(data=st.data())
     def test_the_heap_chooses_as_a_scan_does(self, data: st.DataObject) -> None:
-        """The study and the scan choose alike, ties included, whatever is asked, told, forgotten or told late."""
+        """
+        The study and the scan choose alike, ties included.
+
+        Whatever is asked, told, forgotten or told late.
+        """
         strategy, budget, samples = self._world(data)
         study, scan = (
             self._study(strategy, len(samples), budget),
@@ -348,7 +354,7 @@ class StrategyLaws:
     @_law_of_objective
     @given(data=st.data())
     def test_weights_costs_and_norms_choose_as_a_scan_does(self, data: st.DataObject) -> None:
-        """The affordable arm with the largest key of the objective is pulled; the budget is never exceeded."""
+        """The affordable arm with the largest key is pulled, within the budget."""
         strategy, budget, samples = self._world(data)
         options = self._objective(data, len(samples))
         objective = Objective(options["objective"], tuple(options["weights"]), tuple(options["costs"]))
@@ -408,7 +414,11 @@ class StrategyLaws:
     @_law_of_objective
     @given(data=st.data())
     def test_another_currency_changes_nothing(self, data: st.DataObject) -> None:
-        """Multiplying all costs and the budget by one number, here a power of two, changes no choice."""
+        """
+        Multiplying all costs and the budget by one number changes no choice.
+
+        The number is a power of two, so that nothing is rounded.
+        """
         strategy, budget, samples = self._world(data)
         options = self._objective(data, len(samples))
         amount = strategy.warmup * math.fsum(options["costs"]) + budget / 4
@@ -423,7 +433,11 @@ class StrategyLaws:
     @_law
     @given(data=st.data())
     def test_a_choice_looks_at_the_past_only(self, data: st.DataObject) -> None:
-        """A choice does not depend on samples that were not told yet: the pulls of an arm are a stopping time."""
+        """
+        A choice does not depend on samples that were not told yet.
+
+        So the pulls of an arm are a stopping time.
+        """
         strategy, budget, samples = self._world(data)
         before = self._choices(self._study(strategy, len(samples), budget), samples)
         seen = data.draw(st.integers(0, budget - 1), label="rounds seen")

@@ -1,5 +1,5 @@
 """
-Confidence sequences for means, and the fixed-n intervals of textbooks for comparison.
+Confidence sequences for means, and fixed-n intervals for comparison.
 
 A confidence sequence stays valid whatever the strategy did and whenever one looks. `Intervals` offers four kinds:
 betting and empirical Bernstein for arms with a bounded support, both guaranteed; an asymptotic kind for all other arms;

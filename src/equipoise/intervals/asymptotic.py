@@ -1,5 +1,5 @@
 """
-The asymptotic confidence sequence, for arms of which nothing is known except that they have a variance.
+The asymptotic confidence sequence, for any arm that has a variance.
 
 Around the mean of t samples with standard deviation σ̂_t::
 
@@ -40,7 +40,11 @@ _add = jit(moments.add)
 
 
 def settings(low: float, high: float, target: float, alpha: float) -> tuple[float, ...]:
-    """Return the ρ² for which the interval at level 1 - alpha is narrowest at `target` samples, and the support."""
+    """
+    Return ρ² and the support.
+
+    With this ρ² the interval at level 1 - alpha is narrowest at `target` samples.
+    """
     level = 1 - 2 * math.log(alpha)
     u = level + math.log(level)
     for _ in range(20):
@@ -64,7 +68,11 @@ def radius(t: float, rho2: float, alpha: float) -> float:
 
 @jit
 def bounds(row: Any, alpha: float, settings: Any) -> tuple[float, float]:
-    """Return the interval at asymptotic level 1 - alpha within the support; all of it before START samples."""
+    """
+    Return the interval at asymptotic level 1 - alpha, within the support.
+
+    It is the whole support before START samples.
+    """
     t = row[COUNT]
     if t < START:
         return settings[LOW], settings[HIGH]

@@ -1,5 +1,7 @@
 """
-Betting on the mean of a binary arm: Robbins' beta-binomial mixture, exact, with two numbers per arm.
+Betting on the mean of a binary arm: Robbins' beta-binomial mixture.
+
+It is exact, with two numbers per arm.
 
 For zeros and ones, every constant bet against a mean of m is a ratio of likelihoods: that of another probability over
 that of m. Mixed over that probability with a Beta(1/2, 1/2) prior, the capital after s ones and f zeros is::
@@ -47,13 +49,17 @@ def update(state: Any, arm: int, x: float, settings: Any) -> None:
 
 @jit
 def mixture(s: float, f: float) -> float:
-    """Return log(B(s + 1/2, f + 1/2)/π), the mixture's log-likelihood of one sequence of s ones and f zeros."""
+    """
+    Return log(B(s + 1/2, f + 1/2)/π).
+
+    This is the mixture's log-likelihood of one sequence of s ones and f zeros.
+    """
     return math.lgamma(s + 0.5) + math.lgamma(f + 0.5) - math.lgamma(s + f + 1) - math.log(math.pi)
 
 
 @jit
 def lower(s: float, f: float, alpha: float) -> float:
-    """Return the smallest mean against which the capital of s ones and f zeros is below 1/alpha."""
+    """Return the smallest mean with a capital below 1/alpha after s ones, f zeros."""
     if s == 0:
         return 0.0
     excess = mixture(s, f) + math.log(alpha)

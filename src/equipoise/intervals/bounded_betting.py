@@ -1,5 +1,7 @@
 """
-Betting on the mean of an arm with a bounded support: a mixture of constant bets, at a fixed cost per sample.
+Betting on the mean of an arm with a bounded support.
+
+It is a mixture of constant bets, at a fixed cost per sample.
 
 A gambler who believes that the mean is not m bets against it, in a game that is fair if it is. With the samples scaled
 to [0, 1], each round multiplies the capital by (1 + κX)/(1 + κm) for some κ > -1: positive, and 1 on average if the
@@ -69,7 +71,7 @@ def update(state: Any, arm: int, x: float, settings: Any) -> None:
 
 @jit
 def capital(row: Any, m: float) -> tuple[float, float]:
-    """Return the logarithm of the capital after betting against a mean of m, and its slope in m."""
+    """Return the log-capital after betting against a mean of m, and its slope."""
     t = row[COUNT]
     largest, total, slope = -math.inf, 0.0, 0.0
     for j in range(len(BETS)):
@@ -87,7 +89,9 @@ def capital(row: Any, m: float) -> tuple[float, float]:
 @jit
 def edge(row: Any, m: float, limit: float) -> float:
     """
-    Return where the logarithm of the capital falls to `limit`, from an m outside; m itself if it is inside.
+    Return where the log-capital falls to `limit`, starting from m.
+
+    m is outside the interval; if it is not, it is returned as it is.
 
     The function is convex, so Newton's steps never pass the edge: if they were cut short, the interval would be too
     wide, never too narrow.
@@ -105,7 +109,7 @@ def edge(row: Any, m: float, limit: float) -> float:
 
 @jit
 def bounds(row: Any, alpha: float, settings: Any) -> tuple[float, float]:
-    """Return the interval at level 1 - alpha; the whole support before the first sample."""
+    """Return the interval at level 1 - alpha; the support before any sample."""
     limit = -math.log(alpha)
     low, high = edge(row, 0.0, limit), edge(row, 1.0, limit)
     return settings[LOW] + settings[WIDTH] * low, settings[LOW] + settings[WIDTH] * high

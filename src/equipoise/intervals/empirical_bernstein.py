@@ -1,5 +1,7 @@
 """
-The predictable plug-in empirical Bernstein confidence sequence, for arms with a bounded support.
+The predictable plug-in empirical Bernstein confidence sequence.
+
+It is for arms with a bounded support.
 
 With the samples scaled to [0, 1], at level 1 - α and at all t at once, the mean lies within::
 
@@ -65,7 +67,7 @@ def update(state: Any, arm: int, x: float, settings: Any) -> None:
 
 @jit
 def bounds(row: Any, alpha: float, settings: Any) -> tuple[float, float]:
-    """Return the interval at level 1 - alpha; the whole support before the first sample."""
+    """Return the interval at level 1 - alpha; the support before any sample."""
     low, high = 0.0, 1.0
     if row[COUNT] > 0:
         centre = row[WEIGHTED] / row[BETS]

@@ -1,5 +1,5 @@
 """
-The intervals of textbooks, for a fixed number of samples; not valid under adaptive stopping.
+Fixed-n intervals, as in textbooks; not valid under adaptive stopping.
 
 Student's interval is exact for Gaussian samples and approximate for others. Clopper and Pearson's, for binary arms,
 covers at least as often as it says if the number of samples was fixed beforehand. Both are computed from the incomplete
@@ -44,7 +44,11 @@ def log_density(x: float, a: float, b: float) -> float:
 
 @jit
 def fraction(x: float, a: float, b: float) -> float:
-    """Return the continued fraction of the incomplete beta function, by Lentz; fast for x < (a+1)/(a+b+2)."""
+    """
+    Return the continued fraction of the incomplete beta function.
+
+    By Lentz's method, which is fast for x < (a+1)/(a+b+2).
+    """
     c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1))
     value = d
     for i in range(1, 100_000):
@@ -78,7 +82,11 @@ def upper_tail(x: float, a: float, b: float) -> float:
 
 @jit
 def upper_quantile(p: float, a: float, b: float) -> float:
-    """Return the x above which a Beta(a, b) variable is with probability p, by Newton's method with bisection."""
+    """
+    Return the x that a Beta(a, b) variable exceeds with probability p.
+
+    By Newton's method, with bisection where it strays.
+    """
     low, high = 0.0, 1.0
     x = a / (a + b)
     for _ in range(200):
@@ -100,7 +108,7 @@ def upper_quantile(p: float, a: float, b: float) -> float:
 
 @jit
 def student_quantile(df: float, alpha: float) -> float:
-    """Return what the absolute value of a Student variable exceeds with probability alpha."""
+    """Return what |t| exceeds with probability alpha, for a Student variable t."""
     if df <= 2:  # far out in these tails y rounds to 1
         return 1 / math.tan(math.pi * alpha / 2) if df == 1 else math.sqrt(2 / (alpha * (2 - alpha)) - 2)
     y = upper_quantile(alpha, 0.5, df / 2)
@@ -109,7 +117,11 @@ def student_quantile(df: float, alpha: float) -> float:
 
 @jit
 def student(row: Any, alpha: float, settings: Any) -> tuple[float, float]:
-    """Return Student's interval at level 1 - alpha within the support; all of it below two samples."""
+    """
+    Return Student's interval at level 1 - alpha, within the support.
+
+    It is the whole support below two samples.
+    """
     t = row[COUNT]
     if t < 2:
         return settings[0], settings[1]
@@ -119,7 +131,11 @@ def student(row: Any, alpha: float, settings: Any) -> tuple[float, float]:
 
 @jit
 def clopper_pearson(row: Any, alpha: float, settings: Any) -> tuple[float, float]:
-    """Return Clopper and Pearson's interval at level 1 - alpha; all of [0, 1] before the first sample."""
+    """
+    Return Clopper and Pearson's interval at level 1 - alpha.
+
+    It is all of [0, 1] before the first sample.
+    """
     ones = float(round(row[COUNT] * row[MEAN]))
     zeros = row[COUNT] - ones
     low = 1 - upper_quantile(alpha / 2, zeros + 1, ones) if ones > 0 else 0.0

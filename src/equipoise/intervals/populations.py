@@ -1,5 +1,7 @@
 """
-Intervals for the mean of a finite population, drawn without replacement; exact once it is exhausted.
+Intervals for the mean of a finite population, drawn without replacement.
+
+They shrink to the exact mean when the population is exhausted.
 
 **Binary items.** Of N items n are ones. Any one order of s ones and f zeros among the first t = s + f draws has the
 probability [n]_s [N-n]_f / [N]_t, with falling factorials [n]_s = n (n-1) ... (n-s+1). The mixture of these over all
@@ -46,7 +48,11 @@ def _possible(n: float, s: float, f: float, size: float, enough: float) -> bool:
 
 @jit
 def binary(s: float, f: float, size: float, alpha: float) -> tuple[float, float]:
-    """Return the interval at level 1 - alpha after s ones and f zeros from a population of this size."""
+    """
+    Return the interval at level 1 - alpha after s ones and f zeros.
+
+    `size` is that of the population.
+    """
     enough = mixture(s, f) + math.log(alpha) + _falling(size, s + f)
     # The likelihood has its only peak here, so the possible n are an interval around it.
     peak = min(max(math.floor((size + 1) * s / (s + f)), s), size - f) if s + f > 0 else 0.0
@@ -72,7 +78,11 @@ def binary(s: float, f: float, size: float, alpha: float) -> tuple[float, float]
 
 @jit
 def asymptotic(t: float, mean: float, m2: float, size: float, rho2: float, alpha: float) -> tuple[float, float]:
-    """Return the interval at asymptotic level 1 - alpha; unbounded before START samples."""
+    """
+    Return the interval at asymptotic level 1 - alpha.
+
+    It is unbounded before START samples.
+    """
     if t >= size:
         return mean, mean
     if t < START:
@@ -83,7 +93,7 @@ def asymptotic(t: float, mean: float, m2: float, size: float, rho2: float, alpha
 
 @jit
 def over_binary(state: Any, sizes: Any, alpha: float) -> Any:
-    """Return `binary` for each arm, from the state of betting on binary arms: counts and ones."""
+    """Return `binary` for each arm, from counts and ones."""
     ends = np.empty((2, len(state)))
     for k in range(len(state)):
         ends[0, k], ends[1, k] = binary(state[k, 1], state[k, 0] - state[k, 1], sizes[k], alpha)

@@ -1,4 +1,8 @@
-"""The four kinds of intervals behind one interface: a state for all arms, updated one sample at a time."""
+"""
+The four kinds of intervals behind one interface.
+
+There is one state for all arms, updated one sample at a time.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +67,9 @@ def default_kind(support: Support) -> Kind:
 
 def simultaneous(level: float, K: int) -> float:
     """
-    Return the level of each of K intervals so that they hold simultaneously at `level`: 1 - (1 - level)/K.
+    Return the level of each of K intervals that hold simultaneously at `level`.
+
+    It is 1 - (1 - level)/K.
 
     This is the union bound (Bonferroni), which is valid however the arms depend on one another, as they do under an
     adaptive strategy.
@@ -72,7 +78,7 @@ def simultaneous(level: float, K: int) -> float:
 
 
 def describe(kind: Kind, level: float) -> str:
-    """Return what intervals of this kind and level are, in one sentence to print below a table of them."""
+    """Return one sentence that says what intervals of this kind and level are."""
     noun = "confidence intervals" if kind == "fixed-n" else "confidence sequences"
     return f"{percent(probability('level', level))} {noun}, {PROMISES[kind]}."
 
@@ -181,16 +187,18 @@ class Intervals:
         self.kernel.update(state, self._arm(arm), value, self.kernel.settings)
 
     def bounds(self, state: Floats, level: float | None = None) -> tuple[Floats, Floats]:
-        """Return the lower and the upper ends by arm, which hold simultaneously at this level."""
+        """Return the lower and upper ends by arm, simultaneous at this level."""
         return self._bounds(state, _alpha(self._level(level)) / self.arms)
 
     def alone(self, state: Floats, arm: int, level: float | None = None) -> Interval:
-        """Return the interval at this level of one arm alone, chosen before any sample was seen."""
+        """Return the interval of one arm alone, chosen before any sample was seen."""
         return self._interval(state, arm, _alpha(self._level(level)))
 
     def difference(self, state: Floats, arm: int, other: int, level: float | None = None) -> Interval:
         """
-        Return an interval for the difference of two means, for one pair chosen before any sample was seen.
+        Return an interval for the difference of two means.
+
+        The pair must have been chosen before any sample was seen.
 
         It combines the two arms' intervals, each at 1 - (1 - level)/2. For a pair that was chosen by its results, or
         for all pairs simultaneously, use the ends of `bounds`: the low end of one arm minus the high end of the other.
@@ -203,7 +211,9 @@ class Intervals:
 
     def against(self, state: Floats, control: int, level: float | None = None) -> tuple[Floats, Floats]:
         """
-        Return intervals for the difference of each mean from the control's, simultaneous at this level.
+        Return intervals for the difference of each mean from the control's.
+
+        They are simultaneous at this level.
 
         The lower and the upper ends, by arm; they hold whenever those of `bounds` do. The control's own difference is
         zero.

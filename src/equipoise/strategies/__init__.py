@@ -49,7 +49,7 @@ _PUBLIC = ("Strategy", "Support", "available", "get", "label", "register", "reso
 
 
 def __getattr__(name: str) -> Any:
-    """Return the class of a registered strategy by its name, such as `strategies.BAS`."""
+    """Return the class of a registered strategy, such as `strategies.BAS`."""
     for strategy in map(get, available()):
         if strategy.__name__ == name:
             return strategy

@@ -14,7 +14,7 @@ from equipoise.strategies.strategy import Strategy, Support, width
 @dataclass(frozen=True)
 class Auto(Strategy):
     """
-    Shrink variances of few samples toward the pooled variance, and allow for skewness.
+    Shrink variances toward the pooled variance, and allow for skewness.
 
     With T samples of the arm, M2 the sum of their squared deviations, γ their skewness, and s̄² the mean over all arms
     of the variances times 1 + γ⁴/(40 + 2γ²)::
@@ -93,7 +93,7 @@ class Auto(Strategy):
         sample: float, count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
     ) -> float:
         """
-        Return M3/M2, the skewness times the standard deviation, in the unit of the samples.
+        Return M3/M2, the skewness times the standard deviation.
 
         It gives γ² = T own²/M2.
 

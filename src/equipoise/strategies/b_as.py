@@ -1,4 +1,4 @@
-"""B-AS, the Bernstein allocation strategy, and its two presets MC-UCB and Variance-UCB."""
+"""B-AS, the Bernstein allocation strategy, and its presets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from equipoise.strategies.strategy import Strategy, Support, require_positive, r
 @dataclass(frozen=True)
 class BAS(Strategy):
     """
-    Pull the arm with the largest Maurer-Pontil upper bound on its variance, over its pulls.
+    Pull the arm with the largest Bernstein bound on its variance, over its pulls.
 
     The index of arm k at round t is::
 
@@ -159,7 +159,11 @@ def default_delta(n: float) -> float:
 
 
 def bounded_constants(width: float) -> tuple[float, float]:
-    """Return (c1, c2) = (b², e), with which Assumption 1 holds for samples in any interval of width b."""
+    """
+    Return (c1, c2) = (b², e) for samples in an interval of width b.
+
+    Assumption 1 holds with them.
+    """
     return width**2, math.e
 
 

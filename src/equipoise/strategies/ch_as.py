@@ -13,7 +13,7 @@ from equipoise.strategies.strategy import Strategy, Support, require_positive, r
 @dataclass(frozen=True)
 class CHAS(Strategy):
     """
-    Pull the arm with the largest Chernoff-Hoeffding upper bound on its variance, over its pulls.
+    Pull the arm with the largest Hoeffding bound on its variance, over its pulls.
 
     The index of arm k at round t is::
 

@@ -1,5 +1,5 @@
 """
-Whether a strategy keeps its contract, checked in the same way by studies and by simulations.
+Checks that a strategy keeps its contract, for studies and simulations alike.
 
 In this order, and before any state is touched:
 
@@ -82,7 +82,7 @@ def check_strategy(strategy: Strategy) -> None:
 
 
 def check_params(strategy: Strategy, params: Any) -> tuple[float, ...]:
-    """Return what a strategy's `params` returned as floats, or refuse what is not a tuple of finite numbers."""
+    """Return a strategy's parameters as floats, or refuse what is not finite."""
     try:
         found = tuple(float(value) for value in params)
         fine = isinstance(params, tuple | list) and all(map(math.isfinite, found))
@@ -100,7 +100,7 @@ def check_params(strategy: Strategy, params: Any) -> tuple[float, ...]:
 
 def check_numbers(strategy: Strategy, params: tuple[float, ...], support: Support = None) -> None:
     """
-    Refuse a strategy whose numbers are wrong at the end of the warm-up, whatever the samples are.
+    Refuse a strategy whose numbers are wrong right after the warm-up.
 
     The first samples of an arm are tried out in plain Python, within the support or in several units. What fails in
     some of them only may be right for the samples to come, and is not refused here: a study reports it at the sample
@@ -116,7 +116,11 @@ def check_numbers(strategy: Strategy, params: tuple[float, ...], support: Suppor
 def check_formula(
     strategy: Strategy, params: tuple[float, ...], count: float, mean: float, m2: float, own: float, pooled: float = 0.0
 ) -> None:
-    """Refuse a strategy whose share or variance is not a finite number >= 0 for an arm with these moments."""
+    """
+    Refuse a strategy whose numbers are wrong for an arm with these moments.
+
+    Its share and its variance must be finite numbers >= 0.
+    """
     problem = _problem(strategy, params, count, mean, m2, own, pooled)
     if problem:
         raise EquipoiseError(problem)
@@ -180,7 +184,11 @@ _RETURNED = (numba.types.Integer, numba.types.Float, numba.types.Boolean, numba.
 
 
 def check_compiles(strategy: Strategy, params: tuple[float, ...]) -> None:
-    """Refuse a strategy one of whose functions cannot be compiled; what compiles is kept for the kernels on disk."""
+    """
+    Refuse a strategy that cannot be compiled.
+
+    Compiled functions are kept on disk, where the kernels of studies and simulations find them.
+    """
     used = {
         "variance": True,
         "floor": strategy.has_floor(),
@@ -234,7 +242,7 @@ _WARNED: WeakSet[type[Strategy]] = WeakSet()
 
 
 def warn_if_pool_is_undeclared(kind: type[Strategy], stacklevel: int = 2) -> None:
-    """Warn, once per class, if a strategy reads `pooled` but declares pool = "none", so that it is always 0."""
+    """Warn, once per class, if a strategy reads `pooled` without declaring a pool."""
     if kind.pool != "none" or kind in _WARNED:
         return
     for name in ("variance", "freeze"):

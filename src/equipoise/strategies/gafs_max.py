@@ -13,7 +13,7 @@ from equipoise.strategies.strategy import Strategy, Support, require_positive
 @dataclass(frozen=True)
 class GAFSMAX(Strategy):
     """
-    Pull the arm with the largest variance over its pulls, unless an arm has too few pulls.
+    Pull the arm with the largest variance over its pulls, but no arm too rarely.
 
     At round t, pull::
 

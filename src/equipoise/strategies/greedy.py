@@ -12,7 +12,9 @@ from equipoise.strategies.strategy import Strategy, Support, require_pulls
 @dataclass(frozen=True)
 class Greedy(Strategy):
     """
-    Pull the arm with the largest unbiased variance over its pulls, once every arm has `least` pulls.
+    Pull the arm with the largest sample variance over its pulls, above a floor.
+
+    The variance is the unbiased one, and every arm gets `least` pulls first.
 
     Parameters
     ----------

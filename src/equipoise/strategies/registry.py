@@ -66,7 +66,7 @@ def get(name: str) -> type[Strategy]:
 
 
 def resolve(strategy: str | Strategy) -> Strategy:
-    """Return a strategy as it is, or the one of this name with its default parameters."""
+    """Return a strategy as it is, or the one of this name with its defaults."""
     if isinstance(strategy, Strategy):
         return strategy
     if isinstance(strategy, str):
@@ -80,14 +80,22 @@ def resolve(strategy: str | Strategy) -> Strategy:
 
 
 def label(strategy: Strategy) -> str:
-    """Return a strategy's name with the parameters that are not its defaults, such as "b-as (exploration=0.5)"."""
+    """
+    Return a strategy's name with the parameters that are not its defaults.
+
+    For example "b-as (exploration=0.5)".
+    """
     given = [f"{name}={plain_name(value)!r}" for name, value, default in _parameters(strategy) if value != default]
     name = strategy.name or type(strategy).__name__
     return f"{name} ({', '.join(given)})" if given else name
 
 
 def serialise(strategy: Strategy) -> dict[str, Any]:
-    """Return a registered strategy as its name and its parameters, from which `deserialise` makes it again."""
+    """
+    Return a registered strategy as its name and its parameters.
+
+    `deserialise` makes the strategy from them.
+    """
     if _REGISTER.get(strategy.name) is not type(strategy):
         raise EquipoiseError(
             f"{strategy!r} must be registered so that it can be saved; use @eq.strategies.register('name')"

@@ -1,4 +1,4 @@
-"""What a strategy is: the contract that every strategy keeps, and what its parameters and supports may be."""
+"""What a strategy is: the contract, its parameters and the supports."""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ class Strategy:
 
     def params(self, budget: int | None, arms: int, support: Support) -> tuple[float, ...]:
         """
-        Return the numbers that the functions below get as `params`; called again when the budget changes.
+        Return the numbers that the functions below get as `params`.
+
+        It is called again when the budget changes.
 
         `budget` is a number of samples: where samples have costs, how many the money buys if it is spread evenly.
         """
@@ -76,7 +78,7 @@ class Strategy:
 
     @staticmethod
     def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
-        """Return the variance to plan with for an arm with these moments; count >= warmup."""
+        """Return the variance to plan with for an arm with count >= warmup samples."""
         raise NotImplementedError
 
     @staticmethod
@@ -93,7 +95,7 @@ class Strategy:
         sample: float, count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
     ) -> float:
         """
-        Return the number to keep for an arm after a new sample, where `own` is "frozen".
+        Return the number to keep for an arm after a sample, if `own` is "frozen".
 
         The moments include the sample. If samples were told as moments only, `sample` is NaN.
         """
@@ -101,7 +103,11 @@ class Strategy:
 
     @staticmethod
     def share(count: float, mean: float, m2: float, own: float, params: tuple[float, ...]) -> float:
-        """Return what an arm with two or more samples adds to the pool: by default its unbiased variance."""
+        """
+        Return what an arm with two or more samples adds to the pool.
+
+        The default is its unbiased variance.
+        """
         return _unbiased(count, m2)
 
     def has_floor(self) -> bool:
@@ -109,7 +115,7 @@ class Strategy:
         return type(self).floor is not Strategy.floor
 
     def rescaled(self, c: float) -> Strategy:
-        """Return the strategy that decides on samples multiplied by c as this one does on the samples."""
+        """Return the strategy that does on samples times c what this one does."""
         if self.scale_invariant:
             return self
         raise NotImplementedError(f"{self.name} does not define how its parameters change with the unit of the samples")
@@ -153,7 +159,7 @@ def require_probability(strategy: Strategy, name: str) -> None:
 
 
 def require_pulls(strategy: Strategy, name: str) -> None:
-    """Refuse a number of pulls that is given and is not an integer of at least 2, as a variance needs."""
+    """Refuse a number of pulls that is given and is not an integer of at least 2."""
     value = getattr(strategy, name)
     if value is not None:
         object.__setattr__(strategy, name, integer(f"{strategy.name}: {name}", value, 2))
@@ -169,7 +175,7 @@ def _keep(strategy: Strategy, name: str, value: float) -> None:
 
 
 def check_support(support: Any) -> Support:
-    """Return a declared support with its ends as floats, or refuse what is not a support."""
+    """Return a support with its ends as floats, or refuse what is not one."""
     if support is None or (isinstance(support, str) and support == "binary"):
         return support  # type: ignore[return-value]
     wrong = f"support must be 'binary', (low, high) with low < high, or None, got {shown(support)}"

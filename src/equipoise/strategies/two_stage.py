@@ -13,7 +13,7 @@ from equipoise.strategies.strategy import Strategy, Support, require_pulls
 @dataclass(frozen=True)
 class TwoStage(Strategy):
     """
-    Sample every arm equally often in a pilot, then in the best proportions for its variances.
+    Run a pilot, then sample in the best proportions for its variances.
 
     An arm's unbiased variance is frozen when its pilot is complete; later samples do not change it.
 

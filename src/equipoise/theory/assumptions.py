@@ -1,4 +1,8 @@
-"""The assumptions that the statements share; an argument that violates one is refused by name and value."""
+"""
+The assumptions that the statements share.
+
+An argument that violates one is refused by name and value.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from equipoise.problem.problem import proportions
 
 
 class Variances(NamedTuple):
-    """The variances of a problem, and the quantities that the paper derives from them."""
+    """The variances of a problem, and what the paper derives from them."""
 
     values: Floats
     K: int
@@ -24,7 +28,7 @@ class Variances(NamedTuple):
 
 
 def variances(values: npt.ArrayLike, *, most: float = math.inf) -> Variances:
-    """Return K variances, or refuse them unless each is finite, positive and at most `most`."""
+    """Return K variances, or refuse one that is not in (0, most] or not finite."""
     array = np.asarray(values, dtype=float)
     if array.ndim != 1 or array.size == 0:
         raise ValueError(f"variances must be a list with one variance for each arm, got {shown(values)}")
@@ -64,7 +68,7 @@ def at_least(**bounds: tuple[float, float]) -> None:
 
 
 def samples(values: npt.ArrayLike, K: int, low: float, high: float) -> Floats:
-    """Return samples, a row for each of K arms, or refuse any that are not in [low, high]."""
+    """Return K rows of samples, or refuse one that is not in [low, high]."""
     array = np.asarray(values, dtype=float)
     if array.ndim != 2 or len(array) != K or array.size == 0:
         raise ValueError(f"samples must have a row for each of the {K} arms, got shape {array.shape}")

@@ -1,4 +1,8 @@
-"""B-AS: the paper's Section 4 and Appendices B and C. Arms are sub-Gaussian with constants c1, c2 (Assumption 1)."""
+"""
+B-AS: the paper's Section 4 and Appendices B and C.
+
+Arms are sub-Gaussian with constants c1, c2 (Assumption 1).
+"""
 
 from __future__ import annotations
 
@@ -98,7 +102,11 @@ def lemma4_radius(t: float, delta: float, c1: float, c2: float, n: float) -> flo
 
 
 def lemma5_radius(pulls: float, delta: float, c1: float, c2: float) -> float:
-    """Return the radius of Lemma 5: that of Lemma 4 at a random number of pulls T >= 2, with n = T in a."""
+    """
+    Return the radius of Lemma 5, at a random number of pulls T >= 2.
+
+    It is that of Lemma 4 with n = T in a.
+    """
     return lemma4_radius(pulls, delta, c1, c2, pulls)
 
 
@@ -130,7 +138,11 @@ def lemma4_probability(n: int, K: int, delta: float) -> float:
 
 
 def lemma2_least_pulls(variances: npt.ArrayLike, n: int, delta: float, c1: float, c2: float) -> float:
-    """Return c(δ) sqrt(n), the least pulls of any arm on the event (step 1 of Lemma 2's proof)."""
+    """
+    Return c(δ) sqrt(n), the least pulls of any arm on the event of Lemma 2.
+
+    This is step 1 of its proof.
+    """
     problem, _, width_c = _lemma2(variances, n, delta, c1, c2)
     assumptions.budget(n, problem.K)
     return width_c * math.sqrt(n)
@@ -155,7 +167,11 @@ def lemma2_bounds(variances: npt.ArrayLike, n: int, delta: float, c1: float, c2:
 
 
 def B(variances: npt.ArrayLike, n: float, delta: float, c1: float, c2: float) -> float:
-    """Return B = 16 K a sqrt(log(2/δ)) (sqrt(Σ) + 2a sqrt(log(2/δ)) / c(δ)), of Appendix B."""
+    """
+    Return B of Appendix B.
+
+    It is 16 K a sqrt(log(2/δ)) (sqrt(Σ) + 2a sqrt(log(2/δ)) / c(δ)).
+    """
     problem, width_a, width_c = _lemma2(variances, n, delta, c1, c2)
     scaled = width_a * math.sqrt(math.log(2 / delta))
     return 16 * problem.K * scaled * (math.sqrt(problem.Sigma) + 2 * scaled / width_c)

@@ -98,7 +98,9 @@ def conjectured_regret(lambda_min: float, n: float, fast: float = 1.0, slow: flo
 
 def remark3_pulls(n: float, delta: float | None = None, variance: float = 0.25) -> float:
     """
-    Return how often CH-AS pulls an arm of zero variance next to one of variance σ² (Remark 3).
+    Return how often CH-AS pulls an arm of zero variance (Remark 3).
+
+    The other arm has the variance σ².
 
     It is the T at which the two indices are equal if each variance is estimated exactly::
 
@@ -145,6 +147,6 @@ def _remark3_bonus(n: float, delta: float | None, variance: float) -> float:
 
 
 def remark3_gafs_max_pulls(n: float, alpha: float = 1.0) -> float:
-    """Return α sqrt(n) + 1, the forced pulls of an arm of zero variance by GAFS-MAX (Remark 3)."""
+    """Return α sqrt(n) + 1, GAFS-MAX's pulls of an arm of zero variance (Remark 3)."""
     assumptions.positive(n=n, alpha=alpha)
     return alpha * math.sqrt(n) + 1

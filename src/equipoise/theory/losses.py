@@ -1,4 +1,8 @@
-"""From pulls to losses: Wald's identity for any arm, the Gaussian lemma, and the constants of Assumption 1."""
+"""
+From pulls to losses: Wald's identity and the Gaussian lemma.
+
+Also the constants of Assumption 1.
+"""
 
 from __future__ import annotations
 
@@ -61,13 +65,21 @@ def lemma7(mean: float, variance: float, t: int) -> Gaussian:
 
 
 def bounded_constants(low: float, high: float) -> tuple[float, float]:
-    """Return (c1, c2) = ((high-low)², e), with which Assumption 1 holds for samples in [low, high]."""
+    """
+    Return (c1, c2) = ((high-low)², e) for samples in [low, high].
+
+    Assumption 1 holds with them.
+    """
     assumptions.positive(width=high - low)
     return b_as.bounded_constants(high - low)
 
 
 def gaussian_constants(variances: npt.ArrayLike) -> tuple[float, float]:
-    """Return (c1, c2) = (2Σ, 1), with which Assumption 1 holds for all Gaussian arms of these variances."""
+    """
+    Return (c1, c2) = (2Σ, 1) for Gaussian arms of these variances.
+
+    Assumption 1 holds with them for all arms.
+    """
     return 2 * assumptions.variances(variances).Sigma, 1.0
 
 
