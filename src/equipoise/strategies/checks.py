@@ -119,9 +119,23 @@ def check_formula(
     """
     Refuse a strategy whose numbers are wrong for an arm with these moments.
 
-    Its share and its variance must be finite numbers >= 0.
+    Its share and its variance must be finite numbers >= 0. If its `own` is "frozen", the number is what `freeze`
+    returns for samples that are told as these moments, whatever `own` is; a strategy that cannot do without the samples
+    themselves returns NaN there, and is not checked.
     """
-    problem = _problem(strategy, params, count, mean, m2, own, pooled)
+    numbers = tuple(map(np.float64, params or (0.0,)))
+    moments_of_arm = np.float64(count), np.float64(mean), np.float64(m2)
+    kept, shared = np.float64(own), np.float64(pooled)
+    try:
+        with np.errstate(all="ignore"):
+            if strategy.own == "frozen":
+                nothing = np.float64(math.nan)
+                kept = np.float64(strategy.freeze(nothing, *moments_of_arm, shared, nothing, numbers))
+            if strategy.own == "frozen" and math.isnan(kept):
+                return
+            problem = _problem(strategy, numbers, *moments_of_arm, kept, shared)
+    except Exception:  # as in `_trial`
+        return
     if problem:
         raise EquipoiseError(problem)
 

@@ -116,6 +116,15 @@ def test_a_formula_at_given_moments() -> None:
     check_formula(strategy, (0.0,), 2.0, 0.0, 1e12, 0.0)
     with pytest.raises(eq.EquipoiseError, match=r"Mine.variance must return a finite number >= 0, got -1e\+09 for"):
         check_formula(strategy, (0.0,), 2.0, 0.0, 1.0, 0.0)
+    with pytest.raises(eq.EquipoiseError, match="got nan for count=1"):
+        check_formula(eq.strategies.Greedy(), (5.0,), 1.0, 0.0, 0.0, 0.0)
+    # With nothing frozen yet, and for a strategy that cannot tell from moments.
+    for frozen in (eq.strategies.Auto(), eq.strategies.TwoStage()):
+        check_formula(frozen, frozen.params(100, 2, None), 50.0, 1.0, 20.0, math.nan)
+    check_formula(made("own = 'frozen'\n" + VARIANCE + "return own"), (), 9.0, 0.0, 1.0, math.nan)
+    check_formula(eq.strategies.Oracle(), (), 9.0, 0.0, 1.0, 4.0)
+    with pytest.raises(eq.EquipoiseError, match="got inf"):
+        check_formula(eq.strategies.Oracle(), (), 9.0, 0.0, 1.0, math.inf)
 
 
 @pytest.mark.parametrize(
