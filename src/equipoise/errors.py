@@ -1,18 +1,20 @@
-"""The one exception of equipoise that is neither a wrong value nor a wrong type."""
+"""The exception for errors that are neither a wrong value nor a wrong type."""
 
 from typing import Any
 
 
 class EquipoiseError(RuntimeError):
     """
-    The study cannot do what was asked in the state it is in.
+    An operation is not possible in the current state of a study.
+
+    Also raised where a strategy breaks its contract, or a store cannot be used.
 
     Attributes
     ----------
     study
-        Where `estimate` raised it, the study with all that was sampled; else None.
+        If `estimate` raised it, the study with all samples so far; otherwise None.
     reason
-        Where sampling could not go on, why, without what became of the samples; else empty.
+        If sampling could not continue, the cause alone, without what became of the samples; otherwise empty.
     """
 
     study: Any = None

@@ -1,9 +1,9 @@
 """
-Count, mean and M2 (the sum of squared deviations from the mean) of the samples of one arm.
+Count, mean and M2 of the samples of one arm.
 
-The functions are plain arithmetic: they take Python numbers, NumPy arrays (element by element) and, compiled, the
-numbers inside a kernel. None of them sums squares of raw samples, which would lose all digits of a small variance
-around a large mean.
+M2 is the sum of squared deviations from the mean. The functions are plain arithmetic: they take Python numbers, NumPy
+arrays (element by element) and, compiled, the numbers inside a kernel. None of them sums squares of raw samples, which
+would lose all digits of a small variance around a large mean.
 
 References
 ----------
@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-# A number, or an array of them: the functions below do not care.
+# A number, or an array of numbers: the functions below accept both.
 Number = Any
 
 
 def add(count: Number, mean: Number, m2: Number, x: Number) -> tuple[Number, Number, Number]:
     """
-    One more sample `x` (Welford [1]_).
+    Add one sample `x` (Welford [1]_).
 
     Returns
     -------
@@ -41,7 +41,9 @@ def merge(
     count_a: Number, mean_a: Number, m2_a: Number, count_b: Number, mean_b: Number, m2_b: Number
 ) -> tuple[Number, Number, Number]:
     """
-    The samples of `a` and of `b` together (Chan, Golub and LeVeque [2]_). Either side may be empty.
+    Merge the moments of two sets of samples (Chan, Golub and LeVeque [2]_).
+
+    Either may be empty.
 
     Returns
     -------
@@ -54,18 +56,20 @@ def merge(
 
 
 def unbiased(count: Number, m2: Number) -> Number:
-    """The variance with count - 1 in the denominator, equation (estim-var2) of the paper."""
+    """Return m2/(count - 1), equation (estim-var2) of the paper."""
     return m2 / (count - 1)
 
 
 def biased(count: Number, m2: Number) -> Number:
-    """The variance with count in the denominator, equation (estim-var1) of the paper."""
+    """Return m2/count, equation (estim-var1) of the paper."""
     return m2 / count
 
 
 def next_variance(t: Number, variance: Number, mean: Number, x: Number) -> Number:
     """
-    The paper's recursion for the unbiased variance (its Lemma 8)::
+    Return the next unbiased variance by the recursion of the paper's Lemma 8.
+
+    It is::
 
         s²_{t+1} = (t-1)/t · s²_t + (x - m_t)²/(t+1)
 
@@ -75,7 +79,7 @@ def next_variance(t: Number, variance: Number, mean: Number, x: Number) -> Numbe
 
 
 def of(samples: npt.ArrayLike) -> tuple[int, float, float]:
-    """Count, mean and M2 of a batch of samples, in two passes; what `Study.tell_moments` takes."""
+    """Return count, mean and M2 of a batch, for `Study.tell_moments`."""
     values = np.asarray(samples, dtype=float).ravel()
     if values.size == 0:
         return 0, 0.0, 0.0

@@ -1,7 +1,7 @@
 """
-The laws that every strategy keeps, as tests to inherit.
+The laws that every strategy keeps, as a test class to inherit.
 
-A third party tests its own strategy with two lines (pytest and hypothesis installed)::
+Two lines test your own strategy (pytest and hypothesis must be installed)::
 
     class TestMine(eq.testing.StrategyLaws):
         strategy = Mine()
@@ -24,24 +24,27 @@ except ModuleNotFoundError:
     ) from None
 
 from equipoise import moments
-from equipoise.problem.objective import ROUNDING, Objective
-from equipoise.strategies import Strategy, Support
+from equipoise.problem import money
+from equipoise.problem.objective import Objective
+from equipoise.strategies import Strategy, Support, initial_own
 from equipoise.strategies.key import choose, key, next_refresh, pooled, warmup_key
 from equipoise.study import Study, Ticket
 
-# Keys closer than this are a tie within rounding.
+# Keys whose relative difference is below this are equal up to rounding.
 _ROUNDING = 1e-9
 
 _law = settings(
     max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.differing_executors]
 )
-# The objective is not the strategy's doing: a look will do.
+# The objective does not depend on the strategy, so a few examples are enough.
 _law_of_objective = settings(_law, max_examples=20)
 
 
 class Scan:
     """
-    A study that looks at every arm at every step, in plain Python: what the fast one must agree with.
+    A slow study in plain Python, the reference for the fast one.
+
+    It looks at every arm at every step.
 
     Arms are 0, 1, 2, ...; samples may be told in any order.
     """
@@ -58,28 +61,28 @@ class Scan:
         self.objective = objective or Objective()
         self.scales = self.objective.scales(arms).tolist()
         self.costs = self.objective.cost(arms).tolist()
-        self.left = math.inf if budget is None else budget * (1 + ROUNDING)
+        self.limit = money.limit(budget, min(self.costs))
+        self.spent, self.carry = 0.0, 0.0
         self.params = strategy.params(None if budget is None else self.objective.samples(budget, arms), arms, support)
         self.counts, self.pulls = [0] * arms, [0] * arms
         self.means, self.m2s = [0.0] * arms, [0.0] * arms
-        self.own: list[float] = {
-            "none": [0.0] * arms,
-            "frozen": [math.nan] * arms,
-            "variance": list(getattr(strategy, "variances", None) or ()),
-        }[strategy.own]
+        self.own: list[float] = initial_own(strategy, arms).tolist()
         self.t = 0
         self.pooled = 0.0
         self.next_refresh = next_refresh(0, arms)
 
     @property
     def affordable(self) -> list[int]:
-        """The arms that can still be paid for."""
-        return [k for k in range(self.arms) if self.costs[k] <= self.left]
+        """The arms that are still affordable."""
+        return [k for k in range(self.arms) if self._can_pay(k)]
 
     def choice(self) -> int:
-        """The arm that is next."""
+        """Return the arm to pull next."""
         wanted = self._choose(None)
-        return wanted if self.costs[wanted] <= self.left else self._choose(self.affordable)
+        return wanted if self._can_pay(wanted) else self._choose(self.affordable)
+
+    def _can_pay(self, k: int) -> bool:
+        return money.affordable(self.costs[k], self.spent, self.carry, self.limit)
 
     def _choose(self, affordable: list[int] | None) -> int:
         return choose(
@@ -98,19 +101,19 @@ class Scan:
         )
 
     def pull(self, k: int) -> None:
-        """A ticket for arm k is handed out."""
+        """Record that a ticket for arm k was handed out."""
         self.pulls[k] += 1
         self.t += 1
-        self.left -= self.costs[k]
+        self.spent, self.carry = money.spend(self.spent, self.carry, self.costs[k])
 
     def give_back(self, k: int) -> None:
-        """A ticket for arm k is forgotten."""
+        """Record that a ticket for arm k was forgotten."""
         self.pulls[k] -= 1
         self.t -= 1
-        self.left += self.costs[k]
+        self.spent, self.carry = money.spend(self.spent, self.carry, -self.costs[k])
 
     def tell(self, k: int, x: float, *, in_flight: bool = True) -> None:
-        """A sample of arm k came in."""
+        """Record a sample of arm k."""
         self.counts[k], self.means[k], self.m2s[k] = moments.add(self.counts[k], self.means[k], self.m2s[k], x)
         self.pulls[k] += not in_flight
         if self.strategy.own == "frozen":
@@ -123,7 +126,7 @@ class Scan:
             self.pooled = pooled(self.strategy, self.params, self.counts, self.means, self.m2s, self.own)
 
     def alike(self, j: int, k: int) -> bool:
-        """Whether arms j and k stand so equal that either may go first."""
+        """Whether arms j and k are tied up to rounding, so that either may go first."""
         floor = self.strategy.floor(float(self.t), float(self.arms), self.params)
         if min(self.pulls) < floor:
             return self.pulls[j] == self.pulls[k] == min(self.pulls)
@@ -141,21 +144,23 @@ class Scan:
 
 class StrategyLaws:
     """
-    Inherit and set `strategy`, or override `make` where the strategy depends on the number of arms.
+    The laws of strategies: inherit this class and set `strategy`.
+
+    Override `make` instead if the strategy depends on the number of arms.
 
     Attributes
     ----------
     strategy
         The strategy under test.
     support
-        The support its studies declare, and whose values the laws draw.
+        The support that the studies declare, and from which the laws draw values.
     """
 
     strategy: Strategy
     support: Support = None
 
     def make(self, arms: int) -> Strategy:
-        """The strategy for a study of so many arms."""
+        """Return the strategy for a study with this number of arms."""
         return self.strategy
 
     # ---- what the laws draw
@@ -164,12 +169,12 @@ class StrategyLaws:
         if self.support == "binary":
             return st.sampled_from([0.0, 1.0])
         low, high = self.support or (-1000.0, 1000.0)
-        # A coarse grid makes exact ties and equal samples common; the other half has full mantissas.
+        # A coarse grid makes exact ties and equal samples common; the other half are arbitrary floats.
         grid = st.integers(0, 8).map(lambda i: low + (high - low) * i / 8)
         return st.one_of(grid, st.floats(low, high))
 
     def _world(self, data: st.DataObject, per_arm: int = 12) -> tuple[Strategy, int, list[list[float]]]:
-        """A strategy, a budget, and the samples X_{k,i} of each arm."""
+        """Return a strategy, a budget, and the samples X_{k,i} of each arm."""
         arms = data.draw(st.integers(1, 6), label="arms")
         strategy = self.make(arms)
         least = arms * max(strategy.warmup, 1)
@@ -185,7 +190,7 @@ class StrategyLaws:
         return Study(arms, budget=budget, strategy=strategy, support=self.support, **objective)
 
     def _objective(self, data: st.DataObject, arms: int) -> dict[str, Any]:
-        """A norm, weights and costs, as a study takes them; costs that floats sum without rounding."""
+        """Return a norm, weights and costs as a study takes them; the costs are summed without rounding."""
 
         def each(values: list[float], label: str) -> list[float]:
             return data.draw(st.lists(st.sampled_from(values), min_size=arms, max_size=arms), label=label)
@@ -208,10 +213,12 @@ class StrategyLaws:
     def _same_choices(
         self, a: Scan, b: Scan, samples: list[list[float]], other: list[list[float]], label: list[int]
     ) -> None:
-        """Arm k of a, seeing `samples`, is arm label[k] of b, seeing `other`; both choose alike, ties aside."""
+        """Check that a and b choose alike up to ties, where arm k of a is arm label[k] of b and sees `other`."""
         for _ in range(len(samples[0])):
             k, j = a.choice(), b.choice()
-            assert j == label[k] or b.alike(j, label[k]), f"arm {k} against arm {label.index(j)} after {a.pulls}"
+            assert j == label[k] or b.alike(j, label[k]), (
+                f"after the pulls {a.pulls}, arm {k} is chosen in one study and arm {label.index(j)} in the other"
+            )
             for scan, arm, seen in ((a, k, samples[k]), (b, label[k], other[label[k]])):
                 scan.pull(arm)
                 scan.tell(arm, seen[scan.counts[arm]])
@@ -221,7 +228,7 @@ class StrategyLaws:
     @_law
     @given(data=st.data())
     def test_every_arm_is_warmed_up_and_the_budget_is_spent(self, data: st.DataObject) -> None:
-        """Every arm is pulled at least `warmup` times, and the pulls handed out sum to the budget."""
+        """Every arm gets at least `warmup` pulls, and the pulls add up to the budget."""
         strategy, budget, samples = self._world(data)
         chosen = self._choices(self._study(strategy, len(samples), budget), samples)
         assert len(chosen) == budget
@@ -230,7 +237,7 @@ class StrategyLaws:
     @_law
     @given(data=st.data())
     def test_the_order_of_arrival_changes_nothing_but_rounding(self, data: st.DataObject) -> None:
-        """The same tells in another order: the same counts, and means and variances within rounding."""
+        """The order of telling changes means and variances by rounding only."""
         strategy, budget, samples = self._world(data)
         one, two = (self._study(strategy, len(samples), budget) for _ in range(2))
         values = [samples[0][i % len(samples[0])] for i in range(budget)]
@@ -249,7 +256,7 @@ class StrategyLaws:
     @_law
     @given(data=st.data())
     def test_telling_twice_changes_nothing(self, data: st.DataObject) -> None:
-        """A ticket answered again with the same value leaves the study and its choices as they were."""
+        """Answering a ticket again with the same value changes nothing."""
         strategy, budget, samples = self._world(data)
         once, twice = (self._study(strategy, len(samples), budget) for _ in range(2))
         told: list[tuple[Ticket, float]] = []
@@ -260,19 +267,19 @@ class StrategyLaws:
             once.tell(a, value)
             told.append((b, value))
             twice.tell(b, value)
-            twice.tell(*data.draw(st.sampled_from(told), label="again"))
+            twice.tell(*data.draw(st.sampled_from(told), label="repeated"))
         assert once.result().to_dict() == twice.result().to_dict()
 
     @_law
     @given(data=st.data())
     def test_shifted_samples_are_sampled_alike(self, data: st.DataObject) -> None:
-        """A strategy that declares itself shift-invariant chooses alike on x + c."""
+        """A strategy that declares shift_invariant makes the same choices on x + c."""
         strategy, budget, samples = self._world(data)
         if not strategy.shift_invariant or self.support is not None:
-            raise SkipTest("not claimed, or the support does not allow it")
+            raise SkipTest("the strategy does not declare shift_invariant, or has a support")
         c = data.draw(st.sampled_from([-3.0, 0.5, 1000.0, -1e4]), label="shift")
         shifted = [[x + c for x in row] for row in samples]
-        # A shift rounds the samples themselves; what it rounds away is not the strategy's doing.
+        # A shift rounds the samples themselves, for which the strategy is not responsible.
         samples = [[x - c for x in row] for row in shifted]
         a, b = (Scan(strategy, len(samples), budget) for _ in range(2))
         self._same_choices(a, b, samples, shifted, list(range(len(samples))))
@@ -280,15 +287,15 @@ class StrategyLaws:
     @_law
     @given(data=st.data())
     def test_scaled_samples_are_sampled_alike(self, data: st.DataObject) -> None:
-        """A strategy that declares itself scale-invariant, or offers `rescaled`, chooses alike on c x."""
+        """A strategy, rescaled if it is not scale-invariant, chooses alike on c x."""
         if self.support is not None:
-            raise SkipTest("the support does not allow it")
+            raise SkipTest("samples cannot be scaled within a support")
         strategy, budget, samples = self._world(data)
         c = data.draw(st.sampled_from([0.25, 3.0, 1e3, 1e-3]), label="scale")
         try:
             other = strategy.rescaled(c)
         except NotImplementedError:
-            raise SkipTest("not claimed") from None
+            raise SkipTest("the strategy neither declares scale_invariant nor defines rescaled") from None
         scaled = [[c * x for x in row] for row in samples]
         a, b = Scan(strategy, len(samples), budget), Scan(other, len(samples), budget)
         self._same_choices(a, b, samples, scaled, list(range(len(samples))))
@@ -296,7 +303,7 @@ class StrategyLaws:
     @_law
     @given(data=st.data())
     def test_relabelled_arms_are_sampled_alike(self, data: st.DataObject) -> None:
-        """Arms under other numbers: the choices follow the arms."""
+        """If the arms are renumbered, the choices follow them."""
         strategy, budget, samples = self._world(data)
         arms = range(len(samples))
         label = data.draw(st.permutations(list(arms)), label="new numbers")
@@ -315,24 +322,28 @@ class StrategyLaws:
     @_law
     @given(data=st.data())
     def test_asking_for_many_is_asking_many_times(self, data: st.DataObject) -> None:
-        """ask(m) hands out what m asks without tells would, at any moment of a study."""
+        """At any time, ask(m) returns the arms that m calls of ask() in a row would."""
         strategy, budget, samples = self._world(data)
         one, many = (self._study(strategy, len(samples), budget) for _ in range(2))
         while not one.done:
             m = data.draw(st.integers(1, 9), label="m")
             tickets = many.ask(m)
-            singles = [one.ask() for _ in tickets]
-            assert [ticket.arm for ticket in tickets] == [single.arm for single in singles]
-            for ticket, single in zip(tickets, singles, strict=True):
-                value = samples[ticket.arm][ticket.id]  # type: ignore[call-overload]
-                many.tell(ticket, value)
-                one.tell(single, value)
+            single = [one.ask() for _ in tickets]
+            assert [ticket.arm for ticket in tickets] == [ticket.arm for ticket in single]
+            for a, b in zip(tickets, single, strict=True):
+                value = samples[a.arm][a.id]  # type: ignore[call-overload]
+                many.tell(a, value)
+                one.tell(b, value)
         assert many.ask(3) == []
 
     @_law
     @given(data=st.data())
     def test_the_heap_chooses_as_a_scan_does(self, data: st.DataObject) -> None:
-        """Whatever is asked, told, given back or told late, in any order: both choose alike, ties included."""
+        """
+        The study and the scan choose alike, ties included.
+
+        Whatever is asked, told, forgotten or told late.
+        """
         strategy, budget, samples = self._world(data)
         study, scan = (
             self._study(strategy, len(samples), budget),
@@ -343,20 +354,20 @@ class StrategyLaws:
     @_law_of_objective
     @given(data=st.data())
     def test_weights_costs_and_norms_choose_as_a_scan_does(self, data: st.DataObject) -> None:
-        """The largest key of the objective, among what can be paid for; the money is spent, and never more."""
+        """The affordable arm with the largest key is pulled, within the budget."""
         strategy, budget, samples = self._world(data)
         options = self._objective(data, len(samples))
         objective = Objective(options["objective"], tuple(options["weights"]), tuple(options["costs"]))
-        money = strategy.warmup * math.fsum(options["costs"]) + budget
-        study = self._study(strategy, len(samples), money, **options)
-        scan = Scan(strategy, len(samples), money, self.support, objective)
+        amount = strategy.warmup * math.fsum(options["costs"]) + budget
+        study = self._study(strategy, len(samples), amount, **options)
+        scan = Scan(strategy, len(samples), amount, self.support, objective)
         self._side_by_side(data, study, scan, samples[0])
         assert study.done == (not scan.affordable)
-        assert study.remaining == money - study.spent >= 0
+        assert study.remaining == amount - study.spent >= 0
 
     def _side_by_side(self, data: st.DataObject, study: Study, scan: Scan, values: Sequence[float]) -> None:
-        """Do anything to both, and hold every choice of the study against the scan's."""
-        flying: list[Ticket] = []
+        """Do the same random things to both, and compare every choice."""
+        in_flight: list[Ticket] = []
         forgotten: list[Ticket] = []
         for step in range(2 * len(values)):
             action = data.draw(
@@ -368,13 +379,13 @@ class StrategyLaws:
                 ticket = study.ask()
                 assert ticket.arm == k
                 scan.pull(k)
-                flying.append(ticket)
-            elif action == "tell" and flying:
-                ticket = flying.pop(data.draw(st.integers(0, len(flying) - 1), label="which"))
+                in_flight.append(ticket)
+            elif action == "tell" and in_flight:
+                ticket = in_flight.pop(data.draw(st.integers(0, len(in_flight) - 1), label="which"))
                 study.tell(ticket, value)
                 scan.tell(ticket.arm, value)  # type: ignore[arg-type]
-            elif action == "forget" and flying:
-                ticket = flying.pop(data.draw(st.integers(0, len(flying) - 1), label="which"))
+            elif action == "forget" and in_flight:
+                ticket = in_flight.pop(data.draw(st.integers(0, len(in_flight) - 1), label="which"))
                 study.forget(ticket)
                 scan.give_back(ticket.arm)  # type: ignore[arg-type]
                 forgotten.append(ticket)
@@ -390,7 +401,7 @@ class StrategyLaws:
     @_law_of_objective
     @given(data=st.data())
     def test_equal_weights_are_none(self, data: st.DataObject) -> None:
-        """One weight for all arms: the choices are those without weights."""
+        """With one weight for all arms the choices are those without weights."""
         strategy, budget, samples = self._world(data)
         options = self._objective(data, len(samples)) | {"costs": None}
         weight = data.draw(st.sampled_from([0.3, 1.0, 7.0]), label="weight")
@@ -403,22 +414,30 @@ class StrategyLaws:
     @_law_of_objective
     @given(data=st.data())
     def test_another_currency_changes_nothing(self, data: st.DataObject) -> None:
-        """All costs and the budget times one number (a power of two, so that nothing is rounded): the same choices."""
+        """
+        Multiplying all costs and the budget by one number changes no choice.
+
+        The number is a power of two, so that nothing is rounded.
+        """
         strategy, budget, samples = self._world(data)
         options = self._objective(data, len(samples))
-        money = strategy.warmup * math.fsum(options["costs"]) + budget / 4
+        amount = strategy.warmup * math.fsum(options["costs"]) + budget / 4
         rate = data.draw(st.sampled_from([0.125, 2.0, 1024.0]), label="rate")
         dear = options | {"costs": [rate * cost for cost in options["costs"]]}
-        long = [row * 40 for row in samples]  # at a quarter each, many can be had
-        one = self._choices(self._study(strategy, len(samples), money, **options), long)
-        assert one == self._choices(self._study(strategy, len(samples), rate * money, **dear), long)
+        long = [row * 40 for row in samples]  # at a quarter each, the budget buys many
+        one = self._choices(self._study(strategy, len(samples), amount, **options), long)
+        assert one == self._choices(self._study(strategy, len(samples), rate * amount, **dear), long)
         costs = options["costs"]
-        assert math.fsum(costs[k] for k in one) <= money < math.fsum(costs[k] for k in one) + min(costs)
+        assert math.fsum(costs[k] for k in one) <= amount < math.fsum(costs[k] for k in one) + min(costs)
 
     @_law
     @given(data=st.data())
     def test_a_choice_looks_at_the_past_only(self, data: st.DataObject) -> None:
-        """Samples that were not told yet do not matter: the pulls of an arm are a stopping time."""
+        """
+        A choice does not depend on samples that were not told yet.
+
+        So the pulls of an arm are a stopping time.
+        """
         strategy, budget, samples = self._world(data)
         before = self._choices(self._study(strategy, len(samples), budget), samples)
         seen = data.draw(st.integers(0, budget - 1), label="rounds seen")

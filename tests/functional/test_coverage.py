@@ -14,7 +14,8 @@ import pytest
 
 import equipoise as eq
 from benchmarks.coverage import LEVEL, SETTINGS, Cell, cells, ever_missed, fill, full, summary
-from equipoise.intervals import InOrder, Intervals
+from equipoise.intervals import Intervals
+from tests.in_order import InOrder
 
 CHOSEN = [("binary", 2), ("bounded", 0), ("unbounded", 1)]
 ALPHA = 1 - LEVEL
@@ -88,15 +89,15 @@ def test_a_study_with_slow_lost_and_unordered_answers() -> None:
     for _ in range(runs):
         study = eq.Study(3, budget=budget, support="binary")
         line, state, out = InOrder(arms=3), rule.start(), False
-        flying: list[tuple[float, eq.Ticket, int, float]] = []
+        in_flight: list[tuple[float, eq.Ticket, int, float]] = []
         now = 0.0
-        while flying or not study.done:
-            while len(flying) < 40 and study.remaining:
+        while in_flight or not study.done:
+            while len(in_flight) < 40 and study.remaining:
                 ticket = study.ask()
                 value = float(rng.random() < ps[ticket.arm])  # type: ignore[call-overload]
-                flying.append((now + rng.exponential(1 + 20 * value), ticket, line.ask(ticket.arm), value))  # type: ignore[arg-type]
-            flying.sort(key=lambda each: each[0])
-            now, ticket, place, value = flying.pop(0)
+                in_flight.append((now + rng.exponential(1 + 20 * value), ticket, line.ask(ticket.arm), value))  # type: ignore[arg-type]
+            in_flight.sort(key=lambda each: each[0])
+            now, ticket, place, value = in_flight.pop(0)
             arm: int = ticket.arm  # type: ignore[assignment]
             if rng.random() < 0.1:
                 study.forget(ticket)

@@ -74,7 +74,7 @@ def test_wrong_input_is_one_sentence_and_exit_code_2(words: list[str], sentence:
         (["simulate", "rademacher", "--strategy", "b-as:A=1"], "no parameter 'A'"),
         (["simulate", "rademacher", "--budget", "0"], "budget=0 will not do"),
         (["simulate", "rademacher", "--runs", "1"], "runs=1 will not do"),
-        (["simulate", "rademacher", "--support", "1,0"], "will not do"),
+        (["simulate", "rademacher", "--support", "1,0"], "support must be"),
         (["simulate", "rademacher", "--estimator", "best"], "estimator='best' will not do"),
         (["simulate", "rademacher", "--plot", "a.jpg"], "must end in .png, .svg, .html, got 'a.jpg'"),
         (["simulate", "rademacher", "--budget", "10.5"], "budget=10.5 will not do; it must be a whole number"),

@@ -1,13 +1,12 @@
 """
-Intervals for means that stay valid whatever the strategy did and whenever one looks, and the plain ones beside them.
+Confidence sequences for means, and fixed-n intervals for comparison.
 
-`Intervals` holds the kinds: betting and empirical Bernstein for arms with a bounded support, at all times at once and
-guaranteed; the asymptotic kind for others, called so; and the fixed-n kind of textbooks, which is not valid when one
-looks and decides. `InOrder` brings samples that arrive in any order into the order of asking, which the first three
-need. docs/intervals.md says which to use and what was measured.
+A confidence sequence stays valid whatever the strategy did and whenever one looks. `Intervals` offers four kinds:
+betting and empirical Bernstein for arms with a bounded support, both guaranteed; an asymptotic kind for all other arms;
+and fixed-n intervals, which are not valid under adaptive stopping. docs/intervals.md says which one to use and how
+often each of them was measured to miss.
 """
 
-from equipoise.intervals.order import InOrder
 from equipoise.intervals.sequences import (
     KINDS,
     PROMISES,
@@ -16,7 +15,18 @@ from equipoise.intervals.sequences import (
     Kernel,
     Kind,
     default_kind,
+    describe,
     simultaneous,
 )
 
-__all__ = ["KINDS", "PROMISES", "InOrder", "Interval", "Intervals", "Kernel", "Kind", "default_kind", "simultaneous"]
+__all__ = [
+    "KINDS",
+    "PROMISES",
+    "Interval",
+    "Intervals",
+    "Kernel",
+    "Kind",
+    "default_kind",
+    "describe",
+    "simultaneous",
+]

@@ -1,5 +1,5 @@
 """
-The asymptotic confidence sequence, for arms of which nothing is known but that they have a variance.
+The asymptotic confidence sequence, for any arm that has a variance.
 
 Around the mean of t samples with standard deviation σ̂_t::
 
@@ -7,17 +7,17 @@ Around the mean of t samples with standard deviation σ̂_t::
 
 It is to a confidence sequence what the interval of the central limit theorem is to a confidence interval: the mean
 stays inside at all times from a late enough start on with probability tending to 1 - α. For no given number of samples
-is that a guarantee, and there can be none: whatever was seen, a rare and huge value may be still to come.
+is that a guarantee, and there cannot be one: whatever was seen, a rare and huge value may still come.
 
-So no interval is given before START samples, when σ̂ may be near zero by chance. ρ decides at which number of samples
-the interval is tightest, and is fixed before the first sample: for `target` samples and the level α it solves u - log
-u = 1 - 2 log α with u = target ρ² + 1.
+So no interval is given before START samples, when σ̂ may be near zero by chance. ρ determines the number of samples at
+which the interval is narrowest, and is fixed before the first sample: for `target` samples and the level α it solves
+u - log u = 1 - 2 log α with u = target ρ² + 1.
 
 References
 ----------
 .. [1] I. Waudby-Smith, D. Arbour, R. Sinha, E. H. Kennedy, A. Ramdas (2024), Time-uniform central limit theory and
    asymptotic confidence sequences. Annals of Statistics 52: Theorem 2.2; ρ as in its appendix on tuning, where u is
-   -W_{-1}(-α²/e) with Lambert's W; numbers recalled.
+   -W_{-1}(-α²/e) with Lambert's W; numbers quoted from memory.
 .. [2] R. R. Bahadur, L. J. Savage (1956), The nonexistence of certain statistical procedures in nonparametric problems.
    Annals of Mathematical Statistics 27: why there is no guarantee.
 """
@@ -40,7 +40,11 @@ _add = jit(moments.add)
 
 
 def settings(low: float, high: float, target: float, alpha: float) -> tuple[float, ...]:
-    """The ρ² with which the interval at level 1 - alpha is narrowest at `target` samples, and the support."""
+    """
+    Return ρ² and the support.
+
+    With this ρ² the interval at level 1 - alpha is narrowest at `target` samples.
+    """
     level = 1 - 2 * math.log(alpha)
     u = level + math.log(level)
     for _ in range(20):
@@ -50,21 +54,25 @@ def settings(low: float, high: float, target: float, alpha: float) -> tuple[floa
 
 @jit
 def update(state: Any, arm: int, x: float, settings: Any) -> None:
-    """One more sample of an arm."""
+    """Add a sample of an arm to the state."""
     row = state[arm]
     row[COUNT], row[MEAN], row[M2] = _add(row[COUNT], row[MEAN], row[M2], x)
 
 
 @jit
 def radius(t: float, rho2: float, alpha: float) -> float:
-    """Half the width of the interval for samples of variance one."""
+    """Return the half-width of the interval for samples of variance one."""
     spread = t * rho2 + 1
     return math.sqrt(2 * spread / (t * t * rho2) * (math.log(spread) / 2 - math.log(alpha)))
 
 
 @jit
 def bounds(row: Any, alpha: float, settings: Any) -> tuple[float, float]:
-    """The interval at asymptotic level 1 - alpha, within the support; all of that before START samples."""
+    """
+    Return the interval at asymptotic level 1 - alpha, within the support.
+
+    It is the whole support before START samples.
+    """
     t = row[COUNT]
     if t < START:
         return settings[LOW], settings[HIGH]

@@ -1,14 +1,16 @@
 """
-Betting on the mean of a binary arm: Robbins' beta-binomial mixture, exact, from two numbers.
+Betting on the mean of a binary arm: Robbins' beta-binomial mixture.
 
-On zeros and ones every constant bet against a mean of m is a ratio of likelihoods, that of another probability over
+It is exact, with two numbers per arm.
+
+For zeros and ones, every constant bet against a mean of m is a ratio of likelihoods: that of another probability over
 that of m. Mixed over that probability with a Beta(1/2, 1/2) prior, the capital after s ones and f zeros is::
 
     capital(m) = B(s + 1/2, f + 1/2) / B(1/2, 1/2) / ( m^s (1-m)^f ),     B(1/2, 1/2) = π
 
-If m is the mean it starts at 1, stays 1 on average, and by Ville's inequality ever reaches 1/α with probability at
-most α: the m at which it has not are a confidence sequence at level 1 - α. The logarithm is convex in m and at most 0
-at the sample mean, so that the set is an interval around it.
+If m is the mean, the capital starts at 1, stays 1 on average, and by Ville's inequality reaches 1/α at any time with
+probability at most α. So the m for which it has not done so are a confidence sequence at level 1 - α. Its logarithm is
+convex in m and at most 0 at the sample mean, so this set is an interval around the sample mean.
 
 References
 ----------
@@ -34,30 +36,34 @@ _STEPS = 100
 
 
 def settings(low: float, width: float, alpha: float) -> tuple[float, ...]:
-    """Nothing to set."""
+    """Return the support; there is nothing to tune."""
     return low, width
 
 
 @jit
 def update(state: Any, arm: int, x: float, settings: Any) -> None:
-    """One more zero or one of an arm."""
+    """Add a zero or a one of an arm to the state."""
     state[arm, COUNT] += 1
     state[arm, ONES] += x
 
 
 @jit
 def mixture(s: float, f: float) -> float:
-    """The logarithm of B(s + 1/2, f + 1/2)/π: what the mixture gives to any one sequence of s ones and f zeros."""
+    """
+    Return log(B(s + 1/2, f + 1/2)/π).
+
+    This is the mixture's log-likelihood of one sequence of s ones and f zeros.
+    """
     return math.lgamma(s + 0.5) + math.lgamma(f + 0.5) - math.lgamma(s + f + 1) - math.log(math.pi)
 
 
 @jit
 def lower(s: float, f: float, alpha: float) -> float:
-    """The smallest mean against which the capital of s ones and f zeros is below 1/alpha."""
+    """Return the smallest mean with a capital below 1/alpha after s ones, f zeros."""
     if s == 0:
         return 0.0
     excess = mixture(s, f) + math.log(alpha)
-    # Without the zeros' share, which only adds to the capital, the edge has a closed form: a start outside.
+    # Without the factor of the zeros, which only adds to the capital, the edge has a closed form: a start outside.
     m = math.exp(excess / s)
     for _ in range(_STEPS):
         value = excess - s * math.log(m) - f * math.log1p(-m)
@@ -72,6 +78,6 @@ def lower(s: float, f: float, alpha: float) -> float:
 
 @jit
 def bounds(row: Any, alpha: float, settings: Any) -> tuple[float, float]:
-    """The interval at level 1 - alpha; all of [0, 1] before the first sample."""
+    """Return the interval at level 1 - alpha; all of [0, 1] before the first sample."""
     ones, zeros = row[ONES], row[COUNT] - row[ONES]
     return lower(ones, zeros, alpha), 1 - lower(zeros, ones, alpha)

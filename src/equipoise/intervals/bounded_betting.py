@@ -1,27 +1,29 @@
 """
-Betting on the mean of an arm with a bounded support: a mixture of constant bets, at a fixed cost for each sample.
+Betting on the mean of an arm with a bounded support.
 
-Somebody who believes that the mean is not m bets on it, in a game that is fair if it is. With the samples scaled to
-[0, 1], each round multiplies the capital by (1 + κX)/(1 + κm) for a κ > -1: positive, and 1 on average if the mean is
-m. The start is split over bets κ_j, and what stands there after t rounds is::
+It is a mixture of constant bets, at a fixed cost per sample.
+
+A gambler who believes that the mean is not m bets against it, in a game that is fair if it is. With the samples scaled
+to [0, 1], each round multiplies the capital by (1 + κX)/(1 + κm) for some κ > -1: positive, and 1 on average if the
+mean is m. The initial capital is split over bets κ_j, and after t rounds it is::
 
     capital_t(m) = sum_j w_j exp( L_j - t log(1 + κ_j m) ),     L_j = sum_{i<=t} log(1 + κ_j X_i)
 
-By Ville's inequality it ever reaches 1/α with probability at most α if m is the mean, so that the m at which it has
-not are a confidence sequence. κ does not depend on m, so that the sums L_j are all there is to keep: no grid of means,
-and nothing is approximated. Each term is log-convex in m, and at most w_j at the sample mean (Jensen): so the set is an
-interval around the sample mean, whose ends Newton's method finds from outside, when somebody looks.
+By Ville's inequality it reaches 1/α at any time with probability at most α if m is the mean, so the m for which it
+has not done so are a confidence sequence. κ does not depend on m, so the sums L_j are the whole state: there is no grid
+of means, and nothing is approximated. Each term is log-convex in m, and at most w_j at the sample mean (Jensen). So the
+set is an interval around the sample mean, whose ends Newton's method finds from outside when they are asked for.
 
 The bet 1 + λ(X - m) of the paper is this one with λ = κ/(1 + κm), the two-horse race of Ryu and Bhatt with odds that
 are e^θ = 1 + κ times those of m. θ runs over ±8/2^j for j = 0..15, with shares w ∝ 1/(9 + (j-4)²). The best θ is near
-sqrt(2 log(1/α)/t)/σ: large ones serve few samples and small variances, the smallest an arm with 10^9 samples. Past
-those the interval stays valid and shrinks no further. The shares fall slowly to both sides of θ = 1/2, and make the
-interval a few percent narrower than equal ones would.
+sqrt(2 log(1/α)/t)/σ: large ones suit few samples and small variances, the smallest an arm with 10^9 samples. Beyond
+that the interval stays valid but shrinks no further. The shares fall slowly to both sides of θ = 1/2, and make the
+interval a few percent narrower than equal shares would.
 
 References
 ----------
 .. [1] I. Waudby-Smith, A. Ramdas (2024), Estimating means of bounded random variables by betting. Journal of the Royal
-   Statistical Society B 86: Section 4, the capital process (Proposition 2) and Theorem 1; numbers recalled.
+   Statistical Society B 86: Section 4, the capital process (Proposition 2) and Theorem 1; numbers quoted from memory.
 .. [2] T. M. Cover (1991), Universal portfolios. Mathematical Finance 1: a mixture of constant bets.
 .. [3] J. J. Ryu, A. Bhatt (2022), On confidence sequences for bounded random processes via universal gambling
    strategies. arXiv:2207.12382.
@@ -46,20 +48,20 @@ BETS = np.expm1(np.concatenate([_THETAS, -_THETAS]))
 LOG_SHARES = np.log(np.concatenate([_SHARES, _SHARES]) / (2 * _SHARES.sum()))
 COLUMNS = LOGS + len(BETS)
 
-# Newton's method needs about ten.
+# Newton's method needs about ten steps.
 _STEPS = 100
-# Capital that is e^40 times smaller than another is not worth its exponential, and to leave it out widens the interval.
+# Capital e^40 times smaller than another is not worth its exponential; leaving it out only widens the interval.
 _NEGLIGIBLE = 40.0
 
 
 def settings(low: float, width: float, alpha: float) -> tuple[float, ...]:
-    """The support; the bets are tuned to no level."""
+    """Return the support; the bets are not tuned to a level."""
     return low, width
 
 
 @jit
 def update(state: Any, arm: int, x: float, settings: Any) -> None:
-    """One more sample of an arm."""
+    """Add a sample of an arm to the state."""
     y = (x - settings[LOW]) / settings[WIDTH]
     row = state[arm]
     row[COUNT] += 1
@@ -69,7 +71,7 @@ def update(state: Any, arm: int, x: float, settings: Any) -> None:
 
 @jit
 def capital(row: Any, m: float) -> tuple[float, float]:
-    """The logarithm of the capital of those who bet against a mean of m, and its slope in m."""
+    """Return the log-capital after betting against a mean of m, and its slope."""
     t = row[COUNT]
     largest, total, slope = -math.inf, 0.0, 0.0
     for j in range(len(BETS)):
@@ -87,9 +89,12 @@ def capital(row: Any, m: float) -> tuple[float, float]:
 @jit
 def edge(row: Any, m: float, limit: float) -> float:
     """
-    Where the logarithm of the capital falls to `limit`, from an m outside the interval towards it; m if it is inside.
+    Return where the log-capital falls to `limit`, starting from m.
 
-    The function is convex, so that Newton's steps never pass the edge: cut short, the interval would be too wide.
+    m is outside the interval; if it is not, it is returned as it is.
+
+    The function is convex, so Newton's steps never pass the edge: if they were cut short, the interval would be too
+    wide, never too narrow.
     """
     for _ in range(_STEPS):
         value, slope = capital(row, m)
@@ -104,7 +109,7 @@ def edge(row: Any, m: float, limit: float) -> float:
 
 @jit
 def bounds(row: Any, alpha: float, settings: Any) -> tuple[float, float]:
-    """The interval at level 1 - alpha; the whole support before the first sample."""
+    """Return the interval at level 1 - alpha; the support before any sample."""
     limit = -math.log(alpha)
     low, high = edge(row, 0.0, limit), edge(row, 1.0, limit)
     return settings[LOW] + settings[WIDTH] * low, settings[LOW] + settings[WIDTH] * high

@@ -1,9 +1,9 @@
 """
-The plain intervals of textbooks, for a number of samples that was fixed before the first: not valid when one looks and
-decides.
+Fixed-n intervals, as in textbooks; not valid under adaptive stopping.
 
-Student's interval, exact for Gaussian samples and approximate for others; Clopper and Pearson's for binary arms, which
-at a fixed number of samples covers at least as often as it says. Both come of the incomplete beta function.
+Student's interval is exact for Gaussian samples and approximate for others. Clopper and Pearson's, for binary arms,
+covers at least as often as it says if the number of samples was fixed beforehand. Both are computed from the incomplete
+beta function.
 
 References
 ----------
@@ -31,20 +31,24 @@ _TINY = 1e-300
 
 @jit
 def update(state: Any, arm: int, x: float, settings: Any) -> None:
-    """One more sample of an arm."""
+    """Add a sample of an arm to the state."""
     row = state[arm]
     row[COUNT], row[MEAN], row[M2] = _add(row[COUNT], row[MEAN], row[M2], x)
 
 
 @jit
 def log_density(x: float, a: float, b: float) -> float:
-    """The logarithm of x^a (1-x)^b / B(a, b)."""
+    """Return the logarithm of x^a (1-x)^b / B(a, b)."""
     return math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
 
 
 @jit
 def fraction(x: float, a: float, b: float) -> float:
-    """The continued fraction of the incomplete beta function, by Lentz's method; fast for x < (a+1)/(a+b+2)."""
+    """
+    Return the continued fraction of the incomplete beta function.
+
+    By Lentz's method, which is fast for x < (a+1)/(a+b+2).
+    """
     c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1))
     value = d
     for i in range(1, 100_000):
@@ -62,13 +66,13 @@ def fraction(x: float, a: float, b: float) -> float:
 
 @jit
 def _away(x: float) -> float:
-    """X, away from zero."""
+    """Return x, or a tiny number if x is too close to zero to divide by."""
     return x if abs(x) > _TINY else _TINY
 
 
 @jit
 def upper_tail(x: float, a: float, b: float) -> float:
-    """1 - I_x(a, b): the probability that a Beta(a, b) variable is above x."""
+    """Return 1 - I_x(a, b), the probability that a Beta(a, b) variable is above x."""
     if x <= 0 or x >= 1:
         return 1.0 if x <= 0 else 0.0
     if x < (a + 1) / (a + b + 2):
@@ -78,7 +82,11 @@ def upper_tail(x: float, a: float, b: float) -> float:
 
 @jit
 def upper_quantile(p: float, a: float, b: float) -> float:
-    """The x above which a Beta(a, b) variable is with probability p: Newton's method, halving where that strays."""
+    """
+    Return the x that a Beta(a, b) variable exceeds with probability p.
+
+    By Newton's method, with bisection where it strays.
+    """
     low, high = 0.0, 1.0
     x = a / (a + b)
     for _ in range(200):
@@ -89,7 +97,7 @@ def upper_quantile(p: float, a: float, b: float) -> float:
             high = x
         step = x
         if tail > 0:
-            # On the logarithm, which is nearer to a line than the tail itself.
+            # On the logarithm, which is closer to linear than the tail itself.
             x += (math.log(tail) - math.log(p)) * tail * x * (1 - x) / math.exp(log_density(x, a, b))
         if not low < x < high:
             x = (low + high) / 2
@@ -100,8 +108,8 @@ def upper_quantile(p: float, a: float, b: float) -> float:
 
 @jit
 def student_quantile(df: float, alpha: float) -> float:
-    """What the absolute value of a Student variable exceeds with probability alpha."""
-    if df <= 2:  # far out in these tails y is too near to 1 to be told from it
+    """Return what |t| exceeds with probability alpha, for a Student variable t."""
+    if df <= 2:  # far out in these tails y rounds to 1
         return 1 / math.tan(math.pi * alpha / 2) if df == 1 else math.sqrt(2 / (alpha * (2 - alpha)) - 2)
     y = upper_quantile(alpha, 0.5, df / 2)
     return math.sqrt(df * y / (1 - y))
@@ -109,7 +117,11 @@ def student_quantile(df: float, alpha: float) -> float:
 
 @jit
 def student(row: Any, alpha: float, settings: Any) -> tuple[float, float]:
-    """Student's interval at level 1 - alpha, within the support; all of it below two samples."""
+    """
+    Return Student's interval at level 1 - alpha, within the support.
+
+    It is the whole support below two samples.
+    """
     t = row[COUNT]
     if t < 2:
         return settings[0], settings[1]
@@ -119,7 +131,11 @@ def student(row: Any, alpha: float, settings: Any) -> tuple[float, float]:
 
 @jit
 def clopper_pearson(row: Any, alpha: float, settings: Any) -> tuple[float, float]:
-    """Clopper and Pearson's interval at level 1 - alpha; all of [0, 1] before the first sample."""
+    """
+    Return Clopper and Pearson's interval at level 1 - alpha.
+
+    It is all of [0, 1] before the first sample.
+    """
     ones = float(round(row[COUNT] * row[MEAN]))
     zeros = row[COUNT] - ones
     low = 1 - upper_quantile(alpha / 2, zeros + 1, ones) if ones > 0 else 0.0

@@ -1,16 +1,18 @@
 """
-Intervals for the mean of a finite population that is drawn from without replacement; exact when it is used up.
+Intervals for the mean of a finite population, drawn without replacement.
 
-**Binary.** Of N items n are ones. Any one order of s ones and f zeros among the first t = s + f draws has the
+They shrink to the exact mean when the population is exhausted.
+
+**Binary items.** Of N items n are ones. Any one order of s ones and f zeros among the first t = s + f draws has the
 probability [n]_s [N-n]_f / [N]_t, with falling factorials [n]_s = n (n-1) ... (n-s+1). The mixture of these over all
-n, with the weights of a Beta(1/2, 1/2) prior, gives B(s + 1/2, f + 1/2)/π, as it does with replacement, and::
+n, with the weights of a Beta(1/2, 1/2) prior, is B(s + 1/2, f + 1/2)/π, as with replacement, and::
 
     R_t(n) = B(s + 1/2, f + 1/2)/π · [N]_t / ([n]_s [N-n]_f)
 
-is a martingale if n is the true number. So {n/N: R_t(n) < 1/α} holds at all times at once.
+is a martingale if n is the true number. So {n/N: R_t(n) < 1/α} is a confidence sequence.
 
 **Other items.** (Σ_{i<=t} X_i - tμ)/(1 - t/N) is a martingale too, whose variance is that of τ = t/(1 - t/N) draws with
-replacement. So the asymptotic sequence is σ̂ times its radius at τ in place of t.
+replacement. So the asymptotic sequence has the half-width σ̂ times its radius at τ instead of t.
 
 References
 ----------
@@ -34,21 +36,25 @@ from equipoise.intervals.binary_betting import mixture
 
 @jit
 def _falling(n: float, s: float) -> float:
-    """The logarithm of n (n-1) ... (n-s+1)."""
+    """Return the logarithm of n (n-1) ... (n-s+1)."""
     return math.lgamma(n + 1) - math.lgamma(n - s + 1)
 
 
 @jit
 def _possible(n: float, s: float, f: float, size: float, enough: float) -> bool:
-    """Whether R_t(n) is below 1/alpha; `enough` is the logarithm of what the orders seen must be worth for that."""
+    """Whether R_t(n) is below 1/alpha; `enough` is the logarithm that [n]_s [N-n]_f must exceed for that."""
     return _falling(n, s) + _falling(size - n, f) > enough
 
 
 @jit
 def binary(s: float, f: float, size: float, alpha: float) -> tuple[float, float]:
-    """The interval at level 1 - alpha after s ones and f zeros out of a population of this size."""
+    """
+    Return the interval at level 1 - alpha after s ones and f zeros.
+
+    `size` is that of the population.
+    """
     enough = mixture(s, f) + math.log(alpha) + _falling(size, s + f)
-    # The likelihood has one peak, here: on either side the possible n end once.
+    # The likelihood has its only peak here, so the possible n are an interval around it.
     peak = min(max(math.floor((size + 1) * s / (s + f)), s), size - f) if s + f > 0 else 0.0
     low, high = s - 1, peak
     while high - low > 1:
@@ -72,7 +78,11 @@ def binary(s: float, f: float, size: float, alpha: float) -> tuple[float, float]
 
 @jit
 def asymptotic(t: float, mean: float, m2: float, size: float, rho2: float, alpha: float) -> tuple[float, float]:
-    """The interval at asymptotic level 1 - alpha; everything before START samples."""
+    """
+    Return the interval at asymptotic level 1 - alpha.
+
+    It is unbounded before START samples.
+    """
     if t >= size:
         return mean, mean
     if t < START:
@@ -83,7 +93,7 @@ def asymptotic(t: float, mean: float, m2: float, size: float, rho2: float, alpha
 
 @jit
 def over_binary(state: Any, sizes: Any, alpha: float) -> Any:
-    """`binary` for each arm, from the state of betting on binary arms: counts and ones."""
+    """Return `binary` for each arm, from counts and ones."""
     ends = np.empty((2, len(state)))
     for k in range(len(state)):
         ends[0, k], ends[1, k] = binary(state[k, 1], state[k, 0] - state[k, 1], sizes[k], alpha)
@@ -92,7 +102,7 @@ def over_binary(state: Any, sizes: Any, alpha: float) -> Any:
 
 @jit
 def over_moments(state: Any, sizes: Any, rho2: float, alpha: float) -> Any:
-    """`asymptotic` for each arm, from counts, means and M2."""
+    """Return `asymptotic` for each arm, from counts, means and M2."""
     ends = np.empty((2, len(state)))
     for k in range(len(state)):
         ends[0, k], ends[1, k] = asymptotic(state[k, 0], state[k, 1], state[k, 2], sizes[k], rho2, alpha)

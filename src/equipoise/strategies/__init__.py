@@ -1,7 +1,7 @@
 """
 Strategies: which arm to sample next, as arithmetic about evidence.
 
-Every module of this folder is imported here, so that a file that registers a strategy is all it takes to add one.
+Every module of this folder is imported here, so a new strategy takes one new file that registers it.
 """
 
 from __future__ import annotations
@@ -10,20 +10,16 @@ import importlib
 import pkgutil
 from typing import Any
 
-from equipoise.strategies.strategy import (
-    Strategy,
-    Support,
-    available,
+from equipoise.strategies.checks import (
+    check_compiles,
+    check_formula,
+    check_numbers,
     check_params,
     check_strategy,
-    check_support,
-    deserialise,
-    get,
-    initial_own,
-    register,
-    resolve,
-    serialise,
+    compile_error,
 )
+from equipoise.strategies.registry import available, deserialise, get, label, register, resolve, serialise
+from equipoise.strategies.strategy import Strategy, Support, check_support, initial_own
 
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
@@ -32,20 +28,28 @@ __all__ = [
     "Strategy",
     "Support",
     "available",
+    "check_compiles",
+    "check_formula",
+    "check_numbers",
     "check_params",
     "check_strategy",
     "check_support",
+    "compile_error",
     "deserialise",
     "get",
     "initial_own",
+    "label",
     "register",
     "resolve",
     "serialise",
 ]
 
+# What users need; the other names above are for the rest of the package.
+_PUBLIC = ("Strategy", "Support", "available", "get", "label", "register", "resolve")
+
 
 def __getattr__(name: str) -> Any:
-    """The class of a built-in strategy, by its name: `strategies.BAS`."""
+    """Return the class of a registered strategy, such as `strategies.BAS`."""
     for strategy in map(get, available()):
         if strategy.__name__ == name:
             return strategy
@@ -53,4 +57,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *(get(name).__name__ for name in available())])
+    return sorted([*_PUBLIC, *(get(name).__name__ for name in available())])

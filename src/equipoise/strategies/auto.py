@@ -1,4 +1,4 @@
-"""The default strategy: no constant to choose, no budget to know."""
+"""The default strategy, which needs neither a constant nor a budget."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import math
 import sys
 from dataclasses import dataclass
 
-from equipoise.strategies.strategy import Strategy, Support, register, width
+from equipoise.strategies.registry import register
+from equipoise.strategies.strategy import Strategy, Support, width
 
 
 @register("auto")
 @dataclass(frozen=True)
 class Auto(Strategy):
     """
-    Never trust a small sample's variance, pay for skewness, and trust a large sample fully.
+    Shrink variances toward the pooled variance, and allow for skewness.
 
-    With T samples of the arm, M2 their squared deviations, γ their skewness, and s̄² the mean over all arms of
-    their variances, each (1 + γ⁴/(40 + 2γ²)) times::
+    With T samples of the arm, M2 the sum of their squared deviations, γ their skewness, and s̄² the mean over all arms
+    of the variances times 1 + γ⁴/(40 + 2γ²)::
 
         v = (M2 + κ s̄²) / (T - 1 + κ) · (1 + c/T)
         c = 3.5 + 2 γ₊² + 4 γ² T/(T + 40 (1 + γ²))
@@ -24,32 +25,32 @@ class Auto(Strategy):
         κ = 10 (20/(20 + T))² / (1 + 6 M2/s̄²) + (100/(100 + T))² / (2 + 2 M2/3s̄²) + γ²/2, where M2 > 0
         κ = 10 (20/(20 + T))² + 60 T/(T + 60), where M2 = 0
 
-    The last factor pays for the variance being known from T samples only: c = 3.5 + 6γ² makes the excess losses of all
-    arms equal to second order, whatever their laws, and c goes there as T grows. With few samples for their skewness
-    the arms are better off with a third of it, and γ₊ bounds the skewness from above while it is not known.
+    The last factor allows for the variance being estimated from T samples only: c = 3.5 + 6γ² makes the excess losses
+    of all arms equal to second order, whatever their laws, and c tends to it as T grows. With few samples for their
+    skewness the arms do better with a third of it, and γ₊ is an upper bound on the skewness while it is not known.
 
-    κ counts imagined samples of the mean variance: many for an arm whose first samples agree by chance, few for one
-    that has shown a variance of its own, some for an arm so skewed that its variance sits in samples not yet seen. They
-    fade. Where some arms have rare large values, s̄² is large, as those of the others may not have been seen yet. An arm
-    of which no two samples differ has said nothing about its variance, and has up to sixty imagined ones. Every arm has
-    4 pulls at least.
+    κ is a number of pseudo-observations: shrinkage toward the pooled variance s̄². It is large for an arm whose first
+    samples are equal by chance, small for one that has shown a variance of its own, and moderate for an arm so skewed
+    that its variance lies in samples not yet seen; it decreases with T. Where some arms have rare large values, s̄² is
+    large, since those of the other arms may not have been seen yet. An arm whose samples have all been equal carries no
+    information about its variance, and gets up to sixty pseudo-observations. Every arm gets at least 4 pulls.
 
     Where a support (low, high) is declared, κ s̄² is at most 2 (high - low)²: what has not been seen in T samples is
-    rarer than about 2/T, and no farther away than that.
+    rarer than about 2/T, and no farther away than the width of the support.
 
-    For binary arms with s ones and f zeros v is the mean of p(1-p) given the answers under a Beta(a, a) prior, with m
-    imagined samples of the mean variance beside them::
+    For binary arms with s ones and f zeros, v is the posterior mean of p(1-p) under a Beta(a, a) prior, with m
+    pseudo-observations of the pooled variance::
 
         v = ((a + s)(a + f)/(T + 2a) + m s̄²) / (T + 2a + 1 + m)
         a = 1/4 + 7/4 · T s̄²/(T s̄² + 3/2)
         m = 12/(1 + M2/40)
 
-    a is near two once a typical arm has shown some ones and zeros: an arm without a one is then not as the others are.
+    a is near two once a typical arm has shown some ones and zeros: an arm without a one then differs from the others.
 
     Notes
     -----
-    Where no sample of any arm differs from the others of its arm, all variances are zero; a minute term then keeps the
-    arms in turn. How each constant was found, and what did not work, is in docs/auto.md.
+    If the samples of every arm have all been equal, all variances are zero; a tiny added constant then makes the arms
+    take turns. How each constant was found, and what did not work, is in docs/auto.md.
     """
 
     pool = "mean"
@@ -68,7 +69,7 @@ class Auto(Strategy):
             m = 480 / (40 + m2)
             # s f = T M2, so that only T and M2 are needed.
             return ((a * a + a * count + count * m2) / (count + 2 * a) + m * pooled) / (count + 2 * a + 1 + m)
-        # In few divisions and roots, as they are most of a simulated pull.
+        # With few divisions and roots, which are most of the cost of a simulated pull.
         square = own * (1 / (m2 if m2 > 1e-307 else 1.0)) * own * count
         # The squares of what is added to |γ| and of γ₊.
         spare = 8640 / (count * (count + 40))
@@ -92,10 +93,13 @@ class Auto(Strategy):
         sample: float, count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
     ) -> float:
         """
-        M3/M2, the skewness times the standard deviation, in the unit of the samples: γ² = T own²/M2.
+        Return M3/M2, the skewness times the standard deviation.
+
+        It gives γ² = T own²/M2.
 
         With d = (x - mean)/(T - 1) and w = T (T - 1) d²/M2, the sample's share of M2, Pébay's update of the third
-        moment becomes own + w (T d + d - own) - 3d. Samples that come as moments say nothing about it.
+        moment becomes own + w (T d + d - own) - 3d. Samples told as moments do not change it. At the first sample `own`
+        is NaN and is not used.
         """
         if params[0] == 1.0 or count < 2:
             return 0.0
@@ -108,6 +112,6 @@ class Auto(Strategy):
 
     @staticmethod
     def share(count: float, mean: float, m2: float, own: float, params: tuple[float, ...]) -> float:
-        """The arm's variance, and more where it is skewed."""
+        """Return the arm's variance, increased for skewness."""
         square = own * (1 / (m2 if m2 > 1e-307 else 1.0)) * own * count
         return m2 / (count - 1) * (1 + square * square / (40 + 2 * square))

@@ -1,46 +1,46 @@
-"""B-AS, the Bernstein allocation strategy."""
+"""B-AS, the Bernstein allocation strategy, and its presets."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
-from equipoise.strategies.strategy import Strategy, Support, register, require_delta, require_positive, width
+from equipoise.strategies.registry import register
+from equipoise.strategies.strategy import Strategy, Support, require_positive, require_probability, width
 
 
 @register("b-as")
 @dataclass(frozen=True)
 class BAS(Strategy):
     """
-    Pull the arm with the largest upper bound on its variance, by Maurer and Pontil, over its pulls::
+    Pull the arm with the largest Bernstein bound on its variance, over its pulls.
+
+    The index of arm k at round t is::
 
         B_{k,t} = ( σ̂_{k,t-1} + 2A / sqrt(T_{k,t-1}) )² / T_{k,t-1},        A = a sqrt(log(2/δ))
 
-    with σ̂ the unbiased standard deviation. A is in the unit of the samples, so that it has no safe default: give
-    `exploration`, or `c1` and `c2`, or a bounded support.
+    with σ̂ the unbiased standard deviation. A has the unit of the samples, so it has no safe default: give
+    `exploration`, or `c1` and `c2`, or declare a bounded support.
 
     Parameters
     ----------
     exploration
-        A itself, the one number that need be tuned (Remark 2 after Theorem 3).
+        A itself, the one number that needs tuning (Remark 2 after Theorem 3).
     c1, c2
-        The constants of Assumption 1, P(|X - μ_k| >= ε) <= c2 exp(-ε²/c1) for every arm. From them, δ and the budget
-        comes a. By default those of a bounded support, if one is declared: its width squared, and e.
+        The constants of Assumption 1, P(|X - μ_k| >= ε) <= c2 exp(-ε²/c1) for every arm. They determine a, together
+        with δ and the budget. The default, if a bounded support is declared, is its width squared, and e.
     delta
-        δ, in (0, 1). By default the paper's n^{-7/2}, with n the budget.
+        δ, in (0, 1). The default is the paper's n^{-7/2}, with n the budget.
 
     Notes
     -----
-    The second term of a grows with n, the most samples an arm can have. Without a budget it is taken at the samples
-    the arm has, as in Lemma 5, and adds a constant to the bound on the standard deviation.
+    The second term of a grows with n, the largest number of samples an arm can have. Without a budget it is evaluated
+    at the arm's own number of samples, as in Lemma 5, and adds a constant to the bound on the standard deviation.
 
     References
     ----------
     .. [1] Carpentier et al., Upper-Confidence-Bound Algorithms for Active Learning in Multi-Armed Bandits, Section
-    4.1 and
-       the figure with its pseudo-code; δ from Theorem 2.
+       4.1 and the figure with its pseudo-code; δ from Theorem 2.
     .. [2] A. Maurer, M. Pontil (2009), Empirical Bernstein bounds and sample-variance penalization, Theorem 10.
     """
 
@@ -52,10 +52,42 @@ class BAS(Strategy):
     scale_invariant = False
 
     def __post_init__(self) -> None:
-        require_constants(self)
+        require_positive(self, "exploration", "c1", "c2")
+        require_probability(self, "delta")
+        if (self.c1 is None) != (self.c2 is None):
+            raise ValueError(f"{self.name}: c1 and c2 must be given together, got c1={self.c1!r} and c2={self.c2!r}")
+        if self.exploration is not None and (self.c1 is not None or self.delta is not None):
+            raise ValueError(f"{self.name}: give either exploration or c1, c2 and delta, not both")
+
+    @staticmethod
+    def default_delta(n: float) -> float:
+        """Return the δ that is used for a budget of n samples if none is given."""
+        return default_delta(n)
 
     def params(self, budget: int | None, arms: int, support: Support) -> tuple[float, ...]:
-        return widths(self, budget, support, default_delta)
+        """Return A, and a constant that is added to the bound on the standard deviation."""
+        if self.exploration is not None:
+            return (self.exploration, 0.0)
+        c1, c2, b = self.c1, self.c2, width(support)
+        if (c1 is None or c2 is None) and b is not None:
+            c1, c2 = bounded_constants(b)
+        kind = type(self).__name__
+        if c1 is None or c2 is None:
+            raise ValueError(
+                f"{self.name}: exploration has the unit of the samples and no safe default; give "
+                f"eq.strategies.{kind}(exploration=A), or c1 and c2, or declare a bounded support"
+            )
+        if self.delta is None and budget is None:
+            raise ValueError(
+                f"{self.name}: without a budget, delta must be given, as in {kind}(c1=1, c2=1, delta=1e-6)"
+            )
+        delta = self.delta if self.delta is not None else self.default_delta(budget or 1)
+        if not delta < c2:
+            raise ValueError(f"{self.name}: delta must be less than c2 = {c2:g}, got {delta:g}")
+        root = math.sqrt(math.log(2 / delta))
+        if budget is None:
+            return (a(c1, c2, delta, 0.0) * root, 2 * root * (a(c1, c2, delta, 1.0) - a(c1, c2, delta, 0.0)))
+        return (a(c1, c2, delta, budget) * root, 0.0)
 
     @staticmethod
     def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
@@ -63,70 +95,83 @@ class BAS(Strategy):
         return bound * bound
 
     def rescaled(self, c: float) -> BAS:
-        return in_other_unit(self, c)
+        if self.exploration is not None:
+            return replace(self, exploration=self.exploration * c)
+        return replace(self, c1=None if self.c1 is None else self.c1 * c * c)
 
 
-def require_constants(strategy: Any) -> None:
-    """Refuse constants that are none, or too few or too many of them."""
-    require_positive(strategy, exploration=strategy.exploration, c1=strategy.c1, c2=strategy.c2)
-    require_delta(strategy, strategy.delta)
-    name = strategy.name
-    if (strategy.c1 is None) != (strategy.c2 is None):
-        raise ValueError(f"{name}: c1={strategy.c1!r} and c2={strategy.c2!r}; give both of them or neither")
-    if strategy.exploration is not None and (strategy.c1 is not None or strategy.delta is not None):
-        raise ValueError(f"{name}: exploration sets the width by itself; give it, or c1, c2 and delta, not both")
-
-
-def widths(
-    strategy: Any, budget: int | None, support: Support, usual_delta: Callable[[float], float]
-) -> tuple[float, ...]:
+@register("mc-ucb")
+class MCUCB(BAS):
     """
-    What `BAS.variance` takes: A, and a constant that is added to the bound on the standard deviation.
+    B-AS with the default δ = n^{-9/2}, for stratified Monte Carlo.
 
-    From the strategy's constants or a bounded support; `usual_delta(n)` is its δ where none is given.
+    With `objective=eq.Stratified(shares)`, which is p = 1 with the weights W_k², the engine's key for the variance of
+    B-AS is the index of MC-UCB::
+
+        B_{k,t} = W_k / T_{k,t-1} · ( σ̂_{k,t-1} + 2β / sqrt(T_{k,t-1}) ),        β = A
+
+    The parameters are those of `BAS`, with β for A. Any other objective is accepted too.
+
+    Notes
+    -----
+    Only the abstract of Carpentier and Munos was at hand. The index and the default δ are quoted from memory, and β is
+    the A of B-AS, whose first term has the constant 2 that its proof gives; theirs may have sqrt(2) there.
+
+    References
+    ----------
+    .. [1] A. Carpentier, R. Munos (2011), Finite time analysis of stratified sampling for Monte Carlo. Advances in
+       Neural Information Processing Systems 24.
     """
-    name, kind = strategy.name, type(strategy).__name__
-    if strategy.exploration is not None:
-        return (strategy.exploration, 0.0)
-    c1, c2, b = strategy.c1, strategy.c2, width(support)
-    if (c1 is None or c2 is None) and b is not None:
-        c1, c2 = bounded_constants(b)
-    if c1 is None or c2 is None:
-        raise ValueError(
-            f"{name}: its exploration is in the unit of the samples and has no safe default; give "
-            f"eq.strategies.{kind}(exploration=A), or c1 and c2, or declare a bounded support"
-        )
-    if strategy.delta is None and budget is None:
-        raise ValueError(f"{name}: without a budget, delta must be given, as in {kind}(c1=1, c2=1, delta=1e-6)")
-    delta = strategy.delta if strategy.delta is not None else usual_delta(budget or 1)
-    if not delta < c2:
-        raise ValueError(f"{name}: delta={delta:g} must be below c2={c2:g}")
-    root = math.sqrt(math.log(2 / delta))
-    if budget is None:
-        return (a(c1, c2, delta, 0.0) * root, 2 * root * (a(c1, c2, delta, 1.0) - a(c1, c2, delta, 0.0)))
-    return (a(c1, c2, delta, budget) * root, 0.0)
+
+    @staticmethod
+    def default_delta(n: float) -> float:
+        """Return n^{-9/2}."""
+        return float(n) ** -4.5
 
 
-def in_other_unit(strategy: Any, c: float) -> Any:
-    """The strategy for samples that are c times as large."""
-    if strategy.exploration is not None:
-        return replace(strategy, exploration=strategy.exploration * c)
-    return replace(strategy, c1=None if strategy.c1 is None else strategy.c1 * c * c)
+@register("variance-ucb")
+class VarianceUCB(BAS):
+    """
+    B-AS under another name, for any p-norm of the losses.
+
+    With `objective=p`, the engine's key for the variance of B-AS is the index of Variance-UCB::
+
+        ( σ̂_{k,t-1} + C / sqrt(T_{k,t-1}) )^{2p/(p+1)} / T_{k,t-1},        C = 2A
+
+    With p = inf, the default objective, the two strategies decide alike. The parameters are those of `BAS`.
+
+    Notes
+    -----
+    Only the abstract of Aznag, Cummings and Elmachtoub was at hand. It says that groups are selected by an upper bound
+    on the variance, adjusted to the p-norm. The width A and the default δ = n^{-7/2} are those of B-AS; the paper's may
+    differ.
+
+    References
+    ----------
+    .. [1] A. Aznag, R. Cummings, A. N. Elmachtoub (2023), An active learning framework for multi-group mean estimation.
+       Advances in Neural Information Processing Systems 36.
+    """
 
 
 def default_delta(n: float) -> float:
-    """Theorem 2's δ = n^{-7/2}."""
+    """Return δ = n^{-7/2}, the choice of Theorem 2."""
     return float(n) ** -3.5
 
 
 def bounded_constants(width: float) -> tuple[float, float]:
-    """(c1, c2) = (b², e): Assumption 1 for samples in an interval of width b, where it is trivially true."""
+    """
+    Return (c1, c2) = (b², e) for samples in an interval of width b.
+
+    Assumption 1 holds with them.
+    """
     return width**2, math.e
 
 
 def a(c1: float, c2: float, delta: float, n: float) -> float:
     """
-    The width a of Lemma 2 and Lemma 4::
+    Return the width a of Lemma 2 and Lemma 4.
+
+    It is::
 
         a = 2 sqrt(c1 log(c2/δ)) + sqrt(c1 δ (1 + c2 + log(c2/δ))) / ((1-δ) sqrt(2 log(2/δ))) · sqrt(n)
 

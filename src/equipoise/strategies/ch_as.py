@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from equipoise.strategies.strategy import Strategy, Support, register, require_delta, require_positive, width
+from equipoise.strategies.registry import register
+from equipoise.strategies.strategy import Strategy, Support, require_positive, require_probability, width
 
 
 @register("ch-as")
 @dataclass(frozen=True)
 class CHAS(Strategy):
     """
-    Pull the arm with the largest upper bound on its variance, by Chernoff and Hoeffding, over its pulls::
+    Pull the arm with the largest Hoeffding bound on its variance, over its pulls.
+
+    The index of arm k at round t is::
 
         B_{k,t} = ( σ̂²_{k,t-1} + 3 b² sqrt( log(1/δ) / (2 T_{k,t-1}) ) ) / T_{k,t-1}
 
@@ -21,15 +24,14 @@ class CHAS(Strategy):
     Parameters
     ----------
     delta
-        δ, in (0, 1). By default the paper's n^{-5/2}, with n the budget.
+        δ, in (0, 1). The default is the paper's n^{-5/2}, with n the budget.
     width
-        b. By default the width of the declared support, and 1 without one.
+        b. The default is the width of the declared support, or 1 without one.
 
     References
     ----------
     .. [1] Carpentier et al., Upper-Confidence-Bound Algorithms for Active Learning in Multi-Armed Bandits, Section
-    3.1 and
-       the figure with its pseudo-code; δ from Theorem 1.
+       3.1 and the figure with its pseudo-code; δ from Theorem 1.
     """
 
     delta: float | None = None
@@ -38,8 +40,8 @@ class CHAS(Strategy):
     scale_invariant = False
 
     def __post_init__(self) -> None:
-        require_delta(self, self.delta)
-        require_positive(self, width=self.width)
+        require_probability(self, "delta")
+        require_positive(self, "width")
 
     def params(self, budget: int | None, arms: int, support: Support) -> tuple[float, ...]:
         if self.delta is None and budget is None:
@@ -56,10 +58,14 @@ class CHAS(Strategy):
 
 
 def default_delta(n: float) -> float:
-    """Theorem 1's δ = n^{-5/2}."""
+    """Return δ = n^{-5/2}, the choice of Theorem 1."""
     return float(n) ** -2.5
 
 
 def radius(t: float, delta: float, width: float = 1.0) -> float:
-    """3 b² sqrt(log(1/δ)/(2t)): how far the biased variance of t samples strays, Lemma 1 and Proposition 1."""
+    """
+    Return 3 b² sqrt(log(1/δ)/(2t)), the radius of Lemma 1 and Proposition 1.
+
+    It bounds the distance of the biased variance of t samples from σ².
+    """
     return 3 * width**2 * math.sqrt(-math.log(delta) / (2 * t))

@@ -5,29 +5,32 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from equipoise.strategies.strategy import Strategy, Support, register, require_positive
+from equipoise.strategies.registry import register
+from equipoise.strategies.strategy import Strategy, Support, require_positive
 
 
 @register("gafs-max")
 @dataclass(frozen=True)
 class GAFSMAX(Strategy):
     """
-    Pull the arm with the largest variance over its pulls, unless an arm has too few of them::
+    Pull the arm with the largest variance over its pulls, but no arm too rarely.
+
+    At round t, pull::
 
         the least pulled arm U at round t     if T_{U,t-1} < α sqrt(t-1) + 1
-        the largest σ̂²_{k,t-1} / T_{k,t-1}     else
+        the largest σ̂²_{k,t-1} / T_{k,t-1}     otherwise
 
     with the biased variance σ̂² = M2/T, after one pull of each arm. It needs no budget.
 
     Parameters
     ----------
     alpha
-        α, how strongly a little-pulled arm is forced.
+        α, how strongly arms with few pulls are forced.
 
     Notes
     -----
-    The paper describes GAFS-MAX in words only. The rule above is recalled from Antos, Grover and Szepesvári, whose text
-    was not at hand; the constant in the forced selection in particular should be held against it.
+    The paper describes GAFS-MAX in words only. The rule above is quoted from memory of Antos, Grover and Szepesvári,
+    whose text was not at hand; the constant of the forced selection in particular may differ from theirs.
 
     References
     ----------
@@ -40,7 +43,7 @@ class GAFSMAX(Strategy):
     warmup = 1
 
     def __post_init__(self) -> None:
-        require_positive(self, alpha=self.alpha)
+        require_positive(self, "alpha")
 
     def params(self, budget: int | None, arms: int, support: Support) -> tuple[float, ...]:
         return (self.alpha,)

@@ -1,29 +1,32 @@
-"""Greedy plug-in with a floor."""
+"""The greedy strategy: the plug-in variance, with a floor."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from equipoise.strategies.strategy import Strategy, Support, register, require_pulls
+from equipoise.strategies.registry import register
+from equipoise.strategies.strategy import Strategy, Support, require_pulls
 
 
 @register("greedy")
 @dataclass(frozen=True)
 class Greedy(Strategy):
     """
-    Pull the arm with the largest unbiased variance over its pulls, once every arm has `least` pulls.
+    Pull the arm with the largest sample variance over its pulls, above a floor.
+
+    The variance is the unbiased one, and every arm gets `least` pulls first.
 
     Parameters
     ----------
     least
-        The floor of pulls. An arm whose first samples agree by chance is not pulled again for as long as any other arm
-        varies: the floor makes that rarer, not impossible.
+        The least number of pulls of each arm. An arm whose first samples are equal by chance is not pulled again as
+        long as any other arm varies; the floor makes that rarer, not impossible.
     """
 
     least: int = 5
 
     def __post_init__(self) -> None:
-        require_pulls(self, least=self.least)
+        require_pulls(self, "least")
 
     def params(self, budget: int | None, arms: int, support: Support) -> tuple[float, ...]:
         return (float(self.least),)

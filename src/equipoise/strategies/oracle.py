@@ -1,4 +1,4 @@
-"""The oracle, which knows the variances: the yardstick."""
+"""The oracle, which knows the variances: the benchmark for all other strategies."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from equipoise.strategies.strategy import Strategy, register
+from equipoise.strategies.registry import register
+from equipoise.strategies.strategy import Strategy
 
 
 @register("oracle")
@@ -18,12 +19,12 @@ class Oracle(Strategy):
     Parameters
     ----------
     variances
-        σ²_k, one for each arm. A simulation of a problem fills them in.
+        σ²_k, one for each arm. A simulation fills them in from its problem.
 
     References
     ----------
     .. [1] Carpentier et al., Upper-Confidence-Bound Algorithms for Active Learning in Multi-Armed Bandits, Section 2
-    (A*).
+       (A*).
     """
 
     variances: tuple[float, ...] | None = None
@@ -36,7 +37,7 @@ class Oracle(Strategy):
         values = None if variances is None else tuple(float(v) for v in variances)
         for v in values or ():
             if not 0 <= v < math.inf:
-                raise ValueError(f"oracle: {v!r} is among the variances; each must be finite and not negative")
+                raise ValueError(f"oracle: variances must be finite and non-negative, got {v!r}")
         object.__setattr__(self, "variances", values)
 
     @staticmethod

@@ -1,53 +1,61 @@
-"""What a strategy is, and the register of them."""
+"""What a strategy is: the contract, its parameters and the supports."""
 
 from __future__ import annotations
 
-import difflib
-import inspect
 import math
-import numbers
-from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal, TypeVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from equipoise import moments
 from equipoise.arrays import Floats
 from equipoise.compiled import jit
-from equipoise.errors import EquipoiseError
-from equipoise.inputs import LARGEST, number, shown
+from equipoise.inputs import LARGEST, integer, number, positive, probability, shown
 
 _unbiased = jit(moments.unbiased)
 
 Support = Literal["binary"] | tuple[float, float] | None
 
+POOLS = ("none", "max", "mean")
+OWNS = ("none", "variance", "frozen")
+
 
 @dataclass(frozen=True)
 class Strategy:
     """
-    The base of every strategy: a rule for the variance to plan with.
+    The base class of all strategies: a rule for the variance to plan with.
 
-    A subclass gives `variance`, and whatever else below differs from the default. `variance`, `floor`, `freeze` and
-    `share` are static functions of numbers; they run as plain Python and are compiled as they stand, so they may use
-    `math` and functions compiled with Numba, and nothing else. The engine turns the variance into a key, the same way
-    for every strategy (`strategies.key`), and pulls the arm with the largest key, the lowest arm among equals.
+    A subclass defines `variance`, and overrides whatever else below differs from the default. `variance`, `floor`,
+    `freeze` and `share` are static functions of numbers. They run as plain Python and are compiled as they are, so they
+    may use numbers, `math` and functions compiled with Numba, and nothing else. The engine turns the variance into a
+    key in the same way for every strategy (`strategies.key`) and pulls the arm with the largest key, the lowest arm
+    among equals.
 
     Attributes
     ----------
     name
-        The name it is registered under.
+        The name under which the strategy is registered.
     warmup
-        Every arm gets this many pulls first; `variance` is not asked about an arm with fewer samples than that.
+        Every arm gets this many pulls first; `variance` is never called for an arm with fewer samples.
     pool
-        What `pooled` is: "max" or "mean" of the arms' shares, refreshed now and then, or "none" (0).
+        What `pooled` is: the "max" or the "mean" of the arms' shares, refreshed on a schedule (`key.next_refresh`), or
+        "none" (always 0).
     own
-        What `own` is: "none" (0), "variance" (the arm's true variance, from `variances`), or "frozen" (what `freeze`
-        returned for this arm last; NaN before the first sample).
+        What `own` is: "none" (always 0), "variance" (the arm's true variance, from `variances`), or "frozen" (what
+        `freeze` returned last for this arm; NaN before the first sample).
     uses_mean
-        Whether a decision depends on an arm's mean. If not, the Gaussian lemma applies.
+        Whether decisions depend on the means of the arms. If not, the Gaussian lemma applies.
     shift_invariant, scale_invariant
-        Whether the choices stay the same when every sample is shifted, or multiplied, by one number.
+        Whether the choices stay the same when one constant is added to every sample, or every sample is multiplied by
+        one.
+
+    Notes
+    -----
+    Simulations on a GPU in single precision are compiled with fast math, where `math.isnan` is always False and
+    arithmetic on NaN is undefined. So a strategy with `own = "frozen"` must not compute with `own` before `freeze` has
+    set it, and must not rely on `math.isnan(own)` where samples arrive one at a time, as they do in a simulation;
+    `count` tells whether this is the first sample. Returning `own` unchanged is fine.
     """
 
     name: ClassVar[str] = ""
@@ -60,20 +68,26 @@ class Strategy:
 
     def params(self, budget: int | None, arms: int, support: Support) -> tuple[float, ...]:
         """
-        The numbers handed to the functions below as `params`; set anew when the budget changes.
+        Return the numbers that the functions below get as `params`.
 
-        `budget` is a number of samples: where samples have costs, what the money buys when it is spread evenly.
+        It is called again when the budget changes.
+
+        `budget` is a number of samples: where samples have costs, how many the money buys if it is spread evenly.
         """
         return ()
 
     @staticmethod
     def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
-        """The variance to plan with for an arm with these samples; count >= warmup."""
+        """Return the variance to plan with for an arm with count >= warmup samples."""
         raise NotImplementedError
 
     @staticmethod
     def floor(t: float, arms: float, params: tuple[float, ...]) -> float:
-        """After t pulls, an arm with fewer pulls than this goes first: the least pulled, the lowest among equals."""
+        """
+        Return the number of pulls below which an arm goes first, after t pulls in all.
+
+        The least pulled arm goes first, the lowest among equals.
+        """
         return 0.0
 
     @staticmethod
@@ -81,15 +95,19 @@ class Strategy:
         sample: float, count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
     ) -> float:
         """
-        The number to keep for an arm after a sample of it came in, where `own` is "frozen".
+        Return the number to keep for an arm after a sample, if `own` is "frozen".
 
-        The moments are those with the sample. Of samples that came as moments alone, `sample` is NaN.
+        The moments include the sample. If samples were told as moments only, `sample` is NaN.
         """
         return own
 
     @staticmethod
     def share(count: float, mean: float, m2: float, own: float, params: tuple[float, ...]) -> float:
-        """What an arm with these samples, two or more, adds to what is pooled: its unbiased variance."""
+        """
+        Return what an arm with two or more samples adds to the pool.
+
+        The default is its unbiased variance.
+        """
         return _unbiased(count, m2)
 
     def has_floor(self) -> bool:
@@ -97,65 +115,10 @@ class Strategy:
         return type(self).floor is not Strategy.floor
 
     def rescaled(self, c: float) -> Strategy:
-        """The strategy that chooses on samples times c as this one does on the samples."""
+        """Return the strategy that does on samples times c what this one does."""
         if self.scale_invariant:
             return self
-        raise NotImplementedError(f"{self.name} does not say how its parameters follow the unit of the samples")
-
-
-POOLS = ("none", "max", "mean")
-OWNS = ("none", "variance", "frozen")
-_FUNCTIONS = {
-    "variance": "(count, mean, m2, pooled, own, params)",
-    "floor": "(t, arms, params)",
-    "freeze": "(sample, count, mean, m2, pooled, own, params)",
-    "share": "(count, mean, m2, own, params)",
-}
-
-
-def check_strategy(strategy: Strategy) -> None:
-    """Refuse a strategy that is not made as `Strategy` says, in a sentence that names the class and what is wrong."""
-    kind = type(strategy)
-    if kind.variance is Strategy.variance:
-        raise EquipoiseError(f"{kind.__name__} has no variance{_FUNCTIONS['variance']}, which is what a strategy is")
-    for name, arguments in _FUNCTIONS.items():
-        if not isinstance(inspect.getattr_static(kind, name), staticmethod):
-            raise EquipoiseError(f"{kind.__name__}.{name} is not static; @staticmethod def {name}{arguments} would do")
-        wanted = arguments.count(",") + 1
-        try:
-            inspect.signature(getattr(kind, name)).bind(*range(wanted))
-        except TypeError:
-            raise EquipoiseError(f"{kind.__name__}.{name} does not take the {wanted} arguments {arguments}") from None
-        except ValueError:  # a function without a signature, such as one written in C
-            pass
-    try:
-        inspect.signature(kind.params).bind(strategy, None, 1, None)
-    except TypeError:
-        raise EquipoiseError(
-            f"{kind.__name__}.params does not take the arguments (self, budget, arms, support)"
-        ) from None
-    if not isinstance(strategy.warmup, int) or isinstance(strategy.warmup, bool) or strategy.warmup < 0:
-        raise EquipoiseError(f"{kind.__name__}.warmup={strategy.warmup!r} will not do; it must be a whole number >= 0")
-    for name, known in (("pool", POOLS), ("own", OWNS)):
-        if getattr(strategy, name) not in known:
-            raise EquipoiseError(
-                f"{kind.__name__}.{name}={getattr(strategy, name)!r} will not do; it must be one of "
-                f"{', '.join(map(repr, known))}"
-            )
-
-
-def check_params(strategy: Strategy, params: Any) -> tuple[float, ...]:
-    """What a strategy's `params` returned, as floats; refused where it is not a tuple of finite numbers."""
-    try:
-        found = tuple(float(value) for value in params)
-        fine = isinstance(params, tuple | list) and all(map(math.isfinite, found))
-    except (TypeError, ValueError, OverflowError):
-        fine = False
-    if not fine:
-        raise EquipoiseError(
-            f"{type(strategy).__name__}.params gave {shown(params)}; it must be a tuple of finite numbers"
-        )
-    return found
+        raise NotImplementedError(f"{self.name} does not define how its parameters change with the unit of the samples")
 
 
 def initial_own(strategy: Strategy, arms: int, variances: Floats | None = None) -> Floats:
@@ -177,128 +140,55 @@ def initial_own(strategy: Strategy, arms: int, variances: Floats | None = None) 
     return np.array(known, dtype=float)
 
 
-def serialise(strategy: Strategy) -> dict[str, Any]:
-    """Return a registered strategy as its name and its parameters, from which `deserialise` makes it again."""
-    if _REGISTER.get(strategy.name) is not type(strategy):
-        raise EquipoiseError(
-            f"{strategy!r} must be registered so that it can be saved; use @eq.strategies.register('name')"
-        )
-    return {
-        "name": strategy.name,
-        "parameters": {f.name: getattr(strategy, f.name) for f in fields(strategy) if f.init},
-    }
+# ---- parameters
 
 
-def deserialise(saved: dict[str, Any]) -> Strategy:
-    """Return the strategy that `serialise` was given."""
-    return get(saved["name"])(**saved["parameters"])
-
-
-StrategyClass = TypeVar("StrategyClass", bound=type[Strategy])
-
-_REGISTER: dict[str, type[Strategy]] = {}
-
-
-def register(name: str) -> Callable[[StrategyClass], StrategyClass]:
-    """
-    Make a strategy known by name. A class decorator.
-
-    Examples
-    --------
-    >>> import equipoise as eq
-    >>> @eq.strategies.register("plug-in")
-    ... class PlugIn(eq.strategies.Strategy):
-    ...     @staticmethod
-    ...     def variance(count, mean, m2, pooled, own, params):
-    ...         return m2 / (count - 1)
-    >>> eq.Study(["a", "b"], budget=100, strategy="plug-in").ask().arm
-    'a'
-    """
-    if not name or name != name.strip().lower():
-        raise ValueError(f"{name!r} will not do as a strategy's name; use lower case, as in 'my-strategy'")
-
-    def enter(strategy: StrategyClass) -> StrategyClass:
-        if not (isinstance(strategy, type) and issubclass(strategy, Strategy)):
-            raise TypeError(f"{strategy!r} is not a class derived from eq.strategies.Strategy")
-        known = _REGISTER.get(name)
-        # Running a notebook's cell again defines the same class again; anything else under the same name is a mistake.
-        if known and (known.__module__, known.__qualname__) != (strategy.__module__, strategy.__qualname__):
-            raise ValueError(f"a strategy {name!r} is registered already, by {known.__module__}.{known.__qualname__}")
-        strategy.name = name
-        _REGISTER[name] = strategy
-        return strategy
-
-    return enter
-
-
-def available() -> tuple[str, ...]:
-    """The names of the registered strategies, sorted."""
-    return tuple(sorted(_REGISTER))
-
-
-def get(name: str) -> type[Strategy]:
-    """The class registered under `name`."""
-    if name in _REGISTER:
-        return _REGISTER[name]
-    near = difflib.get_close_matches(name.lower(), [*_REGISTER, *(c.__name__.lower() for c in _REGISTER.values())], n=1)
-    by_class = {c.__name__.lower(): n for n, c in _REGISTER.items()}
-    hint = f"did you mean {by_class.get(near[0], near[0])!r}? " if near else ""
-    raise ValueError(f"there is no strategy {name!r}; {hint}there are {', '.join(available())}")
-
-
-def resolve(strategy: str | Strategy) -> Strategy:
-    """A strategy from its name, with its default parameters, or as it is."""
-    if isinstance(strategy, Strategy):
-        return strategy
-    if isinstance(strategy, str):
-        return get(strategy)()
-    if isinstance(strategy, type) and issubclass(strategy, Strategy):
-        raise TypeError(f"{strategy.__name__} is a class; {strategy.__name__}() is a strategy")
-    raise TypeError(f"{strategy!r} is not a strategy; a name such as 'auto' or eq.strategies.BAS(exploration=0.5) is")
-
-
-def require_positive(strategy: Strategy, **parameters: float | None) -> None:
+def require_positive(strategy: Strategy, *names: str) -> None:
     """Refuse a parameter that is given and is not a positive finite number."""
-    for name, value in parameters.items():
-        if value is not None and not (_is_number(value) and 0 < value < math.inf):
-            raise ValueError(f"{strategy.name}: {name}={value!r} will not do; it must be a positive number")
+    for name in names:
+        value = getattr(strategy, name)
+        if value is not None:
+            _keep(strategy, name, positive(f"{strategy.name}: {name}", value))
 
 
-def require_pulls(strategy: Strategy, **parameters: int | None) -> None:
-    """Refuse a number of pulls that is given and is not a whole number from 2 on; keep it as a plain int."""
-    for name, value in parameters.items():
-        if value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 2:
-            raise ValueError(f"{strategy.name}: {name}={value!r} will not do; a variance needs 2 pulls or more")
-        object.__setattr__(strategy, name, int(value))
+def require_probability(strategy: Strategy, name: str) -> None:
+    """Refuse a parameter that is given and is not strictly between 0 and 1."""
+    value = getattr(strategy, name)
+    if value is not None:
+        _keep(strategy, name, probability(f"{strategy.name}: {name}", value))
 
 
-def require_delta(strategy: Strategy, delta: float | None) -> None:
-    """Refuse a confidence parameter outside (0, 1)."""
-    if delta is not None and not (_is_number(delta) and 0 < delta < 1):
-        raise ValueError(f"{strategy.name}: delta={delta!r} will not do; it must lie strictly between 0 and 1")
+def require_pulls(strategy: Strategy, name: str) -> None:
+    """Refuse a number of pulls that is given and is not an integer of at least 2."""
+    value = getattr(strategy, name)
+    if value is not None:
+        object.__setattr__(strategy, name, integer(f"{strategy.name}: {name}", value, 2))
+
+
+def _keep(strategy: Strategy, name: str, value: float) -> None:
+    """Store a checked parameter as a plain number, so that a NumPy scalar prints and is saved like any other."""
+    if type(getattr(strategy, name)) not in (int, float):
+        object.__setattr__(strategy, name, value)
+
+
+# ---- supports
 
 
 def check_support(support: Any) -> Support:
-    """A support as it was declared, with its ends as floats; refuse what is none."""
+    """Return a support with its ends as floats, or refuse what is not one."""
     if support is None or (isinstance(support, str) and support == "binary"):
         return support  # type: ignore[return-value]
-    wanted = "it must be 'binary', (low, high) with low < high, or None"
+    wrong = f"support must be 'binary', (low, high) with low < high, or None, got {shown(support)}"
     if isinstance(support, str) or not hasattr(support, "__len__") or len(support) != 2:
-        raise ValueError(f"support={support!r} will not do; {wanted}")
-    low, high = (number("an end of the support", end) for end in support)
+        raise ValueError(wrong)
+    low, high = (number("each end of the support", end) for end in support)
     if not -LARGEST <= low < high <= LARGEST:
-        raise ValueError(f"support={support!r} will not do; {wanted}")
+        raise ValueError(wrong)
     return low, high
 
 
 def width(support: Support) -> float | None:
-    """The width of a bounded support, None if there is none."""
+    """Return the width of a bounded support, or None if there is no support."""
     if support is None:
         return None
     return 1.0 if support == "binary" else float(support[1]) - float(support[0])
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)

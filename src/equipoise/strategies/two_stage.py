@@ -1,25 +1,26 @@
-"""Two-stage sampling: a pilot, then proportions fixed for good."""
+"""Two-stage sampling: a pilot, then fixed proportions."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-from equipoise.strategies.strategy import Strategy, Support, register, require_pulls
+from equipoise.strategies.registry import register
+from equipoise.strategies.strategy import Strategy, Support, require_pulls
 
 
 @register("two-stage")
 @dataclass(frozen=True)
 class TwoStage(Strategy):
     """
-    The same number of pulls for every arm, then the best proportions for the variances seen in that pilot.
+    Run a pilot, then sample in the best proportions for its variances.
 
-    An arm's unbiased variance is frozen when its pilot is complete, and nothing later changes it.
+    An arm's unbiased variance is frozen when its pilot is complete; later samples do not change it.
 
     Parameters
     ----------
     pilot
-        Pulls per arm in the pilot, two or more. By default a fifth of the budget, shared evenly.
+        Pulls per arm in the pilot, at least 2. The default is a fifth of the budget, shared evenly.
     """
 
     pilot: int | None = None
@@ -27,7 +28,7 @@ class TwoStage(Strategy):
     own = "frozen"
 
     def __post_init__(self) -> None:
-        require_pulls(self, pilot=self.pilot)
+        require_pulls(self, "pilot")
 
     def params(self, budget: int | None, arms: int, support: Support) -> tuple[float, ...]:
         if self.pilot is not None:
@@ -48,5 +49,6 @@ class TwoStage(Strategy):
     def freeze(
         sample: float, count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
     ) -> float:
-        # Moments of many samples may complete a pilot and go past it at once.
+        # Moments of many samples may complete a pilot and go past it at once. Samples that come one at a time never do,
+        # so that a simulation on a GPU, where isnan is always False, does not depend on it.
         return m2 / (count - 1) if count == params[0] or (count > params[0] and math.isnan(own)) else own

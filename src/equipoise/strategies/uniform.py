@@ -1,16 +1,21 @@
-"""Uniform sampling, what everybody does today."""
+"""Uniform sampling, the common default elsewhere."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from equipoise.strategies.strategy import Strategy, register
+from equipoise.strategies.registry import register
+from equipoise.strategies.strategy import Strategy
 
 
 @register("uniform")
 @dataclass(frozen=True)
 class Uniform(Strategy):
-    """Every arm in turn: all variances are taken to be one, so that the least pulled arm has the largest key."""
+    """
+    Sample every arm in turn.
+
+    All variances are taken to be one, so that the least pulled arm has the largest key.
+    """
 
     warmup = 1
 

@@ -1,7 +1,7 @@
 """
 Each arm's answers in the order of asking, and what can be said of them.
 
-Confidence sequences need each arm's samples in the order in which they were asked for (`equipoise.intervals.order`). A
+Confidence sequences need each arm's samples in the order in which they were asked for (`intervals.Intervals`). A
 study keeps all its tickets in that order, so that nothing need be done when one is asked for or answered: whoever looks
 lines up the answers since the last look. An arm's line ends at its first ticket in flight. A ticket that was given up
 is passed over, for good: what comes later does not enter, whether somebody looked meanwhile or not. So a line only

@@ -1,8 +1,8 @@
 """
 The paper's definitions, lemmas and theorems as functions.
 
-Each function checks the assumptions of its statement and returns the number the statement gives. Where the paper's text
-has a slip, the reading is the one of docs/paper.md, which also says which function and which test belong to which
+Each function checks the assumptions of its statement and returns the number that the statement gives. Where the paper's
+text has an error, the reading is that of docs/paper.md, which also says which function and which test belong to which
 statement.
 
 Numbering: the main text has Assumption 1, Lemmas 1 to 3 and Theorems 1 to 3. The appendix goes on with Propositions 1
@@ -13,8 +13,7 @@ independent), Lemmas 7 (the law of the mean given the variances) and 8 (the vari
 References
 ----------
 .. [1] A. Carpentier, A. Lazaric, M. Ghavamzadeh, R. Munos, P. Auer, A. Antos, Upper-Confidence-Bound Algorithms for
-Active
-   Learning in Multi-Armed Bandits.
+   Active Learning in Multi-Armed Bandits.
 """
 
 from equipoise.moments import next_variance as lemma8

@@ -1,4 +1,8 @@
-"""The assumptions that the statements share, each refused with the value that fails it."""
+"""
+The assumptions that the statements share.
+
+An argument that violates one is refused by name and value.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.arrays import Floats
+from equipoise.inputs import shown
 from equipoise.problem.problem import proportions
 
 
@@ -23,55 +28,51 @@ class Variances(NamedTuple):
 
 
 def variances(values: npt.ArrayLike, *, most: float = math.inf) -> Variances:
-    """K variances, finite and positive, none above `most`."""
+    """Return K variances, or refuse one that is not in (0, most] or not finite."""
     array = np.asarray(values, dtype=float)
     if array.ndim != 1 or array.size == 0:
-        raise ValueError(f"variances={values!r} will not do; give one variance for each arm")
+        raise ValueError(f"variances must be a list with one variance for each arm, got {shown(values)}")
     for value in array:
         if not 0 < value < math.inf:
-            raise ValueError(
-                f"a variance of {value:g} is outside the paper's setting, where each is positive and finite"
-            )
+            raise ValueError(f"each variance must be positive and finite, as the paper assumes, got {value:g}")
         if value > most:
-            raise ValueError(
-                f"a variance of {value:g} contradicts the assumption on the arms, under which {most:g} is the most"
-            )
+            raise ValueError(f"each variance must be at most {most:g} under the assumption on the arms, got {value:g}")
     lambdas = proportions(array)
     return Variances(array, array.size, math.fsum(array), lambdas, float(lambdas.min()))
 
 
 def budget(n: float, K: int) -> None:
-    """A budget n >= 5K, which Lemmas 1 and 2 and all theorems ask for."""
+    """Refuse a budget n below 5K, which Lemmas 1 and 2 and all theorems require."""
     if not 5 * K <= n < math.inf:
-        raise ValueError(f"n={n:g} will not do; the statement is proved for finite n from 5K={5 * K} on")
+        raise ValueError(f"n must be finite and at least 5K = {5 * K}, got {n:g}")
 
 
 def in_unit_interval(delta: float) -> None:
-    """0 < delta < 1."""
+    """Refuse a delta that is not strictly between 0 and 1."""
     if not 0 < delta < 1:
-        raise ValueError(f"delta={delta!r} will not do; it must lie strictly between 0 and 1")
+        raise ValueError(f"delta must be strictly between 0 and 1, got {shown(delta)}")
 
 
 def positive(**numbers: float) -> None:
-    """Each of them positive and finite."""
+    """Refuse numbers that are not positive and finite."""
     for name, value in numbers.items():
         if not 0 < value < math.inf:
-            raise ValueError(f"{name}={value!r} will not do; it must be positive and finite")
+            raise ValueError(f"{name} must be positive and finite, got {shown(value)}")
 
 
 def at_least(**bounds: tuple[float, float]) -> None:
-    """Each value finite and not below its bound."""
+    """Refuse values that are not finite or are below their bounds."""
     for name, (value, least) in bounds.items():
         if not least <= value < math.inf:
-            raise ValueError(f"{name}={value!r} will not do; the statement asks for {name} >= {least:g}")
+            raise ValueError(f"{name} must be finite and at least {least:g}, got {shown(value)}")
 
 
 def samples(values: npt.ArrayLike, K: int, low: float, high: float) -> Floats:
-    """A row of samples for each of K arms, all of them in [low, high]."""
+    """Return K rows of samples, or refuse one that is not in [low, high]."""
     array = np.asarray(values, dtype=float)
     if array.ndim != 2 or len(array) != K or array.size == 0:
-        raise ValueError(f"samples of shape {array.shape} will not do; a row for each of the {K} arms is needed")
+        raise ValueError(f"samples must have a row for each of the {K} arms, got shape {array.shape}")
     outside = array[~((low <= array) & (array <= high))]
     if outside.size:
-        raise ValueError(f"a sample of {outside[0]:g} will not do; they must lie in [{low:g}, {high:g}]")
+        raise ValueError(f"each sample must be in [{low:g}, {high:g}], got {outside[0]:g}")
     return array

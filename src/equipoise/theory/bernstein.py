@@ -1,4 +1,8 @@
-"""B-AS: the paper's Section 4 and Appendices B and C. Arms are sub-Gaussian with constants c1, c2 (Assumption 1)."""
+"""
+B-AS: the paper's Section 4 and Appendices B and C.
+
+Arms are sub-Gaussian with constants c1, c2 (Assumption 1).
+"""
 
 from __future__ import annotations
 
@@ -15,14 +19,16 @@ from equipoise.theory.assumptions import Variances
 
 
 def variance_bound(c1: float, c2: float) -> float:
-    """σ² <= c1 c2 for every sub-Gaussian arm, equation (variance-ub)."""
+    """Return c1 c2 >= σ² for every sub-Gaussian arm, equation (variance-ub)."""
     assumptions.positive(c1=c1, c2=c2)
     return c1 * c2
 
 
 def a(c1: float, c2: float, delta: float, n: float) -> float:
     """
-    The width a of Lemmas 2 and 4, for 0 < δ < min(1, c2)::
+    Return the width a of Lemmas 2 and 4, for 0 < δ < min(1, c2).
+
+    It is::
 
         a = 2 sqrt(c1 log(c2/δ)) + sqrt(c1 δ (1 + c2 + log(c2/δ))) / ((1-δ) sqrt(2 log(2/δ))) · sqrt(n)
 
@@ -31,32 +37,46 @@ def a(c1: float, c2: float, delta: float, n: float) -> float:
     assumptions.positive(c1=c1, c2=c2, n=n)
     assumptions.in_unit_interval(delta)
     if not delta < c2:
-        raise ValueError(f"delta={delta!r} will not do; it must be below c2={c2!r}")
+        raise ValueError(f"delta must be less than c2 = {c2!r}, got {delta!r}")
     return b_as.a(c1, c2, delta, n)
 
 
 def a_bounds(c1: float, c2: float, n: float) -> tuple[float, float]:
-    """sqrt(c1) <= a <= 4 sqrt(c1 (c2+1) log n) for δ = n^{-7/2}, c2 >= 1 and n >= 10 (Appendix B)."""
+    """
+    Return the bounds on a of Appendix B, for δ = n^{-7/2}, c2 >= 1 and n >= 10.
+
+    They are sqrt(c1) <= a <= 4 sqrt(c1 (c2+1) log n).
+    """
     assumptions.positive(c1=c1)
     assumptions.at_least(c2=(c2, 1), n=(n, 10))
     return math.sqrt(c1), 4 * math.sqrt(c1 * (c2 + 1) * math.log(n))
 
 
 def c(variances: npt.ArrayLike, n: float, delta: float, c1: float, c2: float) -> float:
-    """c(δ) = a sqrt(3 log(2/δ)) / (sqrt(K) (sqrt(Σ) + 3 a sqrt(log(2/δ)))), of Lemma 2."""
+    """
+    Return c(δ) of Lemma 2.
+
+    It is a sqrt(3 log(2/δ)) / (sqrt(K) (sqrt(Σ) + 3 a sqrt(log(2/δ)))).
+    """
     _, _, width_c = _lemma2(variances, n, delta, c1, c2)
     return width_c
 
 
 def c_bound(K: int, c2: float) -> float:
-    """c(δ) >= 1 / (sqrt(K) (sqrt(K c2) + sqrt(3))) for δ = n^{-7/2} (Appendix B)."""
+    """
+    Return the lower bound on c(δ) of Appendix B, for δ = n^{-7/2}.
+
+    It is 1 / (sqrt(K) (sqrt(K c2) + sqrt(3))).
+    """
     assumptions.at_least(K=(K, 1), c2=(c2, 1))
     return 1 / (math.sqrt(K) * (math.sqrt(K * c2) + math.sqrt(3)))
 
 
 def theorem4(t: float, delta: float, width: float) -> float:
     """
-    Theorem 4, Maurer and Pontil's inequality: for t >= 2 samples in an interval of this width, with probability 1 - δ::
+    Return the radius of Theorem 4, Maurer and Pontil's inequality.
+
+    For t >= 2 samples in an interval of this width, with probability 1 - δ::
 
         |s_t - σ| <= width · sqrt(2 log(2/δ) / (t-1))
 
@@ -71,22 +91,30 @@ def theorem4(t: float, delta: float, width: float) -> float:
 
 
 def lemma4_radius(t: float, delta: float, c1: float, c2: float, n: float) -> float:
-    """Lemma 4, Theorem 4 for sub-Gaussian samples: |s_t - σ| <= 2a sqrt(log(2/δ)/t) on the event, for 2 <= t <= n."""
+    """
+    Return the radius of Lemma 4, which is Theorem 4 for sub-Gaussian samples.
+
+    On the event, |s_t - σ| <= 2a sqrt(log(2/δ)/t) for 2 <= t <= n.
+    """
     assumptions.at_least(t=(t, 2))
     assumptions.at_least(n=(n, t))
     return 2 * a(c1, c2, delta, n) * math.sqrt(math.log(2 / delta) / t)
 
 
 def lemma5_radius(pulls: float, delta: float, c1: float, c2: float) -> float:
-    """Lemma 5, the same at a random number of pulls T >= 2, with sqrt(T) for sqrt(n) in a."""
+    """
+    Return the radius of Lemma 5, at a random number of pulls T >= 2.
+
+    It is that of Lemma 4 with n = T in a.
+    """
     return lemma4_radius(pulls, delta, c1, c2, pulls)
 
 
 def lemma4_event(samples: npt.ArrayLike, variances: npt.ArrayLike, delta: float, c1: float, c2: float) -> bool:
     """
-    Whether the event ξ^B_{K,n}(δ) of Lemmas 2 and 4 holds for these samples, K rows of n.
+    Whether the event ξ^B_{K,n}(δ) of Lemmas 2 and 4 holds for K rows of n samples.
 
-    It does if the unbiased standard deviation of the first t samples of every arm is within `lemma4_radius` of σ, for
+    It holds if the unbiased standard deviation of the first t samples of every arm is within `lemma4_radius` of σ, for
     all 2 <= t <= n.
     """
     problem = _subgaussian(variances, c1, c2)
@@ -103,14 +131,18 @@ def lemma4_event(samples: npt.ArrayLike, variances: npt.ArrayLike, delta: float,
 
 
 def lemma4_probability(n: int, K: int, delta: float) -> float:
-    """The event of Lemmas 2 and 4 has more than the probability 1 - 2nKδ."""
+    """Return 1 - 2nKδ, below the probability of the event of Lemmas 2 and 4."""
     assumptions.positive(n=n, K=K)
     assumptions.in_unit_interval(delta)
     return max(0.0, 1 - 2 * n * K * delta)
 
 
 def lemma2_least_pulls(variances: npt.ArrayLike, n: int, delta: float, c1: float, c2: float) -> float:
-    """Step 1 of Lemma 2's proof: every arm has T_{k,n} >= c(δ) sqrt(n) pulls on the event."""
+    """
+    Return c(δ) sqrt(n), the least pulls of any arm on the event of Lemma 2.
+
+    This is step 1 of its proof.
+    """
     problem, _, width_c = _lemma2(variances, n, delta, c1, c2)
     assumptions.budget(n, problem.K)
     return width_c * math.sqrt(n)
@@ -118,7 +150,9 @@ def lemma2_least_pulls(variances: npt.ArrayLike, n: int, delta: float, c1: float
 
 def lemma2_bounds(variances: npt.ArrayLike, n: int, delta: float, c1: float, c2: float) -> tuple[Floats, Floats]:
     """
-    Lemma 2: between what the pulls T_{k,n} of B-AS lie on its event, for n >= 5K, c1, c2 >= 1 and δ <= 2/e::
+    Return the bounds of Lemma 2 on the pulls T_{k,n} of B-AS, on its event.
+
+    For n >= 5K, c1, c2 >= 1 and δ <= 2/e::
 
         T*_k - λ_k G  <=  T_{k,n}  <=  T*_k + G,      G = B sqrt(n)/Σ + C n^{1/4}/Σ + 2K
 
@@ -133,40 +167,60 @@ def lemma2_bounds(variances: npt.ArrayLike, n: int, delta: float, c1: float, c2:
 
 
 def B(variances: npt.ArrayLike, n: float, delta: float, c1: float, c2: float) -> float:
-    """B = 16 K a sqrt(log(2/δ)) (sqrt(Σ) + 2a sqrt(log(2/δ)) / c(δ)), of Appendix B."""
+    """
+    Return B of Appendix B.
+
+    It is 16 K a sqrt(log(2/δ)) (sqrt(Σ) + 2a sqrt(log(2/δ)) / c(δ)).
+    """
     problem, width_a, width_c = _lemma2(variances, n, delta, c1, c2)
     scaled = width_a * math.sqrt(math.log(2 / delta))
     return 16 * problem.K * scaled * (math.sqrt(problem.Sigma) + 2 * scaled / width_c)
 
 
 def C(variances: npt.ArrayLike, n: float, delta: float, c1: float, c2: float) -> float:
-    """C = 64 sqrt(2) K^{3/2} a² log(2/δ) / sqrt(c(δ)), of Appendix B."""
+    """Return C = 64 sqrt(2) K^{3/2} a² log(2/δ) / sqrt(c(δ)), of Appendix B."""
     problem, width_a, width_c = _lemma2(variances, n, delta, c1, c2)
     return 64 * math.sqrt(2) * problem.K**1.5 * width_a**2 * math.log(2 / delta) / math.sqrt(width_c)
 
 
 def B_bound(K: int, n: int, c1: float, c2: float) -> float:
-    """B <= 8e3 K² c1 (c2+1) (log n)² for δ = n^{-7/2} and n >= 5K >= 10 (Appendix B)."""
+    """
+    Return the upper bound on B of Appendix B, for δ = n^{-7/2} and n >= 5K >= 10.
+
+    It is 8e3 K² c1 (c2+1) (log n)².
+    """
     return 8e3 * _scale(K, n, c1, c2)
 
 
 def C_bound(K: int, n: int, c1: float, c2: float) -> float:
-    """C <= 14e3 K² c1 (c2+1) (log n)² for δ = n^{-7/2} and n >= 5K >= 10 (Appendix B)."""
+    """
+    Return the upper bound on C of Appendix B, for δ = n^{-7/2} and n >= 5K >= 10.
+
+    It is 14e3 K² c1 (c2+1) (log n)².
+    """
     return 14e3 * _scale(K, n, c1, c2)
 
 
 def lemma6(n: int, K: int, delta: float, c1: float, c2: float) -> float:
-    """Lemma 6: E[(μ̂_k - μ_k)² 1{ξ^C}] <= 2 c1 n² K δ (1 + log(c2/(2nKδ))), if 2nKδ < c2."""
+    """
+    Return the bound of Lemma 6 on the loss outside the event.
+
+    It is E[(μ̂_k - μ_k)² 1{ξ^C}] <= 2 c1 n² K δ (1 + log(c2/(2nKδ))), if 2nKδ < c2.
+    """
     assumptions.positive(n=n, K=K, c1=c1, c2=c2)
     assumptions.in_unit_interval(delta)
     outside = 2 * n * K * delta
     if not outside < c2:
-        raise ValueError(f"2nKδ={outside:g} will not do; it must be below c2={c2:g}")
+        raise ValueError(f"2nKδ must be less than c2 = {c2:g}, got {outside:g}")
     return c1 * n * outside * (1 + math.log(c2 / outside))
 
 
 def lemma6_bound(n: int, K: int, c1: float, c2: float) -> float:
-    """Lemma 6 for δ = n^{-7/2}, simplified: at most 7 c1 K (c2+1) log(n) n^{-3/2} (Appendix B)."""
+    """
+    Return the bound of Lemma 6 for δ = n^{-7/2}, simplified as in Appendix B.
+
+    It is 7 c1 K (c2+1) log(n) n^{-3/2}.
+    """
     assumptions.positive(c1=c1)
     assumptions.at_least(K=(K, 2), c2=(c2, 1))
     assumptions.budget(n, K)
@@ -175,7 +229,9 @@ def lemma6_bound(n: int, K: int, c1: float, c2: float) -> float:
 
 def theorem2(variances: npt.ArrayLike, n: int, c1: float, c2: float) -> float:
     """
-    Theorem 2 in full: the regret of B-AS with δ = n^{-7/2}, n >= 5K and c1, c2 >= 1 is at most::
+    Return the bound of Theorem 2 on the regret of B-AS, in full.
+
+    With δ = n^{-7/2}, n >= 5K and c1, c2 >= 1 the regret is at most::
 
         9B / (n^{3/2} λ_min) + 3K (B+C)³ (1/Σ² + 21) (1 + Σ) / (n^{7/4} λ_min) + 2 c1 n² K δ (1 + log(c2/(2nKδ)))
 
@@ -194,7 +250,11 @@ def theorem2(variances: npt.ArrayLike, n: int, c1: float, c2: float) -> float:
 
 
 def theorem2_leading(variances: npt.ArrayLike, n: int, c1: float, c2: float) -> float:
-    """Theorem 2 as stated, without its O(n^{-7/4}): 76400 c1 (c2+1) K² (log n)² / (λ_min n^{3/2})."""
+    """
+    Return the leading term of Theorem 2 as stated, without its O(n^{-7/4}).
+
+    It is 76400 c1 (c2+1) K² (log n)² / (λ_min n^{3/2}).
+    """
     problem = _subgaussian(variances, c1, c2)
     assumptions.at_least(c1=(c1, 1))
     return 76400 * _scale(problem.K, n, c1, c2) / (problem.lambda_min * n**1.5)
@@ -202,8 +262,9 @@ def theorem2_leading(variances: npt.ArrayLike, n: int, c1: float, c2: float) -> 
 
 def theorem3(Sigma_bar: float, n: int, K: int) -> float:
     """
-    Theorem 3: the regret of B-AS on Gaussian arms is at most 105e3 Σ̄ K² (log n)² / n^{3/2}.
+    Return the bound of Theorem 3 on the regret of B-AS on Gaussian arms.
 
+    It is 105e3 Σ̄ K² (log n)² / n^{3/2}.
     Σ̄ >= 1/2 is a known bound on Σ, n >= 5K, and B-AS runs with c1 = 2Σ̄, c2 = 1 and δ = n^{-7/2}.
     """
     assumptions.at_least(Sigma_bar=(Sigma_bar, 0.5), K=(K, 2))
@@ -216,11 +277,11 @@ def _subgaussian(variances: npt.ArrayLike, c1: float, c2: float) -> Variances:
 
 
 def _lemma2(variances: npt.ArrayLike, n: float, delta: float, c1: float, c2: float) -> tuple[Variances, float, float]:
-    """The problem, a and c(δ) = a sqrt(3 log(2/δ)) / (sqrt(K) (sqrt(Σ) + 3a sqrt(log(2/δ)))), as Lemma 2 has them."""
+    """Return the problem, a and c(δ) = a sqrt(3 log(2/δ)) / (sqrt(K) (sqrt(Σ) + 3a sqrt(log(2/δ)))) of Lemma 2."""
     problem = _subgaussian(variances, c1, c2)
     assumptions.at_least(c1=(c1, 1), c2=(c2, 1))
     if not 0 < delta <= 2 / math.e:
-        raise ValueError(f"delta={delta!r} will not do; Lemma 2 asks for 0 < delta <= 2/e")
+        raise ValueError(f"delta must be positive and at most 2/e, as Lemma 2 requires, got {delta!r}")
     width_a = a(c1, c2, delta, n)
     scaled = width_a * math.sqrt(math.log(2 / delta))
     width_c = math.sqrt(3) * scaled / (math.sqrt(problem.K) * (math.sqrt(problem.Sigma) + 3 * scaled))
@@ -228,7 +289,7 @@ def _lemma2(variances: npt.ArrayLike, n: float, delta: float, c1: float, c2: flo
 
 
 def _scale(K: int, n: int, c1: float, c2: float) -> float:
-    """K² c1 (c2+1) (log n)², the unit in which Appendix B bounds B and C."""
+    """Return K² c1 (c2+1) (log n)², the unit in which Appendix B bounds B and C."""
     assumptions.positive(c1=c1)
     assumptions.at_least(K=(K, 2), c2=(c2, 1))
     assumptions.budget(n, K)

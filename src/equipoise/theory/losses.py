@@ -1,4 +1,8 @@
-"""From pulls to losses: Wald's identity for any arm, the Gaussian lemma, and the constants of Assumption 1."""
+"""
+From pulls to losses: Wald's identity and the Gaussian lemma.
+
+Also the constants of Assumption 1.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.inputs import shown
 from equipoise.problem import Gaussian
 from equipoise.strategies import b_as
 from equipoise.theory import assumptions
@@ -14,9 +19,10 @@ from equipoise.theory import assumptions
 
 def wald(variance: float, expected_pulls: float) -> float:
     """
-    Proposition 2, Wald's identity: E[(sum of the first T samples - T μ)²] = E[T] σ².
+    Return E[T] σ², by Wald's identity (Proposition 2).
 
-    T is a stopping time, as the pulls of an arm are under any strategy that looks at the past only.
+    It is E[(sum of the first T samples - T μ)²], where T is a stopping time, as the pulls of an arm are under any
+    strategy that depends only on the past.
     """
     assumptions.at_least(variance=(variance, 0), expected_pulls=(expected_pulls, 0))
     return expected_pulls * variance
@@ -24,9 +30,10 @@ def wald(variance: float, expected_pulls: float) -> float:
 
 def loss_on_event(variance: float, least_pulls: float, expected_pulls: float) -> float:
     """
-    Equation (st2.1): E[(μ̂ - μ)² 1{ξ}] <= sup_ξ(σ²/T²) E[T], with T >= least_pulls on ξ.
+    Return the bound of equation (st2.1) on the loss of an arm on an event.
 
-    This is what turns a bound on pulls into a bound on loss for an arm of any law.
+    E[(μ̂ - μ)² 1{ξ}] <= sup_ξ(σ²/T²) E[T], with T >= least_pulls on ξ, turns a bound on pulls into a bound on the loss
+    of an arm with any law.
     """
     assumptions.positive(least_pulls=least_pulls)
     return wald(variance, expected_pulls) / least_pulls**2
@@ -34,41 +41,50 @@ def loss_on_event(variance: float, least_pulls: float, expected_pulls: float) ->
 
 def lemma3(variance: float, pulls: npt.ArrayLike) -> float:
     """
-    Lemma 3, the Gaussian lemma: the loss of a Gaussian arm is σ² E[1/T].
+    Return the loss of a Gaussian arm, σ² E[1/T], by Lemma 3 (the Gaussian lemma).
 
-    The expectation is taken over the given pulls, one for each run. It holds under every strategy that looks at the
-    past variances only (`uses_mean` false), and asks that this arm be Gaussian, not the others.
+    The expectation is over the given pulls, one for each run. The lemma holds under every strategy that depends only on
+    past variances (`uses_mean` false). This arm must be Gaussian; the others need not be.
     """
     assumptions.at_least(variance=(variance, 0))
     counts = np.asarray(pulls, dtype=float)
     if counts.size == 0 or not (counts >= 1).all():
-        raise ValueError(f"pulls={pulls!r} will not do; give the pulls of one run or more, each at least 1")
+        raise ValueError(f"pulls must have one value of at least 1 for each run, got {shown(pulls)}")
     return variance * float((1 / counts).mean())
 
 
 def lemma7(mean: float, variance: float, t: int) -> Gaussian:
     """
-    Lemma 7: given all past standard deviations s_2, ..., s_t, the mean of t Gaussian samples has the law N(μ, σ²/t).
+    Return the law of the mean of t Gaussian samples, N(μ, σ²/t), of Lemma 7.
 
-    Knowing the variances tells nothing about the mean. Proposition 3 is the same given s_t alone.
+    It is the law given all past standard deviations s_2, ..., s_t: the variances carry no information about the mean.
+    Proposition 3 says the same given s_t alone.
     """
     assumptions.at_least(t=(t, 2), variance=(variance, 0))
     return Gaussian(mean, variance / t)
 
 
 def bounded_constants(low: float, high: float) -> tuple[float, float]:
-    """(c1, c2) = ((high-low)², e), with which Assumption 1 holds for samples in [low, high]."""
+    """
+    Return (c1, c2) = ((high-low)², e) for samples in [low, high].
+
+    Assumption 1 holds with them.
+    """
     assumptions.positive(width=high - low)
     return b_as.bounded_constants(high - low)
 
 
 def gaussian_constants(variances: npt.ArrayLike) -> tuple[float, float]:
-    """(c1, c2) = (2Σ, 1), with which Assumption 1 holds for Gaussian arms of these variances, all at once."""
+    """
+    Return (c1, c2) = (2Σ, 1) for Gaussian arms of these variances.
+
+    Assumption 1 holds with them for all arms.
+    """
     return 2 * assumptions.variances(variances).Sigma, 1.0
 
 
 def subgaussian_tail(epsilon: float, c1: float, c2: float) -> float:
-    """Assumption 1: P(|X - μ| >= ε) <= c2 exp(-ε²/c1)."""
+    """Return c2 exp(-ε²/c1), the bound of Assumption 1 on P(|X - μ| >= ε)."""
     assumptions.positive(c1=c1, c2=c2)
     assumptions.at_least(epsilon=(epsilon, 0))
     return c2 * math.exp(-(epsilon**2) / c1)

@@ -1,4 +1,4 @@
-"""The face of the intervals: every kind keeps the laws that all share, and what cannot be is refused."""
+"""The interface of the intervals: every kind keeps the laws that all share, and wrong arguments are refused."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from equipoise.intervals import (
     binary_betting,
     bounded_betting,
     default_kind,
+    describe,
     fixed_n,
     simultaneous,
 )
@@ -217,30 +218,43 @@ def test_defaults_and_promises() -> None:
     assert [default_kind(s) for s in ("binary", (0, 1), None)] == ["betting", "betting", "asymptotic"]
     assert [Intervals(1, s).kind for s in ("binary", (0, 1), None)] == ["betting", "betting", "asymptotic"]
     assert set(PROMISES) == set(KINDS)
-    assert Intervals(1, None, "fixed-n").promise == "fixed-n: not valid when you look and decide"
-    assert Intervals(1, None).promise.startswith("asymptotic")
+    assert Intervals(1, None).promise == PROMISES["asymptotic"]
+    assert describe("asymptotic", 0.95) == (
+        "95% confidence sequences, simultaneous over arms and valid at any time (asymptotic; approximate below ~50 "
+        "samples)."
+    )
+    assert describe("betting", 0.999) == (
+        "99.9% confidence sequences, simultaneous over arms and valid at any time (betting; guaranteed for any number "
+        "of samples)."
+    )
+    assert describe("fixed-n", 0.9) == (
+        "90% confidence intervals, simultaneous over arms, not valid under adaptive stopping (fixed n)."
+    )
 
 
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: Intervals(0), "arms=0 will not do"),
-        (lambda: Intervals(2, kind="exact"), "kind='exact' will not do; the kinds are empirical-bernstein, betting"),  # type: ignore[arg-type]
+        (lambda: Intervals(0), "arms must be a positive integer, got 0"),
+        (lambda: Intervals(2, kind="exact"), "kind must be one of 'empirical-bernstein', 'betting', .* got 'exact'"),  # type: ignore[arg-type]
         (lambda: Intervals(2, None, "betting"), "kind='betting' needs a bounded support"),
-        (lambda: Intervals(2, (1, 0)), r"support=\(1, 0\) will not do"),
-        (lambda: Intervals(2, level=95), "level=95 will not do; it must lie strictly between 0 and 1"),
-        (lambda: Intervals(2, level="high"), "level='high' will not do"),  # type: ignore[arg-type]
-        (lambda: Intervals(2, budget=0), "budget=0 will not do"),
-        (lambda: simultaneous(0.95, 0), "K=0 will not do"),
-        (lambda: default_kind("unit"), "support='unit' will not do"),  # type: ignore[arg-type]
-        (lambda: Intervals(2).bounds(np.zeros((3, 3))), r"a state of shape \(3, 3\) is not one of start\(\), \(2, 3\)"),
-        (lambda: Intervals(2).bounds(np.zeros((2, 3)), level=1.0), "level=1.0 will not do"),
-        (lambda: Intervals(2).alone(np.zeros((2, 3)), 2), "arm=2 will not do; there are arms 0 to 1"),
-        (lambda: Intervals(2).difference(np.zeros((2, 3)), 1, 1), "arm 1 was given twice"),
+        (lambda: Intervals(2, (1, 0)), r"support must be .* got \(1, 0\)"),
+        (lambda: Intervals(2, level=95), "level must be strictly between 0 and 1, got 95"),
+        (lambda: Intervals(2, level="high"), "level must be a number, got 'high'"),  # type: ignore[arg-type]
+        (lambda: Intervals(2, budget=0), "budget must be a positive integer, got 0"),
+        (lambda: simultaneous(0.95, 0), "K must be a positive integer, got 0"),
+        (lambda: default_kind("unit"), "support must be .* got 'unit'"),  # type: ignore[arg-type]
+        (
+            lambda: Intervals(2).bounds(np.zeros((3, 3))),
+            r"state must have the shape of start\(\), \(2, 3\), got \(3, 3\)",
+        ),
+        (lambda: Intervals(2).bounds(np.zeros((2, 3)), level=1.0), "level must be strictly between 0 and 1, got 1.0"),
+        (lambda: Intervals(2).alone(np.zeros((2, 3)), 2), "arm must be between 0 and 1, got 2"),
+        (lambda: Intervals(2).difference(np.zeros((2, 3)), 1, 1), "arm and other must be different arms, got 1 twice"),
     ],
 )
-def test_what_cannot_be_is_refused(make: Any, sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
+def test_wrong_arguments_are_refused(make: Any, sentence: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=sentence):
         make()
 
 
@@ -250,8 +264,8 @@ def test_what_cannot_be_is_refused(make: Any, sentence: str) -> None:
 def test_a_sample_outside_the_support_leaves_the_state_as_it_was(support: Any, x: float) -> None:
     rule = Intervals(1, support)
     state = rule.start()
-    with pytest.raises(ValueError, match="is not in the support"):
+    with pytest.raises(ValueError, match=f"^x must be .*, got {x}$"):
         rule.update(state, 0, x)
     assert not state.any()
-    with pytest.raises(TypeError, match="is not a number"):
+    with pytest.raises(TypeError, match=r"x must be a number, got '0.5'"):
         rule.update(state, 0, "0.5")  # type: ignore[arg-type]

@@ -88,6 +88,9 @@ def test_mc_ucb_is_its_index_with_strata() -> None:
 
 def test_variance_ucb_is_b_as_for_the_largest_loss() -> None:
     VarianceUCB = eq.strategies.VarianceUCB
+    assert VarianceUCB.variance is eq.strategies.MCUCB.variance is BAS.variance
+    assert VarianceUCB(c1=2.0, c2=1.0) != BAS(c1=2.0, c2=1.0)
+    assert VarianceUCB(exploration=0.5).rescaled(2.0) == VarianceUCB(exploration=1.0)
     assert VarianceUCB(c1=2.0, c2=1.0).params(100, 2, None) == BAS(c1=2.0, c2=1.0).params(100, 2, None)
     assert variance(VarianceUCB(exploration=0.5), 4, 12.0) == pytest.approx((2 + 0.5) ** 2)
 
@@ -178,9 +181,9 @@ def test_auto_shrinks_and_fades() -> None:
     # 20 samples as variable as the mean. The bound on their skewness is 6 sqrt(6/20 · 40/60) = 2.68.
     factor = 1 + (3.5 + 2 * 36 * 6 / 20 * 40 / 60) / 20
     assert variance(Auto(), 20, 19 * 9.0, pooled=9.0) == pytest.approx(9 * factor)
-    # Nothing seen to vary: a quarter of ten imagined samples, and 1200/80 = 15 more.
+    # Nothing seen to vary: a quarter of ten pseudo-observations, and 1200/80 = 15 more.
     assert variance(Auto(), 20, 0.0, pooled=9.0) == pytest.approx(17.5 * 9 / 36.5 * factor)
-    # A skewness of 4 is beyond the bound, and counts for eight imagined samples; of the other 4γ² = 64, 20/700.
+    # A skewness of 4 is beyond the bound, and counts for eight pseudo-observations; of the other 4γ² = 64, 20/700.
     kappa = 2.5 / (1 + 6 * 19 / 2) + (100 / 120) ** 2 / (2 + 19 / 3) + 8
     skewed = (19 + kappa * 2) / (19 + kappa) * (1 + (3.5 + 2 * 16 + 64 * 20 / 700) / 20)
     assert variance(Auto(), 20, 19.0, pooled=2.0, own=-4 * math.sqrt(19 / 20)) == pytest.approx(skewed)
@@ -198,7 +201,7 @@ def test_auto_shrinks_and_fades() -> None:
 
 def test_auto_knows_a_bounded_support() -> None:
     factor = 1 + (3.5 + 2 * 36 * 6 / 20 * 40 / 60) / 20
-    # 17.5 imagined samples would have a sum of squares of 157.5, above 2 · 4² = 32.
+    # 17.5 pseudo-observations would have a sum of squares of 157.5, above 2 · 4² = 32.
     kappa = 32 / 9
     assert variance(Auto(), 20, 0.0, pooled=9.0, support=(1, 5)) == pytest.approx(32 / (19 + kappa) * factor)
     wide = variance(Auto(), 20, 0.0, pooled=9.0, support=(-1e200, 1e200))
@@ -255,7 +258,7 @@ def test_auto_stays_sane_where_digits_are_lost() -> None:
 @pytest.mark.parametrize("pooled", [0.0, 0.05, 0.25])
 @pytest.mark.parametrize(("ones", "zeros"), [(0, 2), (1, 1), (3, 17), (40, 0), (5, 5), (400, 100)])
 def test_auto_on_binary_arms_is_a_posterior_mean(ones: int, zeros: int, pooled: float) -> None:
-    """E[p(1-p)] under Beta(a+ones, a+zeros), and so many imagined samples of the mean variance."""
+    """E[p(1-p)] under Beta(a+ones, a+zeros), and pseudo-observations of the mean variance."""
     T = ones + zeros
     m2 = ones * zeros / T
     a = 0.25 + 1.75 * T * pooled / (T * pooled + 1.5)
@@ -269,35 +272,35 @@ def test_auto_on_binary_arms_is_a_posterior_mean(ones: int, zeros: int, pooled: 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: CHAS(delta=0.0), "delta=0.0"),
-        (lambda: CHAS(delta=1.0), "delta=1.0"),
-        (lambda: CHAS(delta=math.nan), "delta=nan"),
-        (lambda: CHAS(width=0), "width=0"),
+        (lambda: CHAS(delta=0.0), "ch-as: delta must be strictly between 0 and 1, got 0.0"),
+        (lambda: CHAS(delta=1.0), "ch-as: delta must be .* got 1.0"),
+        (lambda: CHAS(delta=math.nan), "delta must be .* got nan"),
+        (lambda: CHAS(width=0), "ch-as: width must be a positive number, got 0"),
         (lambda: CHAS().params(None, 2, None), "delta must be given"),
-        (lambda: BAS(delta=-0.1, c1=1, c2=1), "delta=-0.1"),
-        (lambda: BAS(c1=0, c2=1), "c1=0"),
-        (lambda: BAS(c1=-1, c2=1), "c1=-1"),
-        (lambda: BAS(c1=1), "c2=None"),
+        (lambda: BAS(delta=-0.1, c1=1, c2=1), "delta must be .* got -0.1"),
+        (lambda: BAS(c1=0, c2=1), "c1 must be a positive number, got 0"),
+        (lambda: BAS(c1=-1, c2=1), "c1 must be a positive number, got -1"),
+        (lambda: BAS(c1=1), "b-as: c1 and c2 must be given together, got c1=1 and c2=None"),
         (lambda: BAS(exploration=0.5, c1=1, c2=1), "not both"),
-        (lambda: BAS(exploration=math.inf), "exploration=inf"),
+        (lambda: BAS(exploration=math.inf), "exploration must be a positive number, got inf"),
         (lambda: BAS().params(100, 2, None), "no safe default"),
         (lambda: BAS(c1=1, c2=1).params(None, 2, None), "delta must be given"),
-        (lambda: BAS(c1=1, c2=0.1, delta=0.5).params(100, 2, None), "below c2"),
+        (lambda: BAS(c1=1, c2=0.1, delta=0.5).params(100, 2, None), "delta must be less than c2 = 0.1, got 0.5"),
         (lambda: eq.strategies.MCUCB().params(100, 2, None), r"mc-ucb: .* give eq.strategies.MCUCB\(exploration=A\)"),
         (lambda: eq.strategies.VarianceUCB(c1=1), "variance-ucb: .*c2=None"),
-        (lambda: GAFSMAX(alpha=0), "alpha=0"),
-        (lambda: GAFSMAX(alpha=True), "alpha=True"),
-        (lambda: TwoStage(pilot=2.0), "pilot=2.0"),
-        (lambda: Greedy(least=True), "least=True"),
-        (lambda: TwoStage(pilot=1), "pilot=1"),
+        (lambda: GAFSMAX(alpha=0), "alpha must be a positive number, got 0"),
+        (lambda: GAFSMAX(alpha=True), "alpha must be a positive number, got True"),
+        (lambda: TwoStage(pilot=2.0), "two-stage: pilot must be an integer of at least 2, got 2.0"),
+        (lambda: Greedy(least=True), "least must be an integer of at least 2, got True"),
+        (lambda: TwoStage(pilot=1), "pilot must be an integer of at least 2, got 1"),
         (lambda: TwoStage().params(None, 2, None), "pilot must be given"),
-        (lambda: Greedy(least=1), "least=1"),
-        (lambda: Oracle([1, -2]), "-2.0"),
+        (lambda: Greedy(least=1), "least must be an integer of at least 2, got 1"),
+        (lambda: Oracle([1, -2]), "variances must be finite and non-negative, got -2.0"),
         (lambda: Oracle([math.nan]), "nan"),
     ],
 )
-def test_parameters_that_will_not_do(make: Callable[[], object], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
+def test_parameters_that_are_refused(make: Callable[[], object], words: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=words):
         make()
 
 
@@ -307,6 +310,7 @@ def test_numpys_numbers_are_parameters() -> None:
     assert TwoStage(pilot=np.int32(7)).params(None, 2, None) == (7.0,)
     assert GAFSMAX(alpha=np.int64(2)).params(None, 2, None) == (2,)
     assert BAS(exploration=np.float32(0.5)).params(None, 2, None) == (0.5, 0.0)
+    assert repr(BAS(exploration=np.float32(0.5))) == "BAS(exploration=0.5, c1=None, c2=None, delta=None)"
 
 
 def test_ch_as_with_a_delta_whose_inverse_overflows() -> None:

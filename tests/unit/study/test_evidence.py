@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.intervals import InOrder, Intervals, populations
+from equipoise.intervals import Intervals, populations
 from equipoise.study import FiniteResult, evidence
+from tests.in_order import InOrder
 
 ARMS = ["a", "b", "c"]
 

@@ -752,21 +752,30 @@ def test_a_budget_that_spoils_the_variances_is_named() -> None:
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ("pass", "Faulty has no variance"),
-        (FINE.replace("@staticmethod\n", ""), "Faulty.variance is not static"),
-        ("@staticmethod\ndef variance(count, mean):\n    return 1.0", "Faulty.variance does not take the 6 arguments"),
+        ("pass", "Faulty must define variance"),
+        (FINE.replace("@staticmethod\n", ""), "Faulty.variance must be static"),
+        ("@staticmethod\ndef variance(count, mean):\n    return 1.0", "Faulty.variance must take the 6 arguments"),
         (
             FINE + "@staticmethod\ndef floor(t):\n    return 1.0",
-            r"Faulty.floor does not take the 3 arguments \(t, arms",
+            r"Faulty.floor must take the 3 arguments \(t, arms",
         ),
-        (FINE + "pool = 'median'", "Faulty.pool='median' will not do; it must be one of 'none', 'max', 'mean'"),
-        (FINE + "own = 'mine'", "Faulty.own='mine' will not do; it must be one of"),
-        (FINE + "warmup = 1.5", "Faulty.warmup=1.5 will not do"),
-        (FINE + "warmup = -1", "Faulty.warmup=-1 will not do"),
-        (FINE + "def params(self, budget, arms, support):\n    return 3.0", "Faulty.params gave 3.0"),
-        (FINE + "def params(self, budget, arms, support):\n    return ('a',)", r"Faulty.params gave \('a',\)"),
-        (FINE + "def params(self, budget, arms, support):\n    return (math.inf,)", r"Faulty.params gave \(inf,\)"),
-        (FINE + "def params(self, budget):\n    return ()", "Faulty.params does not take the arguments"),
+        (FINE + "pool = 'median'", "Faulty.pool must be one of 'none', 'max', 'mean', got 'median'"),
+        (FINE + "own = 'mine'", "Faulty.own must be one of .* got 'mine'"),
+        (FINE + "warmup = 1.5", "Faulty.warmup must be a non-negative integer, got 1.5"),
+        (FINE + "warmup = -1", "Faulty.warmup must be a non-negative integer, got -1"),
+        (
+            FINE + "def params(self, budget, arms, support):\n    return 3.0",
+            "Faulty.params must return a tuple of finite numbers, got 3.0",
+        ),
+        (
+            FINE + "def params(self, budget, arms, support):\n    return ('a',)",
+            r"Faulty.params must return .* got \('a',\)",
+        ),
+        (
+            FINE + "def params(self, budget, arms, support):\n    return (math.inf,)",
+            r"Faulty.params must return .* got \(inf,\)",
+        ),
+        (FINE + "def params(self, budget):\n    return ()", "Faulty.params must take the arguments"),
         (
             VARIANCE + "return params[2]",
             "Faulty.variance cannot be compiled.*a tuple of 1 here: tuple index out of range",

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.strategies import Strategy, available, get, register, resolve
+from equipoise.strategies import Strategy, available, deserialise, get, label, register, resolve, serialise
 
 
 def test_the_names_of_the_design() -> None:
     assert {"auto", "ch-as", "b-as", "gafs-max", "uniform", "oracle", "two-stage", "greedy"} <= set(available())
     assert eq.strategies.BAS is get("b-as")
-    assert "CHAS" in dir(eq.strategies)
+    assert {"CHAS", "MCUCB", "Strategy", "register"} <= set(dir(eq.strategies))
+    assert not {"check_params", "importlib", "key", "annotations"} & set(dir(eq.strategies))
     assert resolve("auto") == eq.strategies.Auto()
     assert resolve(eq.strategies.GAFSMAX(2.0)).name == "gafs-max"
 
@@ -36,7 +38,7 @@ def test_a_third_party_registers_its_own() -> None:
     # The same cell of a notebook, run again, replaces it; a stranger under the same name is refused.
     register("test-only")(Mine)
     other = type("Other", (Strategy,), {})
-    with pytest.raises(ValueError, match="registered already"):
+    with pytest.raises(ValueError, match="is already registered"):
         register("test-only")(other)
 
 
@@ -55,16 +57,32 @@ def test_an_unknown_name_is_answered_with_the_nearest(wrong: str, near: str) -> 
         eq.Study(2, strategy=wrong)
 
 
-def test_what_is_no_strategy() -> None:
-    with pytest.raises(TypeError, match=r"Auto is a class; Auto\(\) is a strategy"):
+def test_what_is_not_a_strategy() -> None:
+    with pytest.raises(TypeError, match=r"must be an instance, got the class Auto; write Auto\(\)"):
         resolve(eq.strategies.Auto)
-    with pytest.raises(TypeError, match="7 is not a strategy"):
+    with pytest.raises(TypeError, match=r"strategy must be a name such as .* got 7"):
         resolve(7)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="not a class derived"):
+    with pytest.raises(TypeError, match=r"must be a subclass of eq.strategies.Strategy, got <class 'int'>"):
         register("nothing")(int)  # type: ignore[type-var]
-    with pytest.raises(ValueError, match="lower case"):
+    with pytest.raises(ValueError, match="must be in lower case, such as 'my-strategy', got 'Loud'"):
         register("Loud")
-    with pytest.raises(ValueError, match="there is no strategy 'zzz'; there are auto"):
+    with pytest.raises(ValueError, match="there is no strategy 'zzz'; the strategies are auto, b-as"):
         resolve("zzz")
     with pytest.raises(AttributeError, match="no strategy class 'Nope'"):
         eq.strategies.Nope  # noqa: B018
+
+
+def test_labels() -> None:
+    assert label(eq.strategies.BAS(exploration=0.5)) == "b-as (exploration=0.5)"
+    assert label(eq.strategies.MCUCB(c1=np.float64(2), c2=1)) == "mc-ucb (c1=2.0, c2=1)"
+    assert label(eq.strategies.Oracle([4, 1])) == "oracle (variances=(4.0, 1.0))"
+    assert label(eq.strategies.Greedy()) == label(eq.strategies.Greedy(least=5)) == "greedy"
+    assert label(type("Nameless", (Strategy,), {})()) == "Nameless"
+
+
+def test_saved_strategies() -> None:
+    for strategy in (eq.strategies.MCUCB(exploration=0.5), eq.strategies.Oracle([4, 1]), eq.strategies.Auto()):
+        assert deserialise(serialise(strategy)) == strategy
+    assert serialise(eq.strategies.Greedy()) == {"name": "greedy", "parameters": {"least": 5}}
+    with pytest.raises(eq.EquipoiseError, match="must be registered so that it can be saved"):
+        serialise(type("Nameless", (Strategy,), {})())
