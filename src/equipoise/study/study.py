@@ -14,14 +14,16 @@ import numpy as np
 
 from equipoise.arrays import Bools, Floats, Ints
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import LARGEST, MISSING, integer, number, shown
+from equipoise.inputs import LARGEST, MISSING, Names, integer, number, shown
 from equipoise.problem.objective import ROUNDING, Objective, Stratified
 from equipoise.problem.objective import objective as objective_of
 from equipoise.strategies import Strategy, Support, check_params, check_strategy, check_support, initial_own, resolve
 from equipoise.strategies.key import POOLS, next_refresh
 from equipoise.study import arms as steps
 from equipoise.study.evidence import Lines
-from equipoise.study.result import Result, position
+from equipoise.study.goal import Goal
+from equipoise.study.result import Result
+from equipoise.study.snapshot import Snapshot
 from equipoise.study.ticket import BITS, Ticket
 
 _FIRST_TICKETS: Final = 256
@@ -182,12 +184,22 @@ class Study:
             return not steps.affordable(self._money, self._cheapest)
         return self._budget is not None and self._handed_out >= self._budget
 
-    def result(self, seconds: Floats | None = None) -> Result:
+    def result(
+        self,
+        *,
+        goal: Goal | None = None,
+        populations: Sequence[float] | None = None,
+        seconds: Floats | None = None,
+    ) -> Result:
         """
-        What is known now; a copy, which later samples do not change.
+        Return what is known now; later samples do not change it.
 
         Parameters
         ----------
+        goal
+            The level of the intervals and the precision that is asked for, if any; by default 95% and none.
+        populations
+            The sizes of the arms' populations, where samples are drawn without replacement.
         seconds
             How long each sample took, by the tickets' ids, NaN where that is not known. The certificate then says
             whether slow answers differ from fast ones.
@@ -197,17 +209,19 @@ class Study:
         flying = self.in_flight
         gone = self._next - flying - (int(self._ints[steps.COUNT].sum()) - self._elsewhere)
         took = None if seconds is None else np.asarray(seconds, dtype=float)
-        return Result(
-            arms=self._names,
+        snapshot = Snapshot(
+            names=Names(self._names, self._index),
+            strategy=self._strategy.name or type(self._strategy).__name__,
+            support=self._support,
+            objective=self._objective,
             counts=self._ints[steps.COUNT].copy(),
             means=self._floats[steps.MEAN].copy(),
             m2s=self._floats[steps.M2].copy(),
-            strategy=self._strategy.name or type(self._strategy).__name__,
-            index=self._index,
-            objective=self._objective,
-            support=self._support,
+            spent=self.spent,
             evidence=self._lines.look(self._tickets, self._next, gone, flying, took),
         )
+        sizes = None if populations is None else np.asarray(populations, dtype=float)
+        return Result(snapshot, goal or Goal(), sizes)
 
     def __repr__(self) -> str:
         if self._costs is not None:
@@ -687,7 +701,7 @@ class Study:
 
     def _arm(self, arm: Hashable) -> int:
         try:
-            return position(self._names, self._index, arm)
+            return Names(self._names, self._index).place(arm)
         except (KeyError, TypeError):
             names = ", ".join(map(repr, self._names[:5])) + ", ..." * (len(self._names) > 5)
             raise ValueError(f"there is no arm {shown(arm)}; the arms are {names}") from None
@@ -769,7 +783,7 @@ class Study:
             except (ValueError, OverflowError):
                 raise ValueError(f"{shown(ticket)} {_FOREIGN}") from None
         try:
-            k = position(self._names, self._index, arm)
+            k = Names(self._names, self._index).place(arm)
         except (KeyError, TypeError):
             k = -1
         return ticket_id, k
