@@ -124,12 +124,12 @@ class Certificate:
         if math.isfinite(self.target):
             by, target = " relative to its target", f"; target {plus_minus(self.target, 3)}"
         error = f"standard error {amount(self.standard_error, 3)}"
-        which = f"Least precise{by}: {self.worst}"
+        which = f"Least precise{by}: {self.worst},"
         if self.combined is not None:
-            which = f"Stratum {self.worst} contributes most to this error"
+            which = f"Stratum {self.worst} contributes most to this error:"
         if not math.isfinite(self.half_width):
-            return f"{which}, {error} (too few samples for a {percent(self.level)} interval{target})."
-        return f"{which}, {plus_minus(self.half_width, 3)} ({percent(self.level)}{target}), {error}. {self.promise}"
+            return f"{which} {error} (too few samples for a {percent(self.level)} interval{target})."
+        return f"{which} {plus_minus(self.half_width, 3)} ({percent(self.level)}{target}), {error}. {self.promise}"
 
     def _strata(self) -> str:
         """Return the mean of all strata, and the errors that other ways of sampling would have had."""

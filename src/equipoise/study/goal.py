@@ -98,12 +98,14 @@ class Precision:
         most = weights[~unknown].max(initial=0)
         return tuple(np.where(unknown, most, weights).tolist()) if 0 < most < _LIMITS[1] else None
 
-    def words(self, whose: str = "its mean") -> str:
+    def words(self, whose: str) -> str:
         """Return the target in words, such as "±0.5" or "±3% of its mean"; empty where the arms' targets differ."""
         if len(set(zip(self.wanted, self.relative, strict=True))) > 1:
             return ""
         wanted, relative = self.wanted[0], self.relative[0]
-        return f"±{100 * wanted:g}% of {whose}" if relative else f"±{wanted:g}"
+        if not relative:
+            return f"±{wanted:g}"
+        return f"±{100 * wanted:g}% of {whose}" if whose else f"±{100 * wanted:g}%"
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from equipoise.study.certificate import describe, too_few
-from equipoise.tables import MOST_ROWS, amount, cell, count, percent, plus_minus, rounded
+from equipoise.tables import MOST_ROWS, amount, count, percent, plus_minus, rounded
 
 if TYPE_CHECKING:
     from equipoise.study.by_arm import IntervalsByArm
@@ -21,7 +21,7 @@ def verdict(result: Result) -> str:
     if result.precision is None:
         return f"{_samples(result)}. {least_precise(result)}"
     if result.reached:
-        to = result.precision.words() or "the precision asked for"
+        to = result.precision.words("") or "the precision asked for"
         return f"✓ Every mean is known to {to} ({_samples(result)})."
     short = int((~result.reached_by_arm).sum())
     are, whose = ("is", "its mean") if short == 1 else ("are", "their mean")
@@ -87,13 +87,14 @@ def rows(result: Result, places: Sequence[int], intervals: IntervalsByArm) -> li
     found = [["arm", "count", "mean", f"{percent(intervals.level)} interval", "std. error"]]
     for i, k in enumerate(places):
         half, low, high = (float(ends[i]) for ends in (intervals.half_widths, intervals.low, intervals.high))
+        error = float(result.standard_errors.array[k])
         found.append(
             [
                 str(result.arms[k]),
                 f"{result.counts.array[k]:,}",
                 rounded(float(result.means.array[k]), half),
                 f"{rounded(low, half)} to {rounded(high, half)}" if math.isfinite(half) else "—",
-                cell(float(result.standard_errors.array[k]), 3),
+                rounded(error, error),
             ]
         )
     return found

@@ -259,7 +259,7 @@ def test_strata_are_combined() -> None:
         plain.combine()
     with pytest.raises(ValueError, match=r"the shares sum to 0\.9"):
         plain.combine([0.5, 0.2, 0.2])
-    with pytest.raises(ValueError, match="2 shares were given for 3 arms"):
+    with pytest.raises(ValueError, match="shares must have one value for each of the 3 arms, got 2"):
         plain.combine([0.5, 0.5])
     # Of a stratum that makes up nothing, nothing need be known.
     assert told({"a": [1.0, 3.0], "b": []}).combine([1, 0]) == (2.0, 1.0)
@@ -277,7 +277,7 @@ def test_a_certificate_of_strata_speaks_of_their_mean_first() -> None:
         f"The mean of all strata is 4, with a standard error of {math.sqrt(0.25 * 14 / 12 + 0.04 * 25):.3g}. By the "
         f"observed variances, the same budget would have given {math.sqrt(even):.3g} with equal numbers for all "
         f"strata, {math.sqrt(found.proportional_loss):.3g} with numbers in proportion to the shares and "
-        f"{math.sqrt(best):.3g} with the best allocation. Stratum b contributes most to this error, standard error 5 "
+        f"{math.sqrt(best):.3g} with the best allocation. Stratum b contributes most to this error: standard error 5 "
         "(too few samples for a 95% interval)."
     )
     assert report.certificate(result) == f"9 samples. {found}"

@@ -186,8 +186,8 @@ def test_a_person_can_read_it(result: eq.Result) -> None:
     assert repr(result).splitlines() == [
         "9 samples. Least precise: b, standard error 5 (too few samples for a 95% interval).",
         "arm  count  mean  95% interval  std. error",
-        "a        4     3             —        1.08",
-        "b        2     5             —           5",
+        "a        4     3             —         1.1",
+        "b        2     5             —         5.0",
         "c        3     5             —           0",
         "95% confidence sequences, simultaneous over arms and valid at any time (asymptotic; approximate below ~50 "
         "samples).",
@@ -210,7 +210,7 @@ def test_the_verdict_on_a_precision() -> None:
     assert (done.reached, done.samples_left) == (True, 0)
     assert done.verdict == "✓ Every mean is known to the precision asked for (300 samples)."
     assert asked(1, found).verdict == "✓ Every mean is known to ±1 (300 samples)."
-    assert asked("5%", found).verdict == "✓ Every mean is known to ±5% of its mean (300 samples)."
+    assert asked("5%", found).verdict == "✓ Every mean is known to ±5% (300 samples)."
     both = asked([narrow / 2, wide / 2], found)
     assert both.samples_left == pytest.approx(900)
     assert both.verdict == "✗ 2 of 2 arms are still wider than asked for; about 900 more samples needed."
