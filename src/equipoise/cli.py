@@ -100,6 +100,7 @@ def run(
     jobs: Annotated[int | None, typer.Option(help="How many samples at the same time.")] = None,
     store: Annotated[str | None, typer.Option(help="Keep every sample in this file or PostgreSQL URL.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Print the certificate too.")] = False,
     example: Annotated[bool, typer.Option("--example", help="Print an example of a study and end.")] = False,
 ) -> None:
     """
@@ -114,7 +115,7 @@ def run(
     if study is None:
         raise ValueError("a study is needed, as in: equipoise run study.toml (equipoise run --example prints one)")
     loaded = spec.load(study, budget=_number(budget), precision=_number(precision), jobs=jobs, store=store)
-    live = reports.Live(loaded.level, sys.stderr.isatty())
+    live = reports.Live(sys.stderr.isatty())
     said = ""
     trace: list[str] = []
     try:
@@ -135,27 +136,28 @@ def run(
             else f"{samples} in all, and none is kept; with --store study.db the same command would go on"
         )
     if live.last and (live.last.samples or as_json):
-        _show_run(live.last.result, loaded, code, as_json)
+        _show_run(live.last.result, loaded, code, as_json, verbose)
     for line in (*trace, f"equipoise: {said}" if said else ""):
         if line:
             print(line, file=sys.stderr)
     raise typer.Exit(code)
 
 
-def _show_run(result: Result, loaded: spec.Spec, code: int, as_json: bool) -> None:
+def _show_run(result: Result, loaded: spec.Spec, code: int, as_json: bool, verbose: bool) -> None:
     if as_json:
-        known = reports.plain(result, loaded.level)
+        known = reports.plain(result)
         known |= {"precision": loaded.precision, "precision_reached": result.reached, "exit": code}
         if result.reached:
-            known["evenly"] = reports.evenly(result, loaded.precision, loaded.level)
+            known["evenly"] = reports.evenly(result)
         print(json.dumps(known, ensure_ascii=False, allow_nan=False))
         return
     console = Console(highlight=False)
-    console.print(reports.table(result, loaded.level))
-    console.print(escape(reports.certificate(result, loaded.level)))
-    if code in (0, 1) and result.precision is not None:
-        said = result.precision.missed(result) if code else reports.saving(result, loaded.precision, loaded.level)
-        console.print(said, markup=False)
+    console.print(result.verdict, markup=False)
+    console.print(reports.table(result))
+    for remark in result.remarks():
+        console.print(remark, markup=False)
+    if verbose:
+        console.print(str(result.certificate), markup=False)
 
 
 def _number(text: str | None) -> int | float | str | None:
@@ -188,7 +190,7 @@ def report(
         print(json.dumps(reports.to_dict(found), ensure_ascii=False, allow_nan=False))
         return
     console = Console(highlight=False)
-    console.print(reports.table(found.result, found.level, found.name))
+    console.print(reports.table(found.result, found.name))
     for sentence in reports.facts(found):
         console.print(sentence, markup=False)
 

@@ -1,7 +1,7 @@
 """
-What a study knows, for people: in a terminal while it runs and after, as one HTML page, as a picture, as JSON.
+Reports of a study: a table in a terminal while it runs and after, one HTML page, a picture, JSON.
 
-Everything comes from a result, or from the log of a store, which may be written to meanwhile.
+Everything comes from a result, or from the log of a store, which may be written to at the same time.
 
 References
 ----------
@@ -27,79 +27,75 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from equipoise import chart
+from equipoise import chart, tables
 from equipoise.arrays import Floats
+from equipoise.inputs import listed
 from equipoise.intervals.asymptotic import START
-from equipoise.run import Progress, precision
+from equipoise.run import Progress
 from equipoise.store import Event, Header, Store
 from equipoise.store.fold import begin, fold
 from equipoise.store.plain import loads
-from equipoise.study import FiniteResult, Result, Study
-from equipoise.study.certificate import certify, said
-from equipoise.tables import percent
+from equipoise.study import Goal, Result, Study
+from equipoise.study.goal import precision
+from equipoise.study.summary import left_out
+from equipoise.tables import amount, count, percent
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
 
-# So many arms are shown in tables and charts, the worst known of them.
-SHOWN: Final = 20
-# So many arms have a line of their own in the chart of errors: as many as there are colours.
+# This many arms have a line of their own in the chart of errors: as many as there are colours.
 LINES: Final = 7
-# Of more arms than this, how their errors fell is not kept one by one.
+# With more arms than this, the history keeps only the largest half-width.
 FOLLOWED: Final = 1000
-# The history has a point whenever there are by this factor more samples.
+# The history has a point whenever the number of samples has grown by this factor.
 STEP: Final = 2 ** (1 / 8)
-# Samples drift if neighbours are by so many standard errors too alike, and there are enough to tell.
+# Samples drift if neighbours are too alike by this many standard errors, and there are at least this many of them.
 DRIFT: Final = 4.0
 LEAST_TO_DRIFT: Final = 20
 
 
-def intervals(result: Result, level: float) -> tuple[Floats, Floats]:
-    """Where the means lie, from here to there, in the arms' order; all at once with a probability of `level`."""
-    found = result.intervals(level)
-    return found.low, found.high
+def certificate(result: Result) -> str:
+    """Return the number of samples and the certificate of a result, in words."""
+    return f"{count(result.samples, 'sample')}. {result.certificate}"
 
 
-def certificate(result: Result, level: float) -> str:
-    """What the samples bought, in words."""
-    return f"{result.samples:,} samples. {certify(result, level)}"
-
-
-def evenly(result: Result, wanted: Any, level: float) -> float:
+def evenly(result: Result) -> float:
     """
-    How many samples it would have taken to reach a precision with as many of each arm, going by the variances seen.
+    Return how many samples it would have taken to reach the precision with equal numbers for all arms.
 
-    An arm's half-width falls as the square root of 1/count - 1/population does. Populations that are used up sooner
-    give all that they have.
+    By the observed variances: an arm's half-width falls as the square root of 1/count - 1/population does. Populations
+    that are used up sooner give all that they have.
 
     Parameters
     ----------
     result
-        One that has reached the precision.
-    wanted, level
-        As `estimate` takes them.
+        One that has reached its precision.
     """
-    found = result.intervals(level)
+    found = result.intervals()
     half, counts = found.half_widths, result.counts.array.astype(float)
     # With fewer there is no interval.
     least = START if found.kind == "asymptotic" else 2
-    targets = precision(wanted, level, result.arms).targets(result)
-    sizes = result.populations if isinstance(result, FiniteResult) else np.full(len(counts), math.inf)
+    sizes = _sizes(result)
     with np.errstate(divide="ignore", invalid="ignore"):
-        needed = 1 / (1 / sizes + (targets / half) ** 2 * (1 / counts - 1 / sizes))
+        needed = 1 / (1 / sizes + (result.targets / half) ** 2 * (1 / counts - 1 / sizes))
     needed = np.where(half > 0, needed, counts)
     return float(np.minimum(math.ceil(max(needed.max(), least)), sizes).sum())
 
 
-def saving(result: Result, wanted: Any, level: float) -> str:
-    """What a precision was reached with, and what it would have taken to sample the arms evenly."""
-    even, known = evenly(result, wanted, level), precision(wanted, level, result.arms).said()
+def saving(result: Result) -> str:
+    """Return in a sentence what it would have taken to reach the precision with equal numbers for all arms."""
+    even = evenly(result)
     return (
-        f"Every mean is known to {known} with {result.samples:,} samples; as many of each arm would have taken about "
-        f"{even:,.0f}, {even / result.samples:.2f} times as many."
+        f"Sampling all arms equally often would have taken about {count(round(even), 'sample')} to get there, "
+        f"{even / result.samples:.2f} times as many."
     )
+
+
+def _sizes(result: Result) -> Floats:
+    """Return the sizes of the arms' populations; infinite where they are endless."""
+    return np.full(len(result.arms), math.inf) if result.populations is None else result.populations
 
 
 # ---- what the log says
@@ -108,14 +104,14 @@ def saving(result: Result, wanted: Any, level: float) -> str:
 @dataclass(frozen=True)
 class Moment:
     """
-    How well things were known when so many samples were in.
+    The half-widths at one moment of a study.
 
     Attributes
     ----------
     samples
         How many samples were in.
     worst, arms
-        The largest half-width of an arm's interval, and all of them; None where the arms are too many.
+        The largest half-width of an arm's interval, and those of all arms; None if there are too many.
     """
 
     samples: int
@@ -126,18 +122,18 @@ class Moment:
 @dataclass(frozen=True)
 class Report:
     """
-    A study as its log has it.
+    A study as its log describes it.
 
     Attributes
     ----------
     name
         Where the log is.
     header, result
-        What the study is made of, and what it knows.
+        The study's settings, and what it knows.
     budget, spent, in_flight
-        What may be spent, what is, and how many samples are asked for and not answered.
+        What may be spent; what the samples cost that are in or in flight; and how many are in flight.
     failures, given_up
-        How often sampling failed, and how many tickets were given up unanswered.
+        How often sampling failed, and how many tickets were given up without an answer.
     precision, level
         What the last run was asked for.
     about
@@ -145,7 +141,7 @@ class Report:
     began, latest
         The times of the first and the last event, in seconds since 1970.
     history
-        How errors fell.
+        How the half-widths fell.
     drifting
         Arms whose samples changed in the course of the study.
     """
@@ -168,16 +164,16 @@ class Report:
 
     @property
     def reached(self) -> bool | None:
-        """Whether every mean is known to the precision that was asked for; None if none was."""
+        """Whether the precision was reached; None if none was asked for."""
         return self.result.reached
 
 
 def read(where: str | os.PathLike[str]) -> Report:
-    """The report of a study in a store, as far as it has come."""
+    """Return the report of the study in a store, up to its last event."""
     with Store(where) as store:
         header = store.header
         if header is None:
-            raise ValueError(f"{store.name} holds no study")
+            raise ValueError(f"there is no study in {store.name}")
         kinds: Counter[str] = Counter()
         settings: dict[str, Any] = {}
         first = last = None
@@ -188,21 +184,16 @@ def read(where: str | os.PathLike[str]) -> Report:
                 settings = loads(last.text or "null")
         level = float(settings.get("level", 0.95))
         study = begin(header)
-        # Up to what was seen above, as somebody may be writing.
+        # Up to the last event above, as more may have been written since.
         seen = islice(store.events(), 0 if last is None else last.event + 1)
         history = tuple(_history(study, seen, header, level))
-        result = _result(study, header)
-        result.level = level
-        if settings.get("precision") is not None:
-            result.precision = wanted = precision(settings["precision"], level, result.arms)
-            if wanted.followed(header.strategy, header.options):
-                wanted.judge(result)
+        result = study.result(goal=_goal(header, settings, level), populations=_populations(header))
         return Report(
             name=store.name,
             header=header,
             result=result,
             budget=study.budget,
-            spent=result.samples + study.in_flight if study.budget is None else study.budget - study.remaining,
+            spent=result.snapshot.spent,
             in_flight=study.in_flight,
             failures=kinds["fail"],
             given_up=kinds["given up"],
@@ -216,13 +207,21 @@ def read(where: str | os.PathLike[str]) -> Report:
         )
 
 
-def _result(study: Study, header: Header) -> Result:
-    result = study.result()
-    return result if header.populations is None else FiniteResult(result, header.populations)  # type: ignore[arg-type]
+def _goal(header: Header, settings: dict[str, Any], level: float) -> Goal:
+    """Return what the last run was asked to reach."""
+    if settings.get("precision") is None:
+        return Goal(level)
+    wanted = precision(settings["precision"], level, header.arms)
+    return Goal(level, wanted, wanted.followed(header.strategy, header.options))
+
+
+def _populations(header: Header) -> Any:
+    """Return the sizes of the arms' populations; None where they are endless."""
+    return header.populations
 
 
 def _history(study: Study, events: Iterable[Event], header: Header, level: float) -> Iterator[Moment]:
-    """Let all events happen to a study, and say on the way how well things were known, once any error was."""
+    """Apply all events to a study, and yield the half-widths on the way, once any is known."""
     waiting: list[Event] = []
     samples = due = 0
     for event in events:
@@ -232,22 +231,21 @@ def _history(study: Study, events: Iterable[Event], header: Header, level: float
             fold(study, waiting)
             waiting.clear()
             due = max(samples + 1, math.ceil(samples * STEP))
-            yield from _moment(_result(study, header), level)
+            yield from _moment(study.result(goal=Goal(level), populations=_populations(header)))
     fold(study, waiting)
     if any(event.kind in ("tell", "more") for event in waiting):
-        yield from _moment(_result(study, header), level)
+        yield from _moment(study.result(goal=Goal(level), populations=_populations(header)))
 
 
-def _moment(result: Result, level: float) -> Iterator[Moment]:
-    low, high = intervals(result, level)
-    widths = (high - low) / 2
+def _moment(result: Result) -> Iterator[Moment]:
+    widths = result.intervals().half_widths
     if np.isfinite(widths).any():
         yield Moment(result.samples, float(widths.max()), widths if len(widths) <= FOLLOWED else None)
 
 
 def _drifting(study: Study) -> tuple[Hashable, ...]:
     """
-    The arms whose neighbouring samples are more alike than chance would have it.
+    Return the arms whose neighbouring samples are more alike than chance explains.
 
     Of n independent samples, the squared differences of neighbours over the squared deviations from the mean are 2 on
     average, with a variance of 4 (n - 2)/(n² - 1) [1]_; samples are in the order of asking.
@@ -269,87 +267,74 @@ def _drifting(study: Study) -> tuple[Hashable, ...]:
 # ---- numbers
 
 
-def plain(result: Result, level: float) -> dict[str, Any]:
-    """A result with its intervals, as JSON can hold it: arms as texts, None for what is not known."""
-    ends = np.stack(intervals(result, level), axis=1).tolist()
-    by_arm = {str(arm): pair for arm, pair in zip(result.arms, ends, strict=True)}
-    known = json.loads(result.to_json())
-    known |= {"intervals": by_arm, "level": level, "interval_level": level, "certificate": certificate(result, level)}
-    return {key: _without_nan(value) for key, value in known.items()}
+def plain(result: Result) -> dict[str, Any]:
+    """Return a result that JSON can hold: arms as texts, None for what is not known."""
+    return {**json.loads(result.to_json()), "level": result.level, "certificate": certificate(result)}
 
 
 def to_dict(report: Report) -> dict[str, Any]:
-    """All of a report, as JSON can hold it."""
+    """Return all of a report, in a form that JSON can hold."""
     arms = [str(arm) for arm in report.result.arms]
-    return plain(report.result, report.level) | {
-        key: _without_nan(value)
-        for key, value in {
-            "store": report.name,
-            "budget": report.budget,
-            "spent": report.spent,
-            "in_flight": report.in_flight,
-            "failures": report.failures,
-            "given_up": report.given_up,
-            "precision": report.precision,
-            "precision_reached": report.reached,
-            "drifting": [str(arm) for arm in report.drifting],
-            "about": report.about,
-            "began": report.began,
-            "latest": report.latest,
-            "history": [
-                {
-                    "samples": moment.samples,
-                    "worst": moment.worst,
-                    **({"arms": dict(zip(arms, moment.arms.tolist(), strict=True))} if moment.arms is not None else {}),
-                }
-                for moment in report.history
-            ],
-        }.items()
+    known: dict[str, Any] = {
+        "store": report.name,
+        "budget": report.budget,
+        "spent": report.spent,
+        "in_flight": report.in_flight,
+        "failures": report.failures,
+        "given_up": report.given_up,
+        "precision": report.precision,
+        "precision_reached": report.reached,
+        "drifting": [str(arm) for arm in report.drifting],
+        "about": report.about,
+        "began": report.began,
+        "latest": report.latest,
+        "history": [
+            {
+                "samples": moment.samples,
+                "worst": moment.worst,
+                **({"arms": dict(zip(arms, moment.arms.tolist(), strict=True))} if moment.arms is not None else {}),
+            }
+            for moment in report.history
+        ],
     }
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-def _without_nan(thing: Any) -> Any:
-    if isinstance(thing, dict):
-        return {str(key): _without_nan(value) for key, value in thing.items()}
-    if isinstance(thing, list | tuple):
-        return [_without_nan(value) for value in thing]
-    return _finite(thing) if isinstance(thing, float) else thing
+    if isinstance(report.precision, dict):
+        known["precision"] = {str(arm): wanted for arm, wanted in report.precision.items()}
+    return {**plain(report.result), **tables.json_ready(known)}
 
 
 # ---- words
 
 
 def facts(report: Report) -> list[str]:
-    """What a report says besides its table, a sentence each."""
-    told = []
-    asked = f" of {report.budget:,g}" if report.budget is not None else ""
-    samples = " samples" if report.result.objective.costs is None else ""
-    told.append(
-        f"{report.spent:,g}{asked}{samples} spent by {report.header.strategy.name}, {report.in_flight:,} in flight; "
-        f"begun {_when(report.began)}, last written {_when(report.latest)}."
-    )
+    """Return what a report says besides its table, a sentence or two at a time; the verdict first."""
+    result = report.result
+    spent = amount(report.spent) if report.budget is None else f"{amount(report.spent)} of {amount(report.budget)}"
+    if result.objective.costs is None:
+        spent += " sample" if (report.budget or report.spent) == 1 else " samples"
+    told = [
+        result.verdict,
+        f"Strategy {report.header.strategy.name}; {spent} spent, {report.in_flight:,} in flight. {_times_of(report)}",
+    ]
     if report.reached:
-        told.append(saving(report.result, report.precision, report.level))
-    elif report.result.precision is not None:
-        told.append(report.result.precision.missed(report.result))
+        told.append(saving(result))
     if report.failures or report.given_up:
         told.append(
-            f"Sampling failed {_times(report.failures)}; {report.given_up:,} "
-            f"ticket{'s were' if report.given_up != 1 else ' was'} given up unanswered."
+            f"Sampling failed {_times(report.failures)}; {count(report.given_up, 'ticket')} "
+            f"{'was' if report.given_up == 1 else 'were'} given up without an answer."
         )
     if report.drifting:
-        names = ", ".join(map(repr, report.drifting[:5])) + ", ..." * (len(report.drifting) > 5)
         told.append(
-            f"The samples of {names} drift: neighbours are more alike than chance would have it. Something changed "
-            "while the study ran; errors are larger than they look, and arms that were sampled at other times compare "
-            "badly."
+            f"The samples of {listed(report.drifting)} drift: neighbouring samples are more alike than chance "
+            "explains. Something changed while the study ran, so errors are larger than they look, and arms that were "
+            "sampled at different times are hard to compare."
         )
-    told.append(certificate(report.result, report.level))
-    return told
+    return [*told, str(result.certificate)]
+
+
+def _times_of(report: Report) -> str:
+    if math.isnan(report.began):
+        return "No sample has been asked for yet."
+    return f"Started {_when(report.began)}, last updated {_when(report.latest)}."
 
 
 def _times(n: int) -> str:
@@ -357,88 +342,49 @@ def _times(n: int) -> str:
 
 
 def _when(seconds: float) -> str:
-    return "never" if math.isnan(seconds) else datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M:%S")
+    return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def _shown(result: Result) -> list[int]:
-    """The arms to show: all, or the worst known in the arms' order."""
-    if len(result.arms) <= SHOWN:
-        return list(range(len(result.arms)))
-    losses = np.nan_to_num(result.losses.array, nan=math.inf)
-    return sorted(np.argsort(-losses, kind="stable")[:SHOWN].tolist())
-
-
-def headings(level: float) -> tuple[str, ...]:
-    """The titles of the columns of `rows`."""
-    return "arm", "count", "mean", f"{percent(level)} interval", "std. error", "share"
-
-
-def rows(result: Result, level: float) -> list[list[str]]:
-    """A row for each arm that is shown, under `headings`."""
-    found = []
-    lows, highs = intervals(result, level)
-    for k in _shown(result):
-        arm = result.arms[k]
-        mean, error = result.means[arm], result.standard_errors[arm]
-        low, high = float(lows[k]), float(highs[k])
-        half = (high - low) / 2
-        found.append(
-            [
-                str(arm),
-                f"{result.counts[arm]:,}",
-                "—" if math.isnan(mean) else _rounded(mean, half),
-                f"{_rounded(low, half)} … {_rounded(high, half)}" if math.isfinite(half) else "—",
-                "—" if math.isnan(error) else f"{error:.2g}",
-                f"{result.counts[arm] / max(result.samples, 1):.0%}",
-            ]
-        )
-    return found
-
-
-def _rounded(value: float, half: float) -> str:
-    """A number to the second digit of its half-width."""
-    if not (0 < half < math.inf):
-        return f"{value:.4g}"
-    decimals = 1 - math.floor(math.log10(half))
-    return f"{value:,.{max(decimals, 0)}f}" if decimals <= 9 and abs(value) < 1e12 else f"{value:.4g}"
-
-
-def left_out(result: Result) -> str:
-    """What a table does not show, if anything."""
-    more = len(result.arms) - SHOWN
-    return f"{more:,} more arms are known better than these." if more > 0 else ""
+def rows(result: Result) -> list[list[str]]:
+    """Return the table of a result with the arms' shares of the samples: a title row, and one for each arm shown."""
+    titles, *arms = result.rows()
+    shares = (f"{result.counts.array[k] / max(result.samples, 1):.0%}" for k in result.shown())
+    return [[*titles, "share"], *([*row, share] for row, share in zip(arms, shares, strict=True))]
 
 
 # ---- in a terminal
 
 
-def table(result: Result, level: float, title: str = "") -> Table:
-    """The table of a result."""
+def table(result: Result, title: str = "") -> Table:
+    """Return the table of a result for a terminal."""
     from rich.markup import escape
     from rich.table import Table
 
-    drawn = Table(title=escape(title) or None, caption=left_out(result) or None, title_justify="left")
-    for heading in headings(level):
+    titles, *arms = rows(result)
+    drawn = Table(title=escape(title) or None, caption=" ".join(left_out(result)) or None, title_justify="left")
+    for heading in titles:
         drawn.add_column(heading, justify="left" if heading == "arm" else "right", overflow="fold")
-    for arm, *cells in rows(result, level):
+    for arm, *cells in arms:
         drawn.add_row(escape(arm), *cells)
     return drawn
 
 
 class Live:
     """
-    A table on a terminal that follows a study, and the last that was told of it.
+    A table on a terminal that follows a study.
 
     Parameters
     ----------
-    level
-        Of the intervals.
     shown
         Whether there is a terminal.
+
+    Attributes
+    ----------
+    last
+        The last progress that was reported.
     """
 
-    def __init__(self, level: float, shown: bool) -> None:
-        self.level = level
+    def __init__(self, shown: bool) -> None:
         self.last: Progress | None = None
         self._next = 0.0
         self._live: Any = None
@@ -464,27 +410,23 @@ class Live:
             self._live.update(self._view(progress), refresh=True)
 
     def _view(self, progress: Progress) -> RenderableType:
-        of = "" if progress.budget is None else f" of {progress.budget:,g}"
+        of = "" if progress.budget is None else f" of {amount(progress.budget)}"
         left = f", about {progress.seconds_left:,.0f} s left" if math.isfinite(progress.seconds_left) else ""
-        return table(
-            progress.result, self.level, f"{progress.spent:,g}{of} spent, {progress.seconds:,.0f} s{left}; Ctrl-C stops"
-        )
+        title = f"{amount(progress.spent)}{of} spent, {progress.seconds:,.0f} s{left}; press Ctrl-C to stop"
+        return table(progress.result, title)
 
 
 # ---- pictures and the page
 
 
 def figures(report: Report) -> dict[str, Any]:
-    """The charts of a report, by what they show; without the errors as long as there are none."""
+    """Return the charts of a report, by what they show; without that of errors as long as there are none."""
     result = report.result
-    ends = zip(result.means.array.tolist(), *(end.tolist() for end in intervals(result, report.level)), strict=True)
-    known = [dict(zip(("mean", "low", "high"), map(_finite, each), strict=True)) for each in ends]
-    found = [{"arm": str(result.arms[k])} | known[k] for k in _shown(result)]
     mean, half = _axes(report)
-    means = f"{mean}, with its {percent(report.level)} interval"
-    drawn = {"Estimates": chart.intervals(found, x_title=means, title="Estimates", width=360)}
-    counts = [{"arm": str(result.arms[k]), "samples": int(result.counts.array[k])} for k in _shown(result)]
-    drawn["Samples"] = chart.bars(counts, x="samples", y="arm", title="Who got the budget", width=240)
+    means = f"{mean}, with its {percent(result.level)} interval"
+    drawn = {"Estimates": result.plot(title="Estimates", x_title=means)}
+    counts = [{"arm": str(result.arms[k]), "samples": int(result.counts.array[k])} for k in result.shown()]
+    drawn["Samples"] = chart.bars(counts, x="samples", y="arm", title="Samples per arm", width=240)
     fell, relative = list(_fallen(report)), _relative(report)
     sizes = [row["width"] for row in fell]
     if len({row["samples"] for row in fell}) > 1:
@@ -494,7 +436,7 @@ def figures(report: Report) -> dict[str, Any]:
             y="width",
             series="series",
             titles=("samples of all arms", "half-width in % of the mean" if relative else half),
-            title="How errors fell",
+            title="Half-widths over time",
             dashed=(_EVENLY, _WANTED),
             log_y=max(sizes) > 10 * min(sizes),
             legend="right",
@@ -505,19 +447,19 @@ def figures(report: Report) -> dict[str, Any]:
 
 
 def _axes(report: Report) -> tuple[str, str]:
-    """What means and half-widths are called on an axis, with the unit where the log says what is measured."""
+    """Return the names of means and half-widths on an axis, with the unit where the log says what is measured."""
     if report.about.get("measure") == "exit":
         return "share that passes", "half-width of the share"
     unit = "seconds" if report.about.get("measure") == "seconds" else report.about.get("value")
     return ("mean", "half-width") if unit is None else (f"mean {unit}", f"half-width in {unit}")
 
 
-_EVENLY: Final = "worst arm, as many of each"
-_WANTED: Final = "asked for"
+_EVENLY: Final = "worst arm, uniform sampling"
+_WANTED: Final = "target"
 
 
 def _relative(report: Report) -> bool:
-    """Whether shares of the means were asked for, and shares there are."""
+    """Return whether the precision is a share of the means, and every mean has one."""
     return (
         isinstance(report.precision, str)
         and bool((report.result.means.array != 0).all())
@@ -527,15 +469,15 @@ def _relative(report: Report) -> bool:
 
 def _fallen(report: Report) -> Iterable[dict[str, Any]]:
     """
-    Points of the chart of errors.
+    Yield the points of the chart of errors.
 
-    There is a line for each of the worst-known arms, one for what the worst would have been with as many samples of
-    each arm, and one for what was asked for. Where that is a share of the means, all widths are.
+    There is a line for each of the worst arms, one for what the worst arm would have been with equal numbers for all
+    arms, and one for the target. Where that is a share of the means, all half-widths are.
     """
     result, history = report.result, report.history
     relative = _relative(report)
     units = 100 / np.abs(result.means.array) if relative else np.ones(len(result.arms))
-    worst = np.argsort(-np.nan_to_num(result.losses.array, nan=math.inf) * units**2, kind="stable")
+    worst = result.worst_first()
     for k in sorted(worst[:LINES].tolist()):
         for moment in history:
             width = float(moment.arms[k] * units[k]) if moment.arms is not None else math.nan
@@ -546,9 +488,9 @@ def _fallen(report: Report) -> Iterable[dict[str, Any]]:
             yield {"samples": moment.samples, "width": moment.worst, "series": "worst arm"}
     if not history or not 0 < result.losses.array.max() < math.inf:
         return
-    # The variances seen in the end, and as many times the standard error as the half-width of the worst arm is.
+    # By the variances observed in the end, and with the final ratio of half-width to standard error of the worst arm.
     times = history[-1].worst / math.sqrt(result.losses.array.max())
-    sizes = result.populations if isinstance(result, FiniteResult) else np.full(len(result.arms), math.inf)
+    sizes = _sizes(result)
     for moment in history:
         losses = result.variances.array * (len(result.arms) / moment.samples - 1 / sizes)
         width = times * float((np.sqrt(np.maximum(losses, 0)) * units).max())
@@ -561,9 +503,9 @@ def _fallen(report: Report) -> Iterable[dict[str, Any]]:
 
 
 def png(report: Report, path: Path) -> Path:
-    """Write the charts of a report as one picture."""
+    """Write the charts of a report as one PNG picture."""
     if path.suffix.lower() != ".png":
-        raise ValueError(f"{str(path)!r} will not do for a picture; its name must end in .png")
+        raise ValueError(f"the name of a picture must end in .png, got {str(path)!r}")
     drawn = figures(report)
     picture = chart.beside([drawn["Estimates"], drawn["Samples"]])
     if "Errors" in drawn:
@@ -580,42 +522,33 @@ img { max-width: 100%; height: auto; display: block; margin: 1rem 0; }
 table { border-collapse: collapse; font-size: 0.9rem; }
 th, td { padding: 0.3rem 0.8rem; text-align: right; border-bottom: 1px solid #ddd; }
 th { border-bottom: 2px solid #888; } th:first-child, td:first-child { text-align: left; }
-table.words td { text-align: left; vertical-align: top; }
-code { font-size: 0.85rem; } .note { color: #555; }
+.words td { text-align: left !important; vertical-align: top; }
 """
 
 
 def page(report: Report) -> str:
-    """A report as one HTML page that needs nothing else."""
+    """Return a report as one HTML page that needs no other file."""
     name = html.escape(Path(report.name).name)
+    result = report.result
     parts = [
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{name}</title><style>{_STYLE}</style></head><body><h1>{name}</h1>",
         *(f"<p>{html.escape(sentence)}</p>" for sentence in facts(report)),
-        '<div class="wide"><table><thead><tr>',
-        *(f"<th>{html.escape(heading)}</th>" for heading in headings(report.level)),
-        "</tr></thead><tbody>",
+        f'<div class="wide">{tables.html(rows(result), left_out(result))}</div>',
     ]
-    for row in rows(report.result, report.level):
-        parts.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>")
-    parts.append("</tbody></table></div>")
-    kind = report.result.intervals(report.level).kind
-    note = f"Intervals: all arms at once at {percent(report.level)}; {said(kind)}. {left_out(report.result)}"
-    parts.append(f'<p class="note">{html.escape(note.strip())}</p>')
     for what, figure in figures(report).items():
         # As an image of its own: the ids inside two SVG drawings on one page would clash.
         data = base64.b64encode(chart.svg(figure).encode()).decode()
         parts.append(f'<img alt="{html.escape(what)}" src="data:image/svg+xml;base64,{data}">')
     if report.about:
-        parts.append('<h2>What was sampled</h2><div class="wide"><table class="words"><tbody>')
-        for key, value in _flat(report.about):
-            parts.append(f"<tr><td>{html.escape(key)}</td><td><code>{html.escape(value)}</code></td></tr>")
-        parts.append("</tbody></table></div>")
+        settings = tables.html([["setting", "value"], *_flat(report.about)])
+        parts.append(f'<h2>What was sampled</h2><div class="wide words">{settings}</div>')
     return "".join([*parts, "</body></html>\n"])
 
 
 def _flat(about: dict[str, Any]) -> Iterable[tuple[str, str]]:
+    """Yield what was sampled as pairs of texts; those of a nested mapping one by one."""
     for key, value in about.items():
         if isinstance(value, dict):
             yield from ((str(inner), str(each)) for inner, each in value.items())

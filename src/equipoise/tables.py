@@ -43,6 +43,19 @@ def cell(x: float, digits: int = 4) -> str:
     return "—" if math.isnan(x) else amount(x, digits)
 
 
+def rounded(value: float, half: float, digits: int = 2) -> str:
+    """Return a number to the given digit of its half-width, such as 9.87 for ±0.75; a dash for NaN."""
+    if math.isnan(value) or not 0 < half < math.inf:
+        return cell(value)
+    decimals = digits - 1 - math.floor(math.log10(half))
+    return f"{value:,.{max(decimals, 0)}f}" if decimals <= 9 and abs(value) < 1e12 else f"{value:.4g}"
+
+
+def plus_minus(half: float, digits: int = 2) -> str:
+    """Return a half-width to a number of digits, such as ±0.030 or ±12."""
+    return f"±{rounded(half, half, digits)}"
+
+
 def percent(level: float) -> str:
     """Return a probability in percent, such as 95% or 99.9%."""
     return f"{100 * level:.10g}%"

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.study import FiniteResult
 
 RUNS = 500
 ERROR = math.sqrt(0.05 * 0.95 / RUNS)
@@ -63,7 +62,7 @@ def test_coverage_of_finite_populations() -> None:
         bad = False
         for part in np.split(rng.permutation(items), range(30, 300, 16)):
             study.ledger.tell(study.ledger.latest(study.ledger.ask(len(part))), part)
-            low, high = FiniteResult(study.result(), [300]).intervals()[0]
+            low, high = study.result(populations=[300]).intervals()[0]
             bad |= not low - 1e-9 <= items.mean() <= high + 1e-9
         missed += bad
     assert missed / RUNS <= 0.05 + 5 * ERROR

@@ -81,8 +81,10 @@ def test_commands_that_print_numbers(run: Run) -> None:
     # A seed of the file decides every $EQUIPOISE_SEED.
     assert run(DICE, "--json").json == known
     shown = run(DICE)
-    for text in ("die", "mean", "interval", "share", "60 samples", "best allocation"):
+    for text in ("die", "mean", "interval", "share", "60 samples", "Uniform sampling"):
         assert text in shown.out
+    assert "best allocation" not in shown.out
+    assert "best allocation" in run(DICE, "--verbose").out
 
 
 def test_seconds_are_those_of_the_command(run: Run) -> None:
@@ -125,7 +127,7 @@ def test_commands_run_in_the_folder_of_the_file_and_know_their_arm(run: Run, tmp
 def test_exit_code_1_where_the_precision_is_not_reached(run: Run) -> None:
     done = run(DICE, "--precision", "1%")
     assert done.code == 1
-    assert "2 of 2 means are not known to ±1% of their value yet." in done.out
+    assert "✗ 2 of 2 arms are still wider than ±1% of their mean" in done.out
     known = run(DICE, "--precision", "1%", "--json").json
     assert known["reached"] is known["precision_reached"] is False
 
@@ -133,7 +135,7 @@ def test_exit_code_1_where_the_precision_is_not_reached(run: Run) -> None:
 def test_exit_code_0_where_it_is(run: Run) -> None:
     done = run(DICE, "--precision", "1.5", "--budget", "100")
     assert done.code == 0
-    assert "Every mean is known to ±1.5 with" in done.out
+    assert "✓ Every mean is known to ±1.5 (" in done.out
     assert "100%" not in done.out
 
 
@@ -305,7 +307,7 @@ def test_it_goes_on_where_it_was(run: Run, tmp_path: Path) -> None:
     # But for the intervals: they are tuned to the budget that there was before the first sample.
     for known in (whole, afresh):
         assert known.pop("intervals").keys() == {"coin", "die"}
-        assert known.pop("certificate").startswith("60 samples. The worst-known mean is that of ")
+        assert known.pop("certificate").startswith("60 samples. Least precise: ")
     assert whole == afresh
     with Store(tmp_path / "kept.db") as store:
         kinds = [event.kind for event in store.events()]
@@ -453,7 +455,7 @@ def _written(folder: Path, text: str) -> Path:
         ('measure = "exit"\ntimeout = 0\n[arms]\na = "true"', "timeout = 0 will not do"),
         ('measure = "exit"\nwarmup = -1\n[arms]\na = "true"', "warmup=-1 will not do"),
         ('measure = "exit"\nbudget = 1\n[arms]\na = "true"', "budget=1 is too small"),
-        ('measure = "exit"\nprecision = "much"\n[arms]\na = "true"', "precision='much' will not do"),
+        ('measure = "exit"\nprecision = "much"\n[arms]\na = "true"', "precision must be a positive half-width"),
         ('measure = "exit"\nbudget = 9\nstrategy = "b-sa"\n[arms]\na = "true"', "there is no strategy 'b-sa'"),
         ('measure = "exit"\nbudget = 9\nstore = 3\n[arms]\na = "true"', "store = 3 will not do"),
         ('table = "t.csv"\ntimeout = 3', "timeout is for commands, and the arms here are those of a table"),
@@ -527,6 +529,6 @@ def test_a_live_table_on_a_terminal(tmp_path: Path) -> None:
     assert child.returncode == 0
     text = seen.decode()
     assert "of 60 spent" in text
-    assert "Ctrl-C stops" in text
+    assert "press Ctrl-C to stop" in text
     assert "interval" in text
     assert "60 samples" in out.decode()

@@ -8,6 +8,7 @@ import math
 import random
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ import pytest
 import equipoise as eq
 from equipoise import report
 from equipoise.cli import main
-from equipoise.run import half_width, seeds
+from equipoise.run import seeds
 from equipoise.store import Header, Journal
+from equipoise.study import Goal
+from equipoise.study.goal import precision
 
 
 def sample(arm: str, seed: int) -> float:
@@ -54,7 +57,7 @@ def test_a_report_is_what_the_log_says(kept: tuple[Path, eq.Result]) -> None:
     assert read.reached
     assert read.history[-1].samples == result.samples
     assert 150 < result.samples < 600
-    assert read.history[-1].worst == pytest.approx(half_width(result, 0.9).max())
+    assert read.history[-1].worst == pytest.approx(result.intervals(0.9).half_widths.max())
     assert [moment.samples for moment in read.history] == sorted({moment.samples for moment in read.history})
     # An error in the history is that of the study as it was then, all at the level of the last run.
     then = next(moment for moment in read.history if moment.samples > 90)
@@ -67,7 +70,7 @@ def test_a_report_is_what_the_log_says(kept: tuple[Path, eq.Result]) -> None:
         arm = str(ticket.arm)
         study.tell(ticket, sample(arm, seeds.seed(seeds.base(1, arm), pulls[arm])))
         pulls[arm] += 1
-    assert then.arms.tolist() == pytest.approx(half_width(study.result(), 0.9).tolist())
+    assert then.arms.tolist() == pytest.approx(study.result().intervals(0.9).half_widths.tolist())
     assert read.began <= read.latest
     assert read.drifting == ()
 
@@ -83,7 +86,7 @@ def test_json(
         assert known[name] == dict(getattr(result, name))
     low, high = known["intervals"]["rough"]
     assert (low + high) / 2 == pytest.approx(result.means["rough"])
-    assert (high - low) / 2 == pytest.approx(half_width(result, 0.9)[1])
+    assert (high - low) / 2 == pytest.approx(result.intervals(0.9).half_widths[1])
     assert known["reached"] is known["precision_reached"] is result.reached is True
     assert known["interval_level"] == known["level"] == 0.9
     assert result.level == 0.9
@@ -99,12 +102,12 @@ def test_in_a_terminal(
     code, out, err = call(monkeypatch, capsys, where)
     assert (code, err) == (0, "")
     assert "study.db" in out.replace("\n", "")  # a long name is broken
-    for text in ("rough", "<b>&[red]", "90% interval", "samples spent by auto", "Every mean is known to ±0.7 with"):
+    for text in ("rough", "<b>&[red]", "90% interval", "samples spent", "✓ Every mean is known to ±0.7 ("):
         assert text in out
     assert f"{result.counts['rough']} │" in out
-    assert "The worst-known mean is that of" in out
-    assert out.count("orst-known mean") == 1
-    assert "its 90% interval is" in out
+    assert "Strategy auto; " in out
+    assert out.count("Least precise: ") == 1
+    assert "(90%), standard error" in out
 
 
 def test_the_page_needs_nothing_else(
@@ -118,9 +121,9 @@ def test_the_page_needs_nothing_else(
     drawings = [base64.b64decode(data).decode() for data in re.findall(r"base64,([A-Za-z0-9+/=]+)", text)]
     assert len(drawings) == 3
     assert all(drawing.startswith("<svg") for drawing in drawings)
-    assert "Who got the budget" in drawings[1]
-    assert "How errors fell" in drawings[2]
-    assert "asked for" in drawings[2]
+    assert "Samples per arm" in drawings[1]
+    assert "Half-widths over time" in drawings[2]
+    assert "target" in drawings[2]
     assert "&lt;b&gt;&amp;[red]" in text
     assert "<b>" not in text
     assert "roll &lt;dice&gt;" in text
@@ -148,10 +151,10 @@ def test_axes_say_what_is_measured(tmp_path: Path, about: dict[str, Any], mean: 
     drawn = report.figures(read)
     assert f'"{mean}"' in drawn["Estimates"].to_json()
     assert f'"{half}"' in drawn["Errors"].to_json()
-    assert report.headings(0.999)[3] == "99.9% interval"
+    assert report.rows(read.result)[0][3] == "99.9% interval"
     assert "<th>99.9% interval</th>" in report.page(read)
     assert "99.9% interval" in repr(read.result)
-    assert "its 99.9% interval" in str(read.result.certificate)
+    assert "(99.9%), standard error" in str(read.result.certificate)
 
 
 def test_while_it_runs(tmp_path: Path) -> None:
@@ -186,9 +189,9 @@ def test_before_anything_is_known(tmp_path: Path) -> None:
         empty = report.read(tmp_path / "study.db")
         assert empty.result.samples == 0
         assert "Errors" not in report.figures(empty)
-        assert "fewer than 2" in report.page(empty)
+        assert "2 of 2 arms have fewer than 2 samples" in report.page(empty)
         assert "nan" not in json.dumps(report.to_dict(empty), allow_nan=False).lower()
-        assert "begun never" in report.facts(empty)[0]
+        assert report.facts(empty)[1].endswith("No sample has been asked for yet.")
         ids = journal.ask(3)
         journal.tell(ids[:1], np.array([2.0]), np.array([0.1]))
         journal.failed(int(ids[1]), 1, "no")
@@ -196,9 +199,19 @@ def test_before_anything_is_known(tmp_path: Path) -> None:
         journal.commit()
         begun = report.read(tmp_path / "study.db")
         assert (begun.in_flight, begun.failures, begun.given_up, begun.spent) == (1, 1, 1, 2)
-        assert "Sampling failed once; 1 ticket was given up unanswered." in report.facts(begun)
+        assert "Sampling failed once; 1 ticket was given up without an answer." in report.facts(begun)
     finally:
         journal.close()
+
+
+def test_what_was_spent_without_a_budget(tmp_path: Path) -> None:
+    """By hand: 5 samples at 1 and 7 at 10; the report once took every sample to cost 1 where there is no budget."""
+    where = tmp_path / "study.db"
+    result = eq.estimate({"cheap": [1, 2, 3, 4, 5], "dear": [2, 9, 4, 4, 1, 3, 8]}, costs=[1, 10], store=where)
+    read = report.read(where)
+    assert (read.budget, read.spent, result.spent) == (None, 75.0, 75.0)
+    assert report.to_dict(read)["spent"] == 75.0
+    assert "; 75 spent, 0 in flight. " in report.facts(read)[1]
 
 
 def test_a_population_in_the_store(tmp_path: Path) -> None:
@@ -224,32 +237,30 @@ def test_samples_that_drift_are_named(tmp_path: Path) -> None:
 def test_more_arms_than_fit(tmp_path: Path) -> None:
     eq.estimate(lambda arm, seed: seed % (arm + 2), 400, arms=50, seed=1, store=tmp_path / "study.db")
     read = report.read(tmp_path / "study.db")
-    assert len(report.rows(read.result, 0.95)) == report.SHOWN
-    assert report.left_out(read.result) == "30 more arms are known better than these."
+    titles, *rows = report.rows(read.result)
+    assert (titles[0], len(rows)) == ("arm", 20)
     worst = max(np.nan_to_num(read.result.losses.array, nan=math.inf))
-    assert any(read.result.losses[int(row[0])] == worst for row in report.rows(read.result, 0.95))
+    assert read.result.losses[int(rows[0][0])] == worst
     assert "30 more arms" in report.page(read)
 
 
-@pytest.mark.parametrize(
-    ("mean", "half", "shown"), [(0.7551, 0.054, "0.755"), (1234567, 890, "1,234,567"), (5, 0, "5")]
-)
-def test_numbers_have_the_digits_they_deserve(mean: float, half: float, shown: str) -> None:
-    assert report._rounded(mean, half) == shown
+def asked(half: float, result: eq.Result) -> eq.Result:
+    """Return the same result, had this half-width been asked for."""
+    return replace(result, goal=Goal(precision=precision(half, 0.95, result.arms)))
 
 
 def test_what_evenly_would_have_taken() -> None:
     """By hand: half-widths fall as 1/sqrt(count), so that 100 samples at twice the wanted width call for 400."""
     result = eq.estimate({"a": [-1, 1] * 50, "b": [-2, 2] * 50})
-    wide = float(half_width(result, 0.95)[1])
-    assert report.evenly(result, wide, 0.95) == 2 * 100
-    assert report.evenly(result, wide / 2, 0.95) == 2 * 400
+    wide = float(result.intervals().half_widths[1])
+    assert report.evenly(asked(wide, result)) == 2 * 100
+    assert report.evenly(asked(wide / 2, result)) == 2 * 400
     # Of populations of 150 that differ by chance alone: 1/m = 1/150 + 4 (1/100 - 1/150).
     finite = eq.estimate(
         lambda x: x, 200, populations={"a": [-1, 1] * 75, "b": [-1, 1] * 75}, strategy="uniform", seed=1
     )
-    width = float(half_width(finite, 0.95).max())
-    assert report.evenly(finite, width / 2, 0.95) == 2 * math.ceil(1 / (1 / 150 + 1 / 4 * (1 / 100 - 1 / 150)))
+    width = float(finite.intervals().half_widths.max())
+    assert report.evenly(asked(width / 2, finite)) == 2 * math.ceil(1 / (1 / 150 + 1 / 4 * (1 / 100 - 1 / 150)))
 
 
 def test_the_line_of_as_many_of_each_is_where_as_many_of_each_are(tmp_path: Path) -> None:
@@ -270,7 +281,7 @@ def test_the_line_of_as_many_of_each_is_where_as_many_of_each_are(tmp_path: Path
         assert ends.pop(report._WANTED) == (3 if wanted == "3%" else 0.01)
         assert ends.pop(report._EVENLY) == pytest.approx(max(ends.values()), rel=off)
         assert ends["1"] == pytest.approx(
-            half_width(read.result, 0.95)[1] * (100 / read.result.means[1] if wanted == "3%" else 1)
+            read.result.intervals(0.95).half_widths[1] * (100 / read.result.means[1] if wanted == "3%" else 1)
         )
 
 
@@ -280,7 +291,7 @@ def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
     for words, sentence in (
         ([tmp_path / "nowhere.db"], "there is no store"),
         ([tmp_path / "text.db"], "is no store of a study"),
-        ([tmp_path / "study.db", "--png", tmp_path / "a.jpg"], "its name must end in .png"),
+        ([tmp_path / "study.db", "--png", tmp_path / "a.jpg"], "must end in .png"),
         ([tmp_path / "study.db", "--html", tmp_path / "no" / "a.html"], "there is no folder"),
     ):
         code, out, err = call(monkeypatch, capsys, *words)

@@ -1,7 +1,6 @@
 """Drive a study with samplers: here, in threads, on an event loop, on executors and clusters."""
 
 from equipoise.run.estimate import estimate
-from equipoise.run.precision import half_width, precision
 from equipoise.run.progress import Progress
 
-__all__ = ["Progress", "estimate", "half_width", "precision"]
+__all__ = ["Progress", "estimate"]

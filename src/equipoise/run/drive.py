@@ -24,12 +24,11 @@ import numpy as np
 
 from equipoise.arrays import Bools, Floats, Ints
 from equipoise.errors import EquipoiseError
-from equipoise.run.precision import Precision, half_width
 from equipoise.run.progress import Display, Progress
 from equipoise.run.samplers import ENDLESS, Outcome, Samplers, perform
 from equipoise.run.workers import Answer, Workers
 from equipoise.store import Journal
-from equipoise.study import FiniteResult, Result
+from equipoise.study import Goal, Precision, Result
 from equipoise.study.state import IN_FLIGHT
 
 COMMIT: Final = 0.05
@@ -434,7 +433,7 @@ class Driver:
         gone = self._dry | (self._asked >= self._samplers.limits)
         if wanted is not None:
             result = self.result()
-            enough = wanted.reached(result)
+            enough = result.reached_by_arm
             if self._settings.weigh and _stage(self._samples) > self._weighed:
                 self._weigh(wanted.weights(result, enough | gone))
         closed = self._ledger.retired
@@ -455,13 +454,13 @@ class Driver:
 
     def result(self) -> Result:
         """What is known now."""
-        # Where durations are what is measured, slow ones differ from fast ones by their nature.
-        result = self._study.result(None if self._settings.timed else self._journal.seconds)
-        result.level, result.precision = self._settings.level, self._settings.precision
-        if self._settings.weigh and self._settings.precision is not None:
-            self._settings.precision.judge(result)
-        sizes = self._samplers.populations
-        return result if sizes is None else FiniteResult(result, sizes)
+        settings = self._settings
+        return self._study.result(
+            goal=Goal(settings.level, settings.precision, settings.weigh),
+            populations=self._samplers.populations,
+            # Where durations are what is measured, slow ones differ from fast ones by their nature.
+            seconds=None if settings.timed else self._journal.seconds,
+        )
 
     def finish(self) -> None:
         """Take what has come, and commit."""
@@ -516,10 +515,7 @@ class Driver:
             left.append(self._study.remaining / spent * seconds)
         samples = self._samples - self._before
         if self._settings.precision is not None and samples > 0:
-            with np.errstate(invalid="ignore", divide="ignore"):
-                wide = half_width(result, self._settings.precision.level) / self._settings.precision.targets(result)
-                more = np.maximum(wide * wide - 1, 0) * np.maximum(result.counts.array, 1)
-            more = more[~self._ledger.retired]
+            more = result.samples_left_by_arm[~self._ledger.retired]
             left.append(float(more.sum()) / samples * seconds if np.isfinite(more).all() else math.inf)
         return max(0.0, min(left))
 

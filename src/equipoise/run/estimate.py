@@ -13,12 +13,10 @@ import numpy as np
 
 from equipoise.arrays import Ints
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import integer, number, shown
+from equipoise.inputs import integer, labelled, number, probability, shown
 from equipoise.intervals.asymptotic import START
 from equipoise.problem.objective import numbers_by_arm, objective
 from equipoise.run.drive import Driver, Settings
-from equipoise.run.precision import Precision, checked_level
-from equipoise.run.precision import precision as precision_of
 from equipoise.run.progress import Progress, display
 from equipoise.run.samplers import ENDLESS, Samplers
 from equipoise.run.workers import count_of, workers
@@ -26,7 +24,8 @@ from equipoise.store import Header, Journal
 from equipoise.store.fold import reweighed
 from equipoise.store.plain import loads
 from equipoise.strategies import Strategy, Support, check_support, resolve
-from equipoise.study import Result
+from equipoise.study import Precision, Result
+from equipoise.study.goal import precision as precision_of
 
 
 def estimate(
@@ -138,7 +137,7 @@ def estimate(
         lease=_positive("lease", lease),
         in_flight=None if in_flight is None else integer("in_flight", in_flight, least=1),
         rounds=None if rounds is None else integer("rounds", rounds, least=1),
-        level=checked_level(level),
+        level=probability("level", level),
         timed=about is not None and about.get("measure") == "seconds",
     )
     if rounds is not None and options.get("costs") is not None:
@@ -171,7 +170,7 @@ def estimate(
             driver = Driver(journal, drawn, settings, order, watcher)
             journal.started(
                 {
-                    "precision": precision,
+                    "precision": precision if labelled(precision) is None else labelled(precision),
                     "level": level,
                     "executor": shown(executor),
                     "lease": lease,

@@ -1,8 +1,10 @@
 """Ask which arm to sample next, tell what was seen."""
 
+from equipoise.study.by_arm import ByArm, IntervalsByArm
 from equipoise.study.certificate import Certificate
-from equipoise.study.finite import FiniteResult
-from equipoise.study.result import ByArm, Combined, Difference, IntervalsByArm, Result
+from equipoise.study.goal import Goal, Precision
+from equipoise.study.result import Combined, Difference, Result
+from equipoise.study.snapshot import Snapshot
 from equipoise.study.study import Study
 from equipoise.study.ticket import Ticket
 
@@ -11,9 +13,11 @@ __all__ = [
     "Certificate",
     "Combined",
     "Difference",
-    "FiniteResult",
+    "Goal",
     "IntervalsByArm",
+    "Precision",
     "Result",
+    "Snapshot",
     "Study",
     "Ticket",
 ]

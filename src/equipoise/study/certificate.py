@@ -1,7 +1,8 @@
-"""How good a result is, in numbers and in words."""
+"""How precise a result is, in numbers and in words, and what may be wrong with it."""
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass, field
@@ -9,60 +10,79 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from equipoise.intervals import PROMISES, Kind
+from equipoise.inputs import listed
+from equipoise.intervals import Kind
 from equipoise.study.evidence import Answered
-from equipoise.tables import percent
+from equipoise.tables import amount, count, percent, plus_minus
 
 if TYPE_CHECKING:
+    from equipoise.arrays import Floats
     from equipoise.study.result import Combined, Result
 
 # Slow answers are said to differ from fast ones below this probability, for all arms at once.
 SLOW: Final = 0.001
-# A bias is worth a word from this share of its standard error on.
+# A bias is mentioned from this share of its standard error on.
 _BIAS: Final = 0.05
-# What these decide does not depend on the samples.
+# The decisions of these strategies do not depend on the samples.
 _BLIND: Final = ("uniform", "oracle")
+
+
+def describe(kind: Kind, level: float) -> str:
+    """Return in a sentence what intervals of a kind promise at a level."""
+    if kind == "fixed-n":
+        return f"{percent(level)} fixed-n intervals, simultaneous over arms; not valid if you look and then decide."
+    about = "asymptotic; approximate below ~50 samples" if kind == "asymptotic" else f"{kind}; guaranteed"
+    return f"{percent(level)} confidence sequences, simultaneous over arms and valid at any time ({about})."
+
+
+def too_few(arm: Hashable, samples: int) -> str:
+    """Return the sentence about an arm that has no standard error yet."""
+    return f"{arm} has {count(samples, 'sample')}; at least 2 are needed for a standard error."
 
 
 @dataclass(frozen=True)
 class Certificate:
     """
-    How well the arms are known, what other ways of sampling would have had, and what may be wrong with it.
+    How precise a result is, what other ways of sampling would have had, and what may be wrong with it.
 
     Attributes
     ----------
     samples
         How many are in.
-    worst, half_width, standard_error
-        The arm whose mean is known worst, by weight; half the width of its interval, which is infinite where there are
-        too few samples; its standard error.
+    worst, count, half_width, standard_error
+        The least precise arm, by weight; its samples; the half-width of its interval, which is infinite where there are
+        too few; its standard error.
+    target
+        The half-width that was asked for that arm, where errors are judged relative to it; else NaN.
     kind, level, promise
         Of that interval: it holds for all arms at once at this level.
     loss, uniform_loss, oracle_loss
-        What was made small (by default the worst arm's squared error); what uniform sampling of the same budget would
-        have had; and what the best allocation would have had. Both by the variances seen.
+        What was minimised (by default the worst arm's squared error); what uniform sampling with the same budget would
+        have had; and what the best allocation would have had. Both by the observed variances.
     combined, proportional_loss
         Where the arms are strata: their common mean with its standard error, of which `loss` is the square; and what
-        sampling in proportion to the shares would have had. None and NaN where they are none.
-    skewed, bias
-        The arm whose mean adaptive sampling may have moved most, beside its standard error, and by about how much:
-        -(1 - λ) γ s/T, with the arm's share λ of the samples, its skewness γ, standard deviation s and count T. An arm
-        whose early samples vary little by chance is sampled less, and of a skewed arm those are the low ones. None and
-        0 where no arm is clearly skewed, or the strategy does not go by the samples.
+        sampling in proportion to the shares would have had. None and NaN where they are not strata.
+    skewed, bias, bias_in_errors
+        The arm whose mean adaptive sampling may have shifted most relative to its standard error, and by about how
+        much: -(1 - λ) γ s/T, with the arm's share λ of the samples, its skewness γ, standard deviation s and count T;
+        and the same over the standard error. An arm whose early samples vary little by chance is sampled less, and in a
+        skewed arm those are the low ones. None and 0 where no arm is clearly skewed, or the decisions of the strategy
+        do not depend on the samples.
     answered
         How many samples were asked for, given up and never answered, and are in flight. None where nobody counted.
     slow
         The arms whose slow answers differ from their fast ones, by a rank test at p < 0.001 for all arms at once; None
-        where nobody told how long samples took.
+        where it is not known how long samples took.
     """
 
     samples: int
     worst: Hashable
+    count: int
     half_width: float
     standard_error: float
+    target: float
     kind: Kind
     level: float
-    promise: str
     loss: float
     uniform_loss: float
     oracle_loss: float
@@ -74,114 +94,119 @@ class Certificate:
     combined: Combined | None = None
     proportional_loss: float = math.nan
     squared: bool = field(default=True, repr=False)
-    by: str = field(default="", repr=False)
-    unit: str = field(default="", repr=False)
+    weighted: bool = field(default=False, repr=False)
+
+    @property
+    def promise(self) -> str:
+        """What the intervals promise, in one sentence."""
+        return describe(self.kind, self.level)
+
+    def sentences(self) -> list[str]:
+        """Return what there is to say, a sentence or two at a time."""
+        first = (
+            (self._least_precise(), self._others())
+            if self.combined is None
+            else (self._strata(), self._least_precise())
+        )
+        return list(filter(None, (*first, self._bias(), self._unanswered(), self._slow())))
 
     def __str__(self) -> str:
-        first = (self._known(), self._others()) if self.combined is None else (self._strata(), self._known())
-        return " ".join(filter(None, (*first, self._bias(), self._silent(), self._slow())))
+        return " ".join(self.sentences())
 
-    def _known(self) -> str:
+    def _repr_html_(self) -> str:
+        return "".join(f"<p>{html.escape(sentence)}</p>" for sentence in self.sentences())
+
+    def _least_precise(self) -> str:
         if math.isnan(self.standard_error):
-            return f"{self.samples:,} samples are in, of {self.worst!r} fewer than 2: its error is not known."
-        half = f"±{self.half_width:.3g}" if math.isfinite(self.half_width) else "not bounded yet, as samples are few"
-        which = (
-            f"The worst-known mean{self.by} is that of {self.worst!r}"
-            if self.combined is None
-            else f"The stratum {self.worst!r} adds most to this error"
-        )
-        return (
-            f"{which}: its {percent(self.level)} interval is {half} (all arms at once; {said(self.kind)}), "
-            f"its standard error {self.standard_error:.3g}."
-        )
+            return too_few(self.worst, self.count)
+        by = " by weighted error" if self.weighted else ""
+        target = ""
+        if math.isfinite(self.target):
+            by, target = " relative to its target", f"; target {plus_minus(self.target, 3)}"
+        error = f"standard error {amount(self.standard_error, 3)}"
+        which = f"Least precise{by}: {self.worst},"
+        if self.combined is not None:
+            which = f"Stratum {self.worst} contributes most to this error:"
+        if not math.isfinite(self.half_width):
+            return f"{which} {error} (too few samples for a {percent(self.level)} interval{target})."
+        return f"{which} {plus_minus(self.half_width, 3)} ({percent(self.level)}{target}), {error}. {self.promise}"
 
     def _strata(self) -> str:
-        """What is made small where the arms are strata, and what others would have had."""
+        """Return the mean of all strata, and the errors that other ways of sampling would have had."""
         if self.combined is None or math.isnan(self.loss):
             return ""
         others = {
-            "as many samples of each stratum": self.uniform_loss,
-            "samples in proportion to the shares": self.proportional_loss,
+            "equal numbers for all strata": self.uniform_loss,
+            "numbers in proportion to the shares": self.proportional_loss,
             "the best allocation": self.oracle_loss,
         }
-        known = [f"{math.sqrt(loss):.3g} with {how}" for how, loss in others.items() if not math.isnan(loss)]
+        known = [f"{amount(math.sqrt(loss), 3)} with {how}" for how, loss in others.items() if not math.isnan(loss)]
         return (
-            f"The mean of all strata is {self.combined.value:.4g}, with a standard error of {self.combined.error:.3g}. "
-            f"By the variances seen, the same budget would have had {', '.join(known[:-1])} and {known[-1]}."
+            f"The mean of all strata is {amount(self.combined.value)}, with a standard error of "
+            f"{amount(self.combined.error, 3)}. By the observed variances, the same budget would have given "
+            f"{', '.join(known[:-1])} and {known[-1]}."
         )
 
     def _others(self) -> str:
         if math.isnan(self.loss) or math.isnan(self.uniform_loss):
             return ""
         what, root = ("worst standard error", math.sqrt) if self.squared else ("loss", float)
+        unit = " target half-widths" if math.isfinite(self.target) else ""
+        had, even = f"{amount(root(self.loss), 3)}{unit}", amount(root(self.uniform_loss), 3)
+        best = "" if math.isnan(self.oracle_loss) else f" and the best allocation {amount(root(self.oracle_loss), 3)}"
         return (
-            f"By the variances seen, uniform sampling of the same budget would have had a {what} of "
-            f"{root(self.uniform_loss):.3g}{self.unit}, the best allocation {root(self.oracle_loss):.3g}, and this has "
-            f"{root(self.loss):.3g}."
+            f"The {what} is {had}; by the observed variances, uniform sampling with the same budget would have "
+            f"given {even}{best}."
         )
 
     def _bias(self) -> str:
         if self.skewed is None or abs(self.bias_in_errors) < _BIAS:
             return ""
         return (
-            f"The samples of {self.skewed!r} are skewed, and sampling by what was seen may have moved its mean by "
-            f"about {self.bias:.2g}, {abs(self.bias_in_errors):.0%} of its standard error."
+            f"The samples of {self.skewed} are skewed; adaptive sampling may have shifted its mean by about "
+            f"{self.bias:.2g} ({abs(self.bias_in_errors):.0%} of its standard error)."
         )
 
-    def _silent(self) -> str:
+    def _unanswered(self) -> str:
         if self.answered is None or not self.answered.given_up:
             return ""
         return (
             f"Of {self.answered.asked:,} samples asked for, {self.answered.given_up:,} ({self.answered.share:.1%}) "
-            "were never answered: the estimates speak of those that answer."
+            "were never answered; the estimates describe only those that are answered."
         )
 
     def _slow(self) -> str:
         if not self.slow:
             return ""
-        names = ", ".join(map(repr, self.slow[:5])) + ", ..." * (len(self.slow) > 5)
         return (
-            f"Warning: slow answers differ from fast ones (rank test, p < {SLOW:g}) in {names}: as long as some are in "
-            "flight, or if slow ones were given up, the means are off."
+            f"Warning: slow answers differ from fast ones (rank test, p < {SLOW:g}) in {listed(self.slow)}; the means "
+            "are biased while answers are in flight, or if slow ones were given up."
         )
 
 
-def said(kind: Kind) -> str:
-    """The kind of an interval and what it promises."""
-    return PROMISES[kind] if PROMISES[kind].startswith(kind) else f"{kind}: {PROMISES[kind]}"
-
-
-def certify(result: Result, level: float) -> Certificate:
-    """The certificate of a result."""
-    k = result._position(result.worst)
-    intervals = result._intervals_of([k], level)
-    errors, evidence = result.standard_errors.array, result._evidence
-    bias = np.zeros(len(errors))
+def certify(result: Result) -> Certificate:
+    """Return the certificate of a result, at the result's level."""
+    k = result.names.place(result.worst)
+    intervals = result.intervals_of([k])
+    errors, evidence = result.standard_errors.array, result.snapshot.evidence
+    bias = _biases(result)
     slow: tuple[Hashable, ...] | None = None
-    if evidence is not None:
-        counts = result.counts.array
-        if result.strategy not in _BLIND and len(errors) > 1:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                share, skewness = counts / counts.sum(), evidence.skewness
-                # Below twice its own error, a skewness says nothing.
-                skewness = np.where(np.abs(skewness) > 2 * np.sqrt(6 / counts), skewness, 0.0)
-                bias = -(1 - share) * skewness * np.sqrt(result.variances.array) / counts
-            bias = np.nan_to_num(bias, posinf=0.0, neginf=0.0)
-        if evidence.slow is not None:
-            tested = int(np.isfinite(evidence.slow).sum())
-            with np.errstate(invalid="ignore"):
-                slow = tuple(result.arms[j] for j in np.flatnonzero(evidence.slow * tested < SLOW).tolist())
+    if evidence is not None and evidence.slow is not None:
+        tested = int(np.isfinite(evidence.slow).sum())
+        with np.errstate(invalid="ignore"):
+            slow = tuple(result.arms[j] for j in np.flatnonzero(evidence.slow * tested < SLOW).tolist())
     with np.errstate(divide="ignore", invalid="ignore"):
         in_errors = np.nan_to_num(bias / errors, posinf=0.0, neginf=0.0)
     most = int(np.abs(in_errors).argmax())
     return Certificate(
         samples=result.samples,
         worst=result.worst,
+        count=int(result.counts.array[k]),
         half_width=float(intervals.half_widths[0]),
         standard_error=float(errors[k]),
+        target=float(result.targets[k]) if result.by_precision else math.nan,
         kind=intervals.kind,
-        level=level,
-        promise=intervals.promise,
+        level=intervals.level,
         loss=result.loss,
         uniform_loss=result.uniform_loss,
         oracle_loss=result.oracle_loss,
@@ -193,6 +218,18 @@ def certify(result: Result, level: float) -> Certificate:
         combined=None if result.objective.shares is None else result.combine(),
         proportional_loss=result.proportional_loss,
         squared=result.objective.p == math.inf and (result.objective.weights is None or result.by_precision),
-        by=result._by(),
-        unit=" times the half-width that was asked for" if result.by_precision else "",
+        weighted=result.objective.weights is not None,
     )
+
+
+def _biases(result: Result) -> Floats:
+    """Return by about how much adaptive sampling may have shifted each mean; 0 where that cannot be told."""
+    counts, evidence = result.counts.array, result.snapshot.evidence
+    if evidence is None or result.strategy in _BLIND or len(counts) == 1:
+        return np.zeros(len(counts))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share, skewness = counts / counts.sum(), evidence.skewness
+        # Below twice its own error, a skewness says nothing.
+        skewness = np.where(np.abs(skewness) > 2 * np.sqrt(6 / counts), skewness, 0.0)
+        bias = -(1 - share) * skewness * np.sqrt(result.variances.array) / counts
+    return np.asarray(np.nan_to_num(bias, posinf=0.0, neginf=0.0))

@@ -4,125 +4,42 @@ from __future__ import annotations
 
 import json
 import math
-import numbers
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from equipoise import tables
+from equipoise import chart, tables
 from equipoise.arrays import Bools, Floats, Ints
-from equipoise.inputs import MISSING
-from equipoise.intervals import PROMISES, Interval, Intervals, Kind
+from equipoise.inputs import MISSING, Names, plain_name, probability
+from equipoise.intervals import Intervals, Kind
 from equipoise.problem.objective import Objective, Stratified
 from equipoise.problem.objective import objective as objective_of
 from equipoise.strategies import Support
-from equipoise.study.certificate import Certificate, certify, said
-from equipoise.study.evidence import LEVEL, Evidence
+from equipoise.study import finite, summary
+from equipoise.study.by_arm import ByArm, IntervalsByArm
+from equipoise.study.certificate import Certificate, certify
+from equipoise.study.goal import Goal, Precision
+from equipoise.study.snapshot import Snapshot
 
 if TYPE_CHECKING:
     import pandas
     import polars
 
 
-# A table in a terminal or a notebook shows this many arms, the worst known of them.
-_SHOWN = 20
-
 # What there is one of for each arm, of the result and of the objective.
 _BY_ARM = ("means", "counts", "variances", "standard_errors", "losses")
 _OF_OBJECTIVE = ("weights", "costs", "shares")
-
-
-def position(arms: Sequence[Hashable], index: dict[Hashable, int] | None, arm: Hashable) -> int:
-    """Where the arm stands; KeyError if there is none of that name. Without an index the arms are 0, 1, 2, ..."""
-    if index is not None:
-        return index[arm]
-    # A range would compare what is not an int, as NumPy's are not, with every arm.
-    if isinstance(arm, numbers.Real) and 0 <= arm < len(arms) and arm == int(arm):
-        return int(arm)
-    raise KeyError(arm)
-
-
-class ByArm(Mapping[Hashable, float]):
-    """Numbers by arm: a mapping from the arms' names, with the numbers in the arms' order as `array`."""
-
-    def __init__(self, arms: Sequence[Hashable], array: Any, index: dict[Hashable, int] | None) -> None:
-        self._arms, self._index = arms, index
-        self.array = array
-
-    def __getitem__(self, arm: Hashable) -> float:
-        return self.array[self.position(arm)].item()  # type: ignore[no-any-return]
-
-    def position(self, arm: Hashable) -> int:
-        """Where the arm stands; KeyError if there is none of that name."""
-        return position(self._arms, self._index, arm)
-
-    def __iter__(self) -> Iterator[Hashable]:
-        return iter(self._arms)
-
-    def __len__(self) -> int:
-        return len(self._arms)
-
-    def __repr__(self) -> str:
-        return repr(dict(self)) if len(self) <= _SHOWN else f"<{len(self):,} numbers by arm>"
-
-
-class IntervalsByArm(Mapping[Hashable, Interval]):
-    """
-    Intervals by arm, which hold for all arms at once: a mapping from the arms' names to pairs (low, high).
-
-    Attributes
-    ----------
-    low, high
-        The ends, in the arms' order; infinite, or those of the support, where too little is known.
-    kind, level, promise
-        What they are, and what they promise, in words.
-    """
-
-    def __init__(
-        self,
-        arms: Sequence[Hashable],
-        low: Floats,
-        high: Floats,
-        kind: Kind,
-        level: float,
-        index: dict[Hashable, int] | None,
-    ) -> None:
-        self._arms, self._index = arms, index
-        self.low, self.high, self.kind, self.level = low, high, kind, level
-
-    def __getitem__(self, arm: Hashable) -> Interval:
-        k = position(self._arms, self._index, arm)
-        return Interval(float(self.low[k]), float(self.high[k]))
-
-    def __iter__(self) -> Iterator[Hashable]:
-        return iter(self._arms)
-
-    def __len__(self) -> int:
-        return len(self._arms)
-
-    @property
-    def promise(self) -> str:
-        return PROMISES[self.kind]
-
-    @property
-    def half_widths(self) -> Floats:
-        """Half their widths, in the arms' order."""
-        with np.errstate(invalid="ignore"):
-            return (self.high - self.low) / 2
-
-    def __repr__(self) -> str:
-        if len(self) > _SHOWN:
-            return f"<{len(self):,} intervals by arm>"
-        return "{" + ", ".join(f"{arm!r}: ({low:.4g}, {high:.4g})" for arm, (low, high) in self.items()) + "}"
 
 
 class Difference(NamedTuple):
     """
     The difference of two arms' means, its standard error, and the ends of its interval.
 
-    The interval holds for all pairs of arms at once, so that the pair may be chosen by what was seen.
+    The interval holds for all pairs of arms at once, so that the pair may be chosen after seeing the results.
     """
 
     value: float
@@ -138,104 +55,154 @@ class Combined(NamedTuple):
     error: float
 
 
-class Wanted(Protocol):
-    """A precision that was asked for, as `equipoise.run.precision` makes it."""
-
-    def reached(self, result: Result) -> Bools: ...
-    def missed(self, result: Result) -> str: ...
-
-
+@dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """
-    What a study knows: means by arm, and how well they are known.
+    What a study knows: the mean of each arm, and how precise it is.
 
     All numbers are estimates from the samples that are in. A variance needs two samples, a mean needs one; what is not
-    known is NaN, and an arm of which too little is known is never called well known.
+    known is NaN. Later samples do not change a result.
+
+    Parameters
+    ----------
+    snapshot
+        What the study knew when the result was made.
+    goal
+        The level of the intervals, and the precision that was asked for, if any.
+    populations
+        The sizes of the arms' populations, where samples are drawn without replacement; None where they are endless.
 
     Attributes
     ----------
     counts, means, variances, standard_errors, losses
         By arm: samples in; their mean; their unbiased variance s²; s/sqrt(count); and s²/count, the estimate of the
-        expected squared error of the mean.
+        expected squared error of the mean. Errors and losses of finite populations are corrected for their sizes.
     loss
         The largest of the losses, that of the `worst` arm; with another objective, its norm of the weighted losses.
     oracle_loss
-        What the best allocation of as many samples would have had, if the variances are those seen: sum of s² over
-        samples; with another objective, the least norm for what the samples cost.
+        What the best allocation of as many samples would have had, if the variances are those observed: the sum of s²
+        over the number of samples; with another objective, the least norm for what the samples cost.
     regret
         loss - oracle_loss.
     uniform_loss, uniform_samples
         What as many samples (with costs, samples for as much money), spread evenly, would have had; and how many of
-        them it would have taken to have the loss that is had here.
+        them it would have taken to have this loss.
     proportional_loss
         Where the arms are strata, what samples for as much in proportion to the shares would have had, if the variances
-        are those seen; else NaN.
+        are those observed; else NaN.
     spent, uniform_spent
         What the samples that are in cost, and what `uniform_samples` would have cost; their numbers without costs.
     objective
-        What was made small, with weights and costs in the arms' order.
+        What was minimised, with weights and costs in the arms' order. Where the weights follow a precision, they are
+        those of the targets now.
     support
-        What values were possible.
+        Which values were possible.
+    level, precision
+        Those of the goal.
     reached
-        Whether every mean is known to the precision that `estimate` was asked for; None where none was.
+        Whether every interval is as narrow as the precision asks for; None if none was asked for.
     """
 
-    # The probability that all intervals hold which are given without saying how sure.
-    level: float = LEVEL
-    # What was asked for, if anything was.
-    precision: Wanted | None = None
-    # Whether the weights are 1 over the squares of the half-widths that were asked for.
-    by_precision: bool = False
+    snapshot: Snapshot
+    goal: Goal = field(default_factory=Goal)
+    populations: Floats | None = None
 
-    def __init__(
-        self,
-        arms: Sequence[Hashable],
-        counts: Ints,
-        means: Floats,
-        m2s: Floats,
-        strategy: str = "",
-        index: dict[Hashable, int] | None = None,
-        objective: Objective | None = None,
-        support: Support = None,
-        evidence: Evidence | None = None,
-    ) -> None:
-        if index is None and arms != range(len(arms)):
-            index = {arm: k for k, arm in enumerate(arms)}
-        self.arms = arms
-        self.strategy = strategy
-        self.objective = objective or Objective()
-        self.support = support
-        # The samples in the order of asking; a result that was made of moments alone has none.
-        self._evidence = evidence
-        self._m2s = m2s
-        self._index = index
+    # ---- what it was made from
+
+    @property
+    def names(self) -> Names:
+        """The arms' names, and the place of each."""
+        return self.snapshot.names
+
+    @property
+    def arms(self) -> Sequence[Hashable]:
+        """The arms' names, in order."""
+        return self.snapshot.names.names
+
+    @property
+    def strategy(self) -> str:
+        """The name of the strategy."""
+        return self.snapshot.strategy
+
+    @property
+    def support(self) -> Support:
+        return self.snapshot.support
+
+    @property
+    def level(self) -> float:
+        return self.goal.level
+
+    @property
+    def precision(self) -> Precision | None:
+        return self.goal.precision
+
+    @cached_property
+    def objective(self) -> Objective:
+        if not self.goal.by_precision or self.precision is None:
+            return self.snapshot.objective
+        return replace(self.snapshot.objective, weights=self.precision.judging_weights(self.means.array))
+
+    @property
+    def by_precision(self) -> bool:
+        """Whether errors are judged relative to the half-widths that were asked for."""
+        return self.goal.by_precision and self.objective.weights is not None
+
+    # ---- by arm
+
+    @cached_property
+    def counts(self) -> ByArm:
+        return ByArm(self.names, self.snapshot.counts)
+
+    @cached_property
+    def means(self) -> ByArm:
+        return ByArm(self.names, np.where(self.counts.array >= 1, self.snapshot.means, math.nan))
+
+    @cached_property
+    def variances(self) -> ByArm:
+        counts = self.counts.array
         with np.errstate(divide="ignore", invalid="ignore"):
-            variances = np.where(counts >= 2, m2s / (counts - 1), math.nan)
-            losses = variances / counts
-        self.counts = ByArm(arms, counts, index)
-        self.means = ByArm(arms, np.where(counts >= 1, means, math.nan), index)
-        self.variances = ByArm(arms, variances, index)
-        self.losses = ByArm(arms, losses, index)
-        self.standard_errors = ByArm(arms, np.sqrt(losses), index)
+            return ByArm(self.names, np.where(counts >= 2, self.snapshot.m2s / (counts - 1), math.nan))
+
+    @cached_property
+    def losses(self) -> ByArm:
+        counts = self.counts.array
+        with np.errstate(divide="ignore", invalid="ignore"):
+            losses = self.variances.array / counts
+        if self.populations is not None:
+            losses = finite.corrected(losses, counts, self.populations)
+        return ByArm(self.names, losses)
+
+    @cached_property
+    def standard_errors(self) -> ByArm:
+        return ByArm(self.names, np.sqrt(self.losses.array))
+
+    @property
+    def weighted_losses(self) -> Floats:
+        """The losses times their weights, in the arms' order; 0 for an arm of weight 0, even if its loss is unknown."""
+        weight = self.objective.weight(len(self.arms))
+        return np.where(weight > 0, weight * self.losses.array, 0.0)
+
+    @property
+    def worst(self) -> Hashable:
+        """The arm with the largest weighted loss; the first with an unknown one, if there is any."""
+        return self.arms[int(self.weighted_losses.argmax())]
+
+    def worst_first(self) -> Ints:
+        """Return the places of the arms by weighted loss: unknown ones first, then the largest."""
+        return np.argsort(-np.nan_to_num(self.weighted_losses, nan=math.inf), kind="stable")
+
+    def shown(self) -> list[int]:
+        """Return the places of the arms that tables and charts show: all in order, or the worst if there are many."""
+        if len(self.arms) <= tables.MOST_ROWS:
+            return list(range(len(self.arms)))
+        return [int(k) for k in self.worst_first()[: tables.MOST_ROWS]]
+
+    # ---- all arms together
 
     @property
     def samples(self) -> int:
         """How many samples are in."""
         return int(self.counts.array.sum())
-
-    @property
-    def reached(self) -> bool | None:
-        return None if self.precision is None else bool(self.precision.reached(self).all())
-
-    @property
-    def loss(self) -> float:
-        # NaN if any arm's is: an arm of which nothing is known is not well known.
-        return self.objective.loss(self.losses.array)
-
-    @property
-    def worst(self) -> Hashable:
-        """The arm whose mean is known worst, by its weight; the first with fewer than two samples, if there is one."""
-        return self.arms[int(self._weighted(self.losses.array).argmax())]
 
     @property
     def spent(self) -> float:
@@ -244,9 +211,16 @@ class Result:
         return math.fsum(self.objective.cost(len(self.arms)) * self.counts.array)
 
     @property
+    def loss(self) -> float:
+        # NaN if that of any arm with a weight is.
+        return self.objective.loss(self.losses.array)
+
+    @property
     def oracle_loss(self) -> float:
         if not self.samples:
             return math.nan
+        if self.populations is not None:
+            return finite.oracle_loss(self.objective, self.variances.array, self.populations, self.spent)
         if self.objective.plain:
             return float(self.variances.array.sum()) / self.samples
         variances = np.where(self.objective.weight(len(self.arms)) > 0, self.variances.array, 0.0)
@@ -258,8 +232,22 @@ class Result:
 
     @property
     def uniform_loss(self) -> float:
+        if not self.samples:
+            return math.nan
         each = math.fsum(self.objective.cost(len(self.arms)))
-        return self.objective.loss(self.variances.array) * each / self.spent if self.samples else math.nan
+        if self.populations is not None:
+            return self.objective.loss(self._losses_of(np.full(len(self.arms), self.spent / each)))
+        return self.objective.loss(self.variances.array) * each / self.spent
+
+    @property
+    def uniform_samples(self) -> float:
+        if self.populations is not None:
+            return finite.uniform_samples(self.objective, self.variances.array, self.populations, self.loss)
+        return len(self.arms) * self.objective.loss(self.variances.array) / self.loss if self.loss > 0 else math.nan
+
+    @property
+    def uniform_spent(self) -> float:
+        return self.uniform_samples * math.fsum(self.objective.cost(len(self.arms))) / len(self.arms)
 
     @property
     def proportional_loss(self) -> float:
@@ -271,20 +259,14 @@ class Result:
             return self.objective.loss(self._losses_of(pulls))
 
     def _losses_of(self, pulls: Floats) -> Floats:
-        """The arms' losses with so many samples of each, if the variances are those seen."""
+        """Return the arms' losses with these numbers of samples, if the variances are those observed."""
+        if self.populations is not None:
+            return finite.losses(self.variances.array, pulls, self.populations)
         return np.asarray(self.variances.array / pulls)
-
-    @property
-    def uniform_samples(self) -> float:
-        return len(self.arms) * self.objective.loss(self.variances.array) / self.loss if self.loss > 0 else math.nan
-
-    @property
-    def uniform_spent(self) -> float:
-        return self.uniform_samples * math.fsum(self.objective.cost(len(self.arms))) / len(self.arms)
 
     def combine(self, shares: Iterable[float] | Mapping[Any, float] | None = None) -> Combined:
         """
-        The mean of all strata together, Σ_k W_k mean_k, with its standard error sqrt(Σ_k W_k² s²_k/count_k).
+        Return the mean of all strata together, Σ_k W_k mean_k, and its standard error sqrt(Σ_k W_k² s²_k/count_k).
 
         Parameters
         ----------
@@ -296,15 +278,17 @@ class Result:
         if known.shares is None:
             raise ValueError("combine needs the strata's shares, as in combine({'city': 0.7, 'country': 0.3})")
         share = np.array(known.shares)
-        counted = share > 0  # of a stratum that makes up nothing, nothing need be known
+        counted = share > 0  # the mean of a stratum with a share of 0 may be unknown
         return Combined(
             float(share[counted] @ self.means.array[counted]),
             math.sqrt(share[counted] ** 2 @ self.losses.array[counted]),
         )
 
+    # ---- intervals, and the precision that was asked for
+
     def intervals(self, level: float | None = None, kind: Kind | None = None) -> IntervalsByArm:
         """
-        Intervals for the arms' means, all at once at this level.
+        Return intervals for the arms' means that hold for all arms at once.
 
         Parameters
         ----------
@@ -312,65 +296,157 @@ class Result:
             The probability that all of them hold; by default that of the result, `level`.
         kind
             By default "betting" where a support is declared, else "asymptotic", of each arm's samples in the order of
-            asking: at all times at once, whatever the strategy did and whenever one looks. "fixed-n" is the interval of
-            textbooks, of all samples, and is not valid when one looks and decides (docs/intervals.md). A result that
-            was made of moments alone has "fixed-n" only, and that by default.
-        """
-        return self._intervals_of(None, self.level if level is None else level, kind)
+            asking: valid at any time, whatever the strategy did and whenever you look. "fixed-n" is the interval of
+            textbooks, of all samples, and is not valid if you look and then decide (docs/intervals.md). A result that
+            was made of moments alone has only "fixed-n", which is then the default.
 
-    def _intervals_of(self, places: Sequence[int] | None, level: float, kind: Kind | None = None) -> IntervalsByArm:
-        """The intervals of the arms at these places, None for all; they hold for all arms of the result at once."""
-        wanted = self._kinds(kind)
-        state = self._state(wanted.kind, places)
+        Notes
+        -----
+        Equal samples are no proof that an arm never varies. By default, an interval that rests on the observed variance
+        takes the half-width of the most varying arm if all samples of its arm are equal, times sqrt(n/count) where
+        that arm has n samples and this one has fewer; unless its population is used up. These are the intervals that a
+        precision is compared with. A kind that is asked for by name is given as it is.
+        """
+        return self._intervals if level is None and kind is None else self.intervals_of(None, level, kind)
+
+    @cached_property
+    def _intervals(self) -> IntervalsByArm:
+        return self.intervals_of(None)
+
+    def intervals_of(
+        self, places: Sequence[int] | None, level: float | None = None, kind: Kind | None = None
+    ) -> IntervalsByArm:
+        """Return the intervals of the arms at these places, which hold for all arms of the result at once."""
+        level = self.level if level is None else probability("level", level)
+        sequences = self._sequences(kind)
+        low, high = self._bounds(sequences, places, level)
+        with np.errstate(invalid="ignore"):
+            half = (high - low) / 2
+        if kind is None:
+            low, high, half = self._widen(sequences, places, level, low, high, half)
+        names = self.names if places is None else Names.of([self.arms[k] for k in places])
+        return IntervalsByArm(names, low, high, half, sequences.kind, level)
+
+    @property
+    def interval_kind(self) -> Kind:
+        """The kind of `intervals()`."""
+        return self._sequences(None).kind
+
+    def _sequences(self, kind: Kind | None) -> Intervals:
+        """Return the sequences of a kind, or of the default."""
+        evidence = self.snapshot.evidence
+        if self.populations is not None and (kind is not None or evidence is not None):
+            kind = finite.interval_kind(kind, self.support)
+        if evidence is not None:
+            return evidence.intervals(kind)
+        if kind not in (None, "fixed-n"):
+            raise ValueError(f"kind must be 'fixed-n' for a result that was made of moments alone, got {kind!r}")
+        return Intervals(len(self.arms), self.support, "fixed-n")
+
+    def _bounds(self, sequences: Intervals, places: Sequence[int] | None, level: float) -> tuple[Floats, Floats]:
+        """Return the ends of the intervals of some arms, None for all, as their kind has them."""
+        state = self._state(sequences.kind, places)
+        alpha = (1 - level) / len(self.arms)
         low, high = np.empty((2, len(state)))
         if places is None:
-            low, high = wanted.bounds(state, level)
+            low, high = sequences.bounds(state, level)
         else:
-            alpha = (1 - self._level(level)) / len(self.arms)
             for i, row in enumerate(state):
-                low[i], high[i] = wanted.kernel.bounds(row, alpha, wanted.kernel.settings)
-        arms = self.arms if places is None else [self.arms[k] for k in places]
-        index = self._index if places is None else {arm: i for i, arm in enumerate(arms)}
-        return IntervalsByArm(arms, low, high, wanted.kind, level, index)
-
-    def _kinds(self, kind: Kind | None) -> Intervals:
-        """The sequences of a kind, or of the one that is the default here."""
-        if self._evidence is not None:
-            return self._evidence.intervals(kind)
-        wanted = Intervals(len(self.arms), self.support, "fixed-n" if kind is None else kind)
-        if wanted.kind != "fixed-n":
-            raise ValueError(
-                f"kind={kind!r} needs samples in the order of asking, and this result was made of moments alone; "
-                "'fixed-n' will do"
-            )
-        return wanted
+                low[i], high[i] = sequences.kernel.bounds(row, alpha, sequences.kernel.settings)
+        if self.populations is None:
+            return low, high
+        where = np.arange(len(self.arms)) if places is None else np.asarray(places)
+        counts, means, sizes = self.counts.array[where], self.means.array[where], self.populations[where]
+        return finite.bounds(sequences, state, alpha, counts, means, sizes, np.array([low, high]))
 
     def _state(self, kind: Kind, places: Sequence[int] | None) -> Floats:
-        if kind != "fixed-n" and self._evidence is not None:
-            return self._evidence.state(kind) if places is None else self._evidence.state_of(kind, places)
+        evidence = self.snapshot.evidence
+        if kind != "fixed-n" and evidence is not None:
+            return evidence.state(kind) if places is None else evidence.state_of(kind, places)
         means = np.where(self.counts.array >= 1, self.means.array, 0.0)
-        state = np.array([self.counts.array, means, self._m2s]).T
+        state = np.array([self.counts.array, means, self.snapshot.m2s]).T
         return state if places is None else state[np.asarray(places)]
 
-    @staticmethod
-    def _level(level: float) -> float:
-        """The level, refused where it is none."""
-        return Intervals(1, level=level).level
+    def _widen(
+        self, sequences: Intervals, places: Sequence[int] | None, level: float, low: Floats, high: Floats, half: Floats
+    ) -> tuple[Floats, Floats, Floats]:
+        """Widen the intervals of arms whose samples are all equal, as `intervals` describes; ends and half-widths."""
+        where = slice(None) if places is None else np.asarray(places)
+        counts, variances = self.counts.array, self.variances.array
+        equal = (variances[where] == 0) & np.isfinite(half)
+        if self.populations is not None:
+            equal &= counts[where] < self.populations[where]
+        if sequences.kind not in ("asymptotic", "fixed-n") or not equal.any():
+            return low, high, half
+        most = int(np.nanargmax(variances))
+        if not variances[most] > 0:
+            return low, high, half
+        its_low, its_high = (low[most], high[most]) if places is None else self._bounds(sequences, [most], level)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # About the half-width of the most varying arm, had it as many samples.
+            scaled = (its_high - its_low) / 2 * np.sqrt(np.maximum(counts[most] / counts[where], 1))
+        wider = equal & (scaled > half)
+        centre = np.where(wider, (low + high) / 2, 0.0)
+        return (
+            np.where(wider, centre - scaled, low),
+            np.where(wider, centre + scaled, high),
+            np.where(wider, scaled, half),
+        )
+
+    @cached_property
+    def targets(self) -> Floats:
+        """The half-widths that were asked for, in the arms' order; NaN if no precision was."""
+        if self.precision is None:
+            return np.full(len(self.arms), math.nan)
+        return self.precision.targets(self.means.array)
+
+    @cached_property
+    def reached_by_arm(self) -> Bools:
+        """Which arms' intervals are as narrow as the precision asks for, in the arms' order; none without one."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.intervals().half_widths <= self.targets)
+
+    @property
+    def reached(self) -> bool | None:
+        return None if self.precision is None else bool(self.reached_by_arm.all())
+
+    @cached_property
+    def samples_left_by_arm(self) -> Floats:
+        """
+        About how many more samples each arm needs for the precision, in the arms' order.
+
+        A half-width falls as one over the square root of the number of samples. Infinite or NaN where too little is
+        known.
+        """
+        with np.errstate(invalid="ignore", divide="ignore"):
+            wide = self.intervals().half_widths / self.targets
+            return np.asarray(np.maximum(wide * wide - 1, 0) * np.maximum(self.counts.array, 1))
+
+    @property
+    def samples_left(self) -> float | None:
+        """About how many more samples the precision needs: infinite if too little is known, None without one."""
+        if self.precision is None:
+            return None
+        left = self.samples_left_by_arm
+        return float(left.sum()) if np.isfinite(left).all() else math.inf
 
     @property
     def certificate(self) -> Certificate:
-        """How well the arms are known, what other ways of sampling would have had, and what may be wrong with it."""
-        return certify(self, self.level)
+        """How precise the result is, what other ways of sampling would have had, and what may be wrong with it."""
+        return certify(self)
+
+    # ---- comparisons
 
     def difference(self, a: Hashable, b: Hashable, level: float | None = None) -> Difference:
         """
-        The mean of `a` less the mean of `b`, with its standard error and its interval.
+        Return the mean of `a` minus the mean of `b`, with its standard error and its interval.
 
-        The interval is of the default kind and holds for all pairs at once: the pair may be chosen by what was seen.
+        The interval is of the default kind and holds for all pairs at once, so that the pair may be chosen after seeing
+        the results.
         """
-        i, j = (self._position(arm) for arm in (a, b))
-        ends = self._intervals_of([i, j], self.level if level is None else level)
-        return self._difference(i, j, (ends.low[0], ends.high[0]), (ends.low[1], ends.high[1]))
+        i, j = (self.names.find(arm) for arm in (a, b))
+        ends = self.intervals_of([i, j] if i != j else [i], level)
+        return self._difference(i, j, (ends.low[0], ends.high[0]), (ends.low[-1], ends.high[-1]))
 
     def _difference(self, i: int, j: int, mine: tuple[float, float], its: tuple[float, float]) -> Difference:
         if i == j:
@@ -381,15 +457,17 @@ class Result:
 
     def differences(self, control: Hashable = MISSING, level: float | None = None) -> dict[Any, Difference]:
         """
-        All differences between two arms, with their standard errors and intervals, which hold all at once.
+        Return all differences between two arms, with standard errors and intervals that hold for all at once.
 
         Parameters
         ----------
         control
-            With an arm's name: every other arm less this one, by that arm. Without: every pair (a, b), a after b.
+            With an arm's name: every other arm minus this one, by that arm. Without: every pair (a, b), a after b.
+        level
+            The probability that all intervals hold; by default that of the result.
         """
         if control is not MISSING:
-            j = self._position(control)
+            j = self.names.find(control)
             pairs: list[tuple[Any, int, int]] = [(arm, i, j) for i, arm in enumerate(self.arms) if i != j]
         else:
             pairs = [((self.arms[i], self.arms[j]), i, j) for j, i in combinations(range(len(self.arms)), 2)]
@@ -397,39 +475,39 @@ class Result:
         both = list(zip(ends.low.tolist(), ends.high.tolist(), strict=True))
         return {name: self._difference(i, j, both[i], both[j]) for name, i, j in pairs}
 
+    # ---- for programs
+
     def to_dict(self) -> dict[str, Any]:
         """
-        Everything as plain numbers, by arm where there is one for each; what is not known, or infinite, is None.
+        Return everything as plain numbers, by arm where there is one for each; None for what is unknown or infinite.
 
         `intervals` has a pair [low, high] for each arm, at `interval_level` for all of them at once, of the kind
-        `interval_kind`. `reached` is None where no precision was asked for.
+        `interval_kind`. `reached` and `samples_left` are None where no precision was asked for.
         """
-        alone = ("samples", "loss", "oracle_loss", "regret", "uniform_loss", "uniform_samples")
+        intervals, objective = self.intervals(), self.objective
         known: dict[str, Any] = {"strategy": self.strategy}
-        known |= {name: {_name(arm): _plain(value) for arm, value in getattr(self, name).items()} for name in _BY_ARM}
-        intervals = self.intervals()
-        ends = zip(map(_name, self.arms), intervals.low.tolist(), intervals.high.tolist(), strict=True)
-        known["intervals"] = {arm: [_plain(low), _plain(high)] for arm, low, high in ends}
-        known |= {"interval_kind": intervals.kind, "interval_level": intervals.level}
-        known |= {name: _plain(getattr(self, name)) for name in alone}
-        known |= {"worst": _name(self.worst), "reached": self.reached}
-        if self.objective.plain:
-            return known
-        known["p"] = "inf" if self.objective.p == math.inf else self.objective.p  # JSON has no infinity
-        for name in _OF_OBJECTIVE:
-            numbers = getattr(self.objective, name)
-            if numbers is not None:
-                known[name] = dict(zip(map(_name, self.arms), numbers, strict=True))
-        if self.objective.costs is not None:
-            known |= {"spent": self.spent, "uniform_spent": _plain(self.uniform_spent)}
-        if self.objective.shares is not None:
-            known["combined"] = {name: _plain(value) for name, value in self.combine()._asdict().items()}
-            known["proportional_loss"] = _plain(self.proportional_loss)
-        return known
+        known |= {name: dict(getattr(self, name)) for name in _BY_ARM}
+        known |= {"intervals": dict(intervals), "interval_kind": intervals.kind, "interval_level": intervals.level}
+        alone = ("samples", "loss", "oracle_loss", "regret", "uniform_loss", "uniform_samples")
+        known |= {name: getattr(self, name) for name in (*alone, "worst", "reached", "samples_left")}
+        if not objective.plain:
+            known["p"] = "inf" if objective.p == math.inf else objective.p  # JSON has no infinity
+            given = {name: getattr(objective, name) for name in _OF_OBJECTIVE}
+            known |= {
+                name: dict(zip(self.arms, numbers, strict=True))
+                for name, numbers in given.items()
+                if numbers is not None
+            }
+        if objective.costs is not None:
+            known |= {"spent": self.spent, "uniform_spent": self.uniform_spent}
+        if objective.shares is not None:
+            known |= {"combined": self.combine()._asdict(), "proportional_loss": self.proportional_loss}
+        worst = plain_name(self.worst)  # a tuple stays one
+        return {**tables.json_ready(known), "worst": worst}
 
     def to_json(self) -> str:
         """
-        `to_dict` as a JSON object, where arms' names are texts.
+        Return `to_dict` as a JSON object, where arms' names are strings.
 
         Where two names have the same text, as 1 and "1" have, all are written as Python would: 1 and '1'.
         """
@@ -438,25 +516,23 @@ class Result:
         by_arm = (*_BY_ARM, *_OF_OBJECTIVE, "intervals")
         text: Callable[[Any], str] = str if len(set(map(str, names))) == len(names) else repr
         if len(set(map(text, names))) < len(names):
-            raise ValueError("two arms have the same text and would become one in JSON; use to_dict")
+            raise ValueError("names of arms must have different texts for JSON, and two have the same; use to_dict")
         texts = {
             name: {text(arm): each for arm, each in value.items()} if name in by_arm else value
             for name, value in known.items()
         }
         return json.dumps(texts | {"worst": text(known["worst"])}, ensure_ascii=False)
 
-    def to_frame(self, library: Literal["pandas", "polars"] = "pandas") -> pandas.DataFrame | polars.DataFrame:
+    def to_frame(self, library: tables.FrameLibrary | None = None) -> pandas.DataFrame | polars.DataFrame:
         """
-        A table with a row for each arm, as a pandas or a polars DataFrame.
+        Return a table with a row for each arm, as a pandas or polars DataFrame: by default whichever is installed.
 
         `low` and `high` are the ends of `intervals()`, infinite, or those of the support, where too little is known;
         `interval_kind` and `interval_level`, the same in every row, say what they are.
         """
-        if library not in ("pandas", "polars"):
-            raise ValueError(f"library={library!r} will not do; it must be 'pandas' or 'polars'")
         intervals = self.intervals()
         columns: dict[str, Any] = {
-            "arm": list(self.arms),
+            "arm": list(map(plain_name, self.arms)),
             "count": self.counts.array,
             "mean": self.means.array,
             "variance": self.variances.array,
@@ -467,110 +543,52 @@ class Result:
             "interval_kind": [intervals.kind] * len(self.arms),
             "interval_level": [intervals.level] * len(self.arms),
         }
-        try:
-            if library == "polars":
-                import polars
+        return tables.frame(columns, library)
 
-                return polars.DataFrame(columns)
-            import pandas
+    # ---- for people
 
-            return pandas.DataFrame(columns)
-        except ModuleNotFoundError:
-            raise ModuleNotFoundError(
-                f"to_frame needs {library}, which is not installed: pip install {library}"
-            ) from None
+    def plot(self, *, title: str = "", x_title: str = "", width: int = 360) -> Any:
+        """
+        Return an Altair chart of the means with their intervals; of the least precise arms if there are many.
 
-    def summary(self) -> str:
-        """What the samples bought, in one or two sentences."""
-        paid = "" if self.objective.costs is None else f" for {self.spent:,.4g}"
-        if math.isnan(self.loss):
-            short = int((self.counts.array < 2).sum())
-            return f"{self.samples:,} samples are in{paid}; {short:,} of {len(self.arms):,} arms have fewer than 2."
-        text = f"{self.samples:,} samples{paid}; {self._said_loss()}."
-        if self.loss > 0 and len(self.arms) > 1:
-            cost = "" if self.objective.costs is None else f", for {self.uniform_spent:,.4g},"
-            aim = "this worst arm" if self.objective.p == math.inf else "that"
-            text += f" Uniform sampling would have needed about {self.uniform_samples:,.0f} samples{cost} for {aim}."
-        return text
+        Parameters
+        ----------
+        title
+            Above the chart.
+        x_title
+            Of the axis; by default it names the level of the intervals.
+        width
+            Of the chart, in pixels.
+        """
+        places = self.shown()
+        ends = self._intervals_shown(places)
+        rows = [
+            {"arm": str(self.arms[k]), "mean": float(self.means.array[k]), "low": float(low), "high": float(high)}
+            for k, low, high in zip(places, ends.low, ends.high, strict=True)
+        ]
+        axis = x_title or f"mean, with its {tables.percent(self.level)} interval"
+        return chart.intervals(tables.json_ready(rows), x_title=axis, title=title, width=width)
 
-    def _said_loss(self) -> str:
-        if self.objective.shares is not None:
-            value, error = self.combine()
-            return f"the mean of all strata is {value:.4g}, with a standard error of {error:.3g}"
-        if self.objective.p == math.inf:
-            error = self.standard_errors[self.worst]
-            return f"the worst-known mean{self._by()} is that of {self.worst!r}, with a standard error of {error:.3g}"
-        what = "losses" if self.objective.weights is None else "weighted losses"
-        return f"the {self.objective.p:g}-norm of the {what} is {self.loss:.3g}"
+    @property
+    def verdict(self) -> str:
+        """The result in one line."""
+        return summary.verdict(self)
 
-    def _by(self) -> str:
-        """What the worst-known mean is the worst by, if not by its error alone."""
-        if self.by_precision:
-            return ", beside what was asked for,"
-        return "" if self.objective.weights is None else ", by weight,"
+    def remarks(self) -> list[str]:
+        """Return at most three short remarks that help to judge the result."""
+        return summary.remarks(self)
 
-    def _weighted(self, numbers: Floats) -> Floats:
-        """By weight; 0 for an arm of weight 0, of which nothing need be known."""
-        weight = self.objective.weight(len(self.arms))
-        return np.where(weight > 0, weight * numbers, 0.0)
+    def rows(self) -> list[list[str]]:
+        """Return the printed table: a title row, and a row of texts for each arm that is shown."""
+        places = self.shown()
+        return summary.rows(self, places, self._intervals_shown(places))
 
     def __repr__(self) -> str:
-        return tables.text(self._rows(), self._more())
+        return f"{self.verdict}\n{tables.text(self.rows(), [*summary.left_out(self), *self.remarks()])}"
 
     def _repr_html_(self) -> str:
-        return tables.html(self._rows(), self._more())
+        return tables.html(self.rows(), [*summary.left_out(self), *self.remarks()], before=[self.verdict])
 
-    def _rows(self) -> list[list[str]]:
-        """A title row, and a row for each arm that is shown."""
-        shown = self._shown()
-        intervals = self._intervals_shown(shown)
-        rows = [["arm", "count", "mean", f"{tables.percent(intervals.level)} interval", "std. error", "variance"]]
-        for i, k in enumerate(shown):
-            numbers = (self.means.array[k], self.standard_errors.array[k], self.variances.array[k])
-            rows.append(
-                [
-                    str(self.arms[k]),
-                    f"{self.counts.array[k]:,}",
-                    *("—" if math.isnan(x) else f"{x:.4g}" for x in numbers[:1]),
-                    _between(float(intervals.low[i]), float(intervals.high[i])),
-                    *("—" if math.isnan(x) else f"{x:.4g}" for x in numbers[1:]),
-                ]
-            )
-        return rows
-
-    def _intervals_shown(self, shown: Sequence[int]) -> IntervalsByArm:
+    def _intervals_shown(self, places: list[int]) -> IntervalsByArm:
         # Of very many arms, not all need be followed for a few lines.
-        return self.intervals() if len(shown) == len(self.arms) else self._intervals_of(shown, self.level)
-
-    def _shown(self) -> list[int]:
-        arms = range(len(self.arms))
-        if len(arms) <= _SHOWN:
-            return list(arms)
-        # The unknown first, then the largest losses.
-        order = np.argsort(-np.nan_to_num(self._weighted(self.losses.array), nan=math.inf), kind="stable")
-        return [int(k) for k in order[:_SHOWN]]
-
-    def _more(self) -> list[str]:
-        left_out = len(self.arms) - _SHOWN
-        more = [f"... and {left_out:,} arms that are known better"] if left_out > 0 else []
-        short = [self.precision.missed(self)] if self.precision is not None and not self.reached else []
-        return [*more, f"Intervals: all arms at once; {said(self._kinds(None).kind)}.", self.summary(), *short]
-
-    def _position(self, arm: Hashable) -> int:
-        try:
-            return self.means.position(arm)
-        except KeyError:
-            raise ValueError(f"there is no arm {arm!r} in this result") from None
-
-
-def _between(low: float, high: float) -> str:
-    return f"{low:.4g} to {high:.4g}" if math.isfinite(low) and math.isfinite(high) else "—"
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _name(arm: Hashable) -> Any:
-    """An arm's name; NumPy's scalars as Python's, so that anybody can write them down."""
-    return arm.item() if isinstance(arm, np.generic) else arm
+        return self.intervals() if len(places) == len(self.arms) else self.intervals_of(places)

@@ -19,6 +19,7 @@ from equipoise.inputs import MISSING, Names, integer, number, shown
 from equipoise.problem.objective import Objective, Stratified
 from equipoise.problem.objective import objective as objective_of
 from equipoise.strategies import Strategy, Support, check_support, resolve
+from equipoise.study.goal import Goal
 from equipoise.study.ledger import Ledger
 from equipoise.study.result import Result
 from equipoise.study.ticket import BITS, Ticket
@@ -153,12 +154,24 @@ class Study:
         """The arms that are retired."""
         return tuple(self._names[k] for k in np.flatnonzero(self._ledger.retired).tolist())
 
-    def result(self, seconds: Floats | None = None) -> Result:
-        """Return what is known now; later samples do not change it."""
-        s = self._ledger.snapshot(seconds)
-        return Result(
-            s.names.names, s.counts, s.means, s.m2s, s.strategy, s.names.index, s.objective, s.support, s.evidence
-        )
+    def result(
+        self, *, goal: Goal | None = None, populations: Sequence[float] | None = None, seconds: Floats | None = None
+    ) -> Result:
+        """
+        Return what is known now; later samples do not change it.
+
+        Parameters
+        ----------
+        goal
+            The level of the intervals and the precision that is asked for, if any; by default 95% and none.
+        populations
+            The sizes of the arms' populations, where samples are drawn without replacement.
+        seconds
+            How long each sample took, by the tickets' ids, NaN where that is not known. The certificate then says
+            whether slow answers differ from fast ones.
+        """
+        sizes = None if populations is None else np.asarray(populations, dtype=float)
+        return Result(self._ledger.snapshot(seconds), goal or Goal(), sizes)
 
     def __repr__(self) -> str:
         return f"<Study of {', '.join(self._facts().values())}>"

@@ -1,4 +1,4 @@
-"""One pull handed out."""
+"""A ticket: one pull that a study handed out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Ticket(tuple[int, Hashable]):
 
     __slots__ = ()
 
-    number = cast(int, property(itemgetter(0), doc="Unlike that of any other ticket of any study."))
+    number = cast(int, property(itemgetter(0), doc="A number that no other ticket of any study has."))
     arm = cast(Hashable, property(itemgetter(1), doc="The arm's name."))
 
     @property
@@ -30,7 +30,7 @@ class Ticket(tuple[int, Hashable]):
 
     def __repr__(self) -> str:
         if len(self) != 2 or not hasattr(self[0], "__index__"):
-            return f"Ticket({tuple(self)!r})"  # made by hand, and none
+            return f"Ticket({tuple(self)!r})"  # made by hand, and not a ticket of any study
         return f"Ticket(id={self.id}, arm={self.arm!r})"
 
     def __getnewargs__(self) -> tuple[tuple[int, Hashable]]:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 import equipoise as eq
-from equipoise.run import half_width
 
 SIZES = {"one": 1.0, "ten": 10.0, "hundred": 100.0}
 STUDIES = 20
@@ -31,7 +30,7 @@ def worst(budget: int, **options: Any) -> tuple[float, float]:
     widths = []
     for seed in range(STUDIES):
         result = eq.estimate(measure, budget, arms=list(SIZES), precision="5%", seed=seed, **options)
-        widths.append(100 * float((half_width(result, 0.95) / np.abs(result.means.array)).max()))
+        widths.append(100 * float((result.intervals(0.95).half_widths / np.abs(result.means.array)).max()))
     return float(np.mean(widths)), float(np.std(widths, ddof=1)) / math.sqrt(STUDIES)
 
 

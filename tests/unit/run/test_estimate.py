@@ -22,9 +22,8 @@ import pytest
 import equipoise as eq
 from equipoise import report
 from equipoise.intervals import asymptotic
-from equipoise.run import half_width
 from equipoise.store import Store, differences, replay
-from equipoise.study import FiniteResult
+from tests.unit.study.moments import result_of_moments
 
 ARMS = ["calm", "rough"]
 THREE: Any = 3
@@ -78,7 +77,7 @@ def test_options_reach_the_study(where: str) -> None:
 def test_precision_closes_arms_where_samples_cost() -> None:
     result = eq.estimate(sample, 20_000.0, arms=ARMS, costs=[1, 10], precision=[0.5, 0.8], seed=1)
     assert result.spent < 20_000
-    assert (half_width(result, 0.95) <= [0.5, 0.8]).all()
+    assert (result.intervals(0.95).half_widths <= [0.5, 0.8]).all()
 
 
 def test_slow_answers_that_differ_are_told(where: str) -> None:
@@ -95,11 +94,13 @@ def test_slow_answers_that_differ_are_told(where: str) -> None:
     result = eq.estimate(measure, 300, arms=ARMS, strategy="uniform", seed=2, store=where)
     for each in (half, result, eq.estimate(measure, 150, arms=ARMS, strategy="uniform", seed=2)):
         assert each.certificate.slow == ("rough",)
-    assert result._evidence is not None
-    assert result._evidence.slow is not None
-    assert half._evidence is not None
-    assert half._evidence.slow is not None
-    assert result._evidence.slow[1] < half._evidence.slow[1] ** 1.5  # twice the samples, not the later half alone
+    assert result.snapshot.evidence is not None
+    assert result.snapshot.evidence.slow is not None
+    assert half.snapshot.evidence is not None
+    assert half.snapshot.evidence.slow is not None
+    assert (
+        result.snapshot.evidence.slow[1] < half.snapshot.evidence.slow[1] ** 1.5
+    )  # twice the samples, not the later half alone
 
 
 def test_the_certificate_counts_who_never_answers() -> None:
@@ -113,7 +114,7 @@ def test_the_certificate_counts_who_never_answers() -> None:
     assert answered is not None
     assert answered.asked - answered.given_up == result.samples >= 60
     assert answered.given_up > 0
-    assert "were never answered: the estimates speak of those that answer" in str(result.certificate)
+    assert "were never answered; the estimates describe only those that are answered" in str(result.certificate)
 
 
 # ---- kinds of samplers
@@ -241,7 +242,7 @@ def test_a_population_that_is_used_up_is_known_exactly() -> None:
 
 def test_the_oracle_of_finite_populations() -> None:
     """Variances 4 and 1, sizes 20 and 1000, 50 samples: v (1/T - 1/N) = L for both, with the T adding up to 50."""
-    result = FiniteResult(eq.Result(["a", "b"], np.array([20, 30]), np.zeros(2), np.array([76.0, 29.0])), [20, 1000])
+    result = result_of_moments([20, 30], [4.0, 1.0], [0.0, 0.0], populations=[20, 1000])
     found = result.oracle_loss
     pulls = [4 / (found + 4 / 20), 1 / (found + 1 / 1000)]
     assert sum(pulls) == pytest.approx(50)
@@ -265,7 +266,7 @@ def test_vectorised_items() -> None:
 
 def test_precision() -> None:
     result = eq.estimate(sample, arms=ARMS, precision=0.5, seed=1)
-    assert (half_width(result, 0.95) <= 0.5).all()
+    assert (result.intervals(0.95).half_widths <= 0.5).all()
     # A standard deviation of 4 is known to 0.5 after 693 samples; the rest is chance, as the deviation is estimated.
     assert enough(0.5 / 4, 2) == 693
     assert result.counts["rough"] == pytest.approx(693, rel=0.2)
@@ -281,15 +282,15 @@ def test_the_result_says_whether_the_precision_was_reached() -> None:
     found = eq.estimate(sample, arms=ARMS, precision=0.5, seed=1)
     assert found.reached is True
     assert json.loads(found.to_json())["reached"] is True
-    assert "not known to" not in repr(found)
+    assert repr(found).startswith("✓ Every mean is known to ±0.5 (")
     short = eq.estimate(sample, arms=ARMS, precision={"calm": "7%", "rough": "7%"}, budget=300, seed=1)
     assert short.reached is False
     assert short.to_dict()["reached"] is False
-    said = "1 of 2 means is not known to ±7% of its value yet."
-    assert repr(short).splitlines()[-1] == said
-    assert said in short._repr_html_()
+    verdict = "✗ 1 of 2 arms is still wider than ±7% of its mean; about "
+    assert repr(short).startswith(verdict)
+    assert verdict in short._repr_html_()
     several = eq.estimate(sample, arms=ARMS, precision=[0.001, "1%"], budget=300, seed=1)
-    assert repr(several).endswith("\n2 of 2 means are not known to the precision that was asked for yet.")
+    assert repr(several).startswith("✗ 2 of 2 arms are still wider than asked for; about ")
     nothing = eq.estimate(sample, arms=ARMS, budget=300, seed=1)
     assert nothing.reached is None
     assert nothing.to_dict()["reached"] is None
@@ -302,9 +303,9 @@ def test_the_result_says_whether_the_precision_was_reached() -> None:
 
 def test_relative_precision_and_one_for_each_arm() -> None:
     result = eq.estimate(sample, arms=ARMS, precision="3%", seed=1)
-    assert (half_width(result, 0.95) <= 0.03 * np.abs(result.means.array)).all()
+    assert (result.intervals(0.95).half_widths <= 0.03 * np.abs(result.means.array)).all()
     result = eq.estimate(sample, arms=ARMS, precision={"calm": 0.2, "rough": "20%"}, seed=1)
-    half = half_width(result, 0.95)
+    half = result.intervals(0.95).half_widths
     assert half[0] <= 0.2
     assert half[1] <= 2.1
     assert half[1] > 0.5  # it was not asked for more than it needed
@@ -327,15 +328,14 @@ def test_a_share_of_the_mean_is_made_small_for_all_arms_together() -> None:
     found = eq.estimate(sized, 1500, arms=list(SIZES), precision="2%", seed=1)
     assert found.counts.array.tolist() == pytest.approx([500] * 3, rel=0.2)
     assert found.objective.weights == pytest.approx([2500 / size**2 for size in SIZES.values()], rel=0.3)
-    assert "the worst-known mean, beside what was asked for, is that of" in repr(found)
+    assert f"Least precise relative to its target: {found.worst}, ±" in repr(found)
     text = str(found.certificate)
-    assert text.startswith(f"The worst-known mean, beside what was asked for, is that of {found.worst!r}")
-    assert f"and this has {math.sqrt(found.loss):.3g}." in text
-    assert " times the half-width that was asked for, the best allocation " in text
+    assert text.startswith(f"Least precise relative to its target: {found.worst}, ±")
+    assert f"The worst standard error is {math.sqrt(found.loss):.3g} target half-widths; " in text
     # Who gives weights has them; half-widths that are all the same need none.
     own = eq.estimate(sized, 1500, arms=list(SIZES), precision="2%", seed=1, weights=[1, 1, 1])
     assert own.counts["hundred"] > 1200
-    assert "by weight" in str(own.certificate)
+    assert "by weighted error" in str(own.certificate)
     assert eq.estimate(sized, 300, arms=list(SIZES), precision=0.1, seed=1).objective.plain
     even = eq.estimate(sized, 300, arms=list(SIZES), precision="2%", seed=1, strategy="uniform")
     assert (even.counts.array.tolist(), even.objective.plain) == ([100] * 3, True)
@@ -350,7 +350,7 @@ def test_every_arm_has_an_interval_before_a_share_of_the_mean_is_looked_for() ->
         return random.Random(seed).gauss(SIZES[arm], 1)
 
     found = eq.estimate(measure, 600, arms=list(SIZES), precision="2%", seed=1)
-    assert np.isfinite(half_width(found, 0.95)).all()
+    assert np.isfinite(found.intervals(0.95).half_widths).all()
     assert found.counts["hundred"] == 20
     assert found.counts["one"] > 500
     few = eq.estimate(measure, 110, arms=list(SIZES), precision="2%", seed=1)
@@ -487,7 +487,7 @@ def test_a_mean_of_zero_has_no_share() -> None:
     found = eq.estimate({"none": [0.0] * 40, "some": [1.0, 3.0] * 20}, precision="1%")
     assert found.objective.plain
     assert found.reached is False
-    assert "beside" not in str(found.certificate)
+    assert "relative to its target" not in str(found.certificate)
 
 
 def test_an_arm_that_is_known_is_left_alone() -> None:
@@ -499,7 +499,7 @@ def test_an_arm_that_is_known_is_left_alone() -> None:
 
 def test_precision_on_threads_and_with_populations() -> None:
     result = eq.estimate(sample, arms=ARMS, precision=0.5, seed=1, executor=4)
-    assert (half_width(result, 0.95) <= 0.5).all()
+    assert (result.intervals(0.95).half_widths <= 0.5).all()
     small = eq.estimate(lambda item: item % 7, populations={"a": 30, "b": 100_000}, precision=0.2, seed=3)
     # Variances of 4; of 30 items nearly all are needed, and no more than all.
     assert 27 <= small.counts["a"] <= 30
@@ -654,7 +654,7 @@ def test_a_finer_precision_goes_on(where: str) -> None:
     coarse = eq.estimate(sample, precision=1.0, arms=ARMS, seed=1, store=where)
     fine = eq.estimate(sample, precision=0.5, arms=ARMS, store=where)
     assert fine.samples > 2 * coarse.samples
-    assert (half_width(fine, 0.95) <= 0.5).all()
+    assert (fine.intervals(0.95).half_widths <= 0.5).all()
     with Store(where) as store:
         study = replay(store)
         assert set(study.retired) == set(ARMS)
@@ -749,12 +749,27 @@ def test_time_left() -> None:
         (lambda: eq.estimate(lambda: 1, budget=10, arms=["a"]), "must be given 0 arguments; here it gets the arm"),
         (lambda: eq.estimate(sample, 10, arms="ab"), "arms='ab' is one text"),
         (lambda: eq.estimate({"a": max}, 10, arms=["b"]), r"arms=\['b'\] are not those of the samplers, \['a'\]"),
-        (lambda: eq.estimate(sample, arms=ARMS, precision=-1), "precision=-1 will not do; a half-width such as 0.01"),
-        (lambda: eq.estimate(sample, arms=ARMS, precision="x%"), "precision='x%' will not do"),
-        (lambda: eq.estimate(sample, arms=ARMS, precision=[1]), "1 precisions were given for 2 arms"),
-        (lambda: eq.estimate(sample, arms=ARMS, precision={"calm": 1}), "precisions will not do: arm 'rough' has none"),
-        (lambda: eq.estimate(sample, arms=ARMS, precision=1, level=95), "level=95 will not do; it must lie strictly"),
-        (lambda: eq.estimate(sample, 20, arms=ARMS, level=1.5), "level=1.5 will not do; it must lie strictly"),
+        (
+            lambda: eq.estimate(sample, arms=ARMS, precision=-1),
+            "precision must be a positive half-width such as .*, got -1",
+        ),
+        (
+            lambda: eq.estimate(sample, arms=ARMS, precision="x%"),
+            "precision must be a positive half-width such as .*, got 'x%'",
+        ),
+        (
+            lambda: eq.estimate(sample, arms=ARMS, precision=[1]),
+            "precision must have one value for each of the 2 arms, got 1",
+        ),
+        (
+            lambda: eq.estimate(sample, arms=ARMS, precision={"calm": 1}),
+            "precision must have one value .* none for arm 'rough'",
+        ),
+        (
+            lambda: eq.estimate(sample, arms=ARMS, precision=1, level=95),
+            "level must be strictly between 0 and 1, got 95",
+        ),
+        (lambda: eq.estimate(sample, 20, arms=ARMS, level=1.5), "level must be strictly between 0 and 1, got 1.5"),
         (lambda: eq.estimate(sample, 10, arms=ARMS, lease=0), "lease=0 will not do; it must be a positive number"),
         (lambda: eq.estimate(sample, 10, arms=ARMS, retries=-1), "retries=-1 will not do"),
         (

@@ -7,6 +7,7 @@ import json
 import math
 import pickle
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ import pytest
 
 import equipoise as eq
 from equipoise import report
-from equipoise.study import FiniteResult
 
 
 def spend(study: eq.Study, sd: dict[Any, float], seed: int = 1) -> Counter[Any]:
@@ -283,13 +283,12 @@ def test_a_certificate_of_strata_speaks_of_their_mean_first() -> None:
     even, best = (0.25 * 14 / 3 + 0.04 * 50) / 3, (0.5 * math.sqrt(14 / 3) + 0.2 * math.sqrt(50)) ** 2 / 9
     assert str(found) == (
         f"The mean of all strata is 4, with a standard error of {math.sqrt(0.25 * 14 / 12 + 0.04 * 25):.3g}. By the "
-        f"variances seen, the same budget would have had {math.sqrt(even):.3g} with as many samples of each stratum, "
-        f"{math.sqrt(found.proportional_loss):.3g} with samples in proportion to the shares and {math.sqrt(best):.3g} "
-        "with the best allocation. The stratum 'b' adds most to this error: its 95% interval is not bounded yet, as "
-        "samples are few (all arms at once; asymptotic: at all times at once for many samples, not guaranteed for "
-        "few), its standard error 5."
+        f"observed variances, the same budget would have given {math.sqrt(even):.3g} with equal numbers for all "
+        f"strata, {math.sqrt(found.proportional_loss):.3g} with numbers in proportion to the shares and "
+        f"{math.sqrt(best):.3g} with the best allocation. Stratum b contributes most to this error: standard error 5 "
+        "(too few samples for a 95% interval)."
     )
-    assert report.certificate(result, 0.95) == f"9 samples. {found}"
+    assert report.certificate(result) == f"9 samples. {found}"
     # Of money: 17 buys 17 W/(0.5 + 2 * 0.2 + 3 * 0.3) of each.
     paid = told(SAMPLES, objective=eq.Stratified([0.5, 0.2, 0.3]), costs=[1, 2, 3])
     assert paid.proportional_loss == pytest.approx((0.5 * 14 / 3 + 0.2 * 50) * 1.8 / 17)
@@ -300,15 +299,15 @@ def test_a_certificate_of_strata_speaks_of_their_mean_first() -> None:
     plain = told(SAMPLES).certificate
     assert plain.combined is None
     assert math.isnan(plain.proportional_loss)
-    assert str(plain).startswith("The worst-known mean is that of 'b'")
+    assert str(plain).startswith("Least precise: b, standard error 5 (")
     few = told({"a": [1.0, 3.0], "b": [1.0]}, objective=eq.Stratified([0.5, 0.5])).certificate
-    assert str(few) == "3 samples are in, of 'b' fewer than 2: its error is not known."
+    assert str(few) == "b has 1 sample; at least 2 are needed for a standard error."
 
 
 def test_strata_that_are_finite() -> None:
     """Against every way to split 9 samples, in steps of 1/1000, over populations of 5, 3 and 4."""
     shares, v, sizes = np.array([0.5, 0.2, 0.3]), np.array([14 / 3, 50.0, 0.0]), np.array([5.0, 3.0, 4.0])
-    result = FiniteResult(told(SAMPLES, objective=eq.Stratified(shares)), sizes.tolist())
+    result = replace(told(SAMPLES, objective=eq.Stratified(shares)), populations=sizes)
 
     def error(pulls: Any) -> float:
         return float((shares**2 * np.maximum(v * (1 / np.asarray(pulls) - 1 / sizes), 0)).sum())
@@ -318,7 +317,7 @@ def test_strata_that_are_finite() -> None:
     assert result.oracle_loss == 0  # 8 samples are all that vary
     assert error([result.uniform_samples / 3] * 3) == pytest.approx(result.loss)
     assert "nan" not in repr(result) + str(result.certificate)
-    larger = FiniteResult(told(SAMPLES, objective=eq.Stratified(shares)), [20, 3, 4])
+    larger = replace(told(SAMPLES, objective=eq.Stratified(shares)), populations=np.array([20.0, 3.0, 4.0]))
     sizes = np.array([20.0, 3.0, 4.0])
     best = min(error([9 - x, x, 1]) for x in np.arange(0.001, 9, 0.001))
     assert 0 < larger.oracle_loss == pytest.approx(best, rel=1e-5)
@@ -326,38 +325,41 @@ def test_strata_that_are_finite() -> None:
 
 @pytest.mark.parametrize("costs", [None, [0.1, 0.7, 0.3]])
 @pytest.mark.parametrize(
-    ("objective", "said"),
+    ("objective", "words"),
     [
         (eq.Stratified([0.6, 0.3, 0.1]), " and 0 with the best allocation."),
-        (math.inf, ", the best allocation 0, and this has 0."),
+        (math.inf, "The worst standard error is 0; "),
     ],
 )
-def test_populations_that_are_used_up(objective: Any, said: str, costs: Any) -> None:
+def test_populations_that_are_used_up(objective: Any, words: str, costs: Any) -> None:
     """There is nothing left to lose, for the best allocation either."""
     rng, sizes = np.random.default_rng(0), [40, 23, 7]
     samples = {arm: rng.exponential(size=size).tolist() for arm, size in zip("abc", sizes, strict=True)}
     known = told(samples, objective=objective, costs=costs)
-    result = FiniteResult(known, sizes)
+    result = replace(known, populations=np.array(sizes, dtype=float))
     assert result.loss == result.oracle_loss == 0
-    assert said in str(result.certificate)
+    assert words in str(result.certificate)
     # With one item left there is.
-    assert FiniteResult(known, [40, 24, 7]).oracle_loss > 1e-5
+    assert replace(known, populations=np.array([40.0, 24.0, 7.0])).oracle_loss > 1e-5
 
 
 def test_a_person_can_read_it() -> None:
     strata = told(SAMPLES, objective=eq.Stratified([0.5, 0.2, 0.3]))
-    assert repr(strata).splitlines()[-1] == (
-        "9 samples; the mean of all strata is 4, with a standard error of 1.14. Uniform sampling would have needed "
-        "about 7 samples for that."
-    )
+    assert strata.verdict == "9 samples. Mean of all strata: 4, standard error 1.14."
+    assert strata.remarks()[-1] == "Uniform sampling would have needed about 7 samples for the same standard error."
     paid = told(SAMPLES, costs=[1, 2, 3], weights=[2, 1, 1])
-    assert repr(paid).splitlines()[-1] == (
-        "9 samples for 17; the worst-known mean, by weight, is that of 'b', with a standard error of 5. "
-        "Uniform sampling would have needed about 6 samples, for 12, for this worst arm."
+    assert paid.verdict == (
+        "9 samples (cost 17). Least precise by weighted error: b, standard error 5 (too few samples for a 95% "
+        "interval)."
     )
-    assert "the 2-norm of the losses is 25" in repr(told(SAMPLES, objective=2))
-    assert "the 2-norm of the weighted losses is" in repr(told(SAMPLES, objective=2, weights=[1, 2, 3]))
-    assert "5 samples are in for 6; 1 of 2" in repr(told({"a": [1.0] * 4, "b": [1.0]}, costs=[1, 2]))
+    assert paid.remarks()[-1] == (
+        "Uniform sampling would have needed about 6 samples (cost 12) for the same worst-case precision."
+    )
+    assert told(SAMPLES, objective=2).verdict == "9 samples. 2-norm of the losses: 25."
+    assert "2-norm of the weighted losses: " in repr(told(SAMPLES, objective=2, weights=[1, 2, 3]))
+    assert told({"a": [1.0] * 4, "b": [1.0]}, costs=[1, 2]).verdict == (
+        "5 samples (cost 6). b has 1 sample; at least 2 are needed for a standard error."
+    )
 
 
 def test_it_is_written_down() -> None:

@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 import math
 import sys
+from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 
 import equipoise as eq
+from equipoise import report, tables
+from equipoise.study import Goal
+from equipoise.study.goal import precision
+from tests.unit.study.moments import result_of_moments
 
 SAMPLES: dict[Any, list[float]] = {"a": [1.0, 2.0, 3.0, 6.0], "b": [0.0, 10.0], "c": [5.0, 5.0, 5.0]}
 
@@ -81,7 +87,12 @@ def test_what_is_not_known_is_not_known() -> None:
     known = json.loads(result.to_json())
     assert known["means"] == {"a": 1.5, "b": 3.0, "c": None}
     assert known["loss"] is None
-    assert "2 of 3 arms have fewer than 2" in repr(result)
+    assert result.verdict == (
+        "3 samples. 2 of 3 arms have fewer than 2 samples; at least 2 are needed for a standard error."
+    )
+    one = result_of({"a": [1.0, 2.0], "ok": [3.0]})
+    assert one.verdict == "3 samples. ok has 1 sample; at least 2 are needed for a standard error."
+    assert str(one.certificate).startswith("ok has 1 sample; at least 2 are needed for a standard error.")
     assert "—" in repr(result)
     empty = result_of({"a": []})
     assert math.isnan(empty.oracle_loss)
@@ -113,7 +124,7 @@ def test_names_stay_apart_in_json() -> None:
         def __repr__(self) -> str:
             return "twin"
 
-    with pytest.raises(ValueError, match="two arms have the same text"):
+    with pytest.raises(ValueError, match="names of arms must have different texts"):
         result_of({Twin(): [1.0], Twin(): [2.0]}).to_json()
 
 
@@ -152,8 +163,7 @@ def test_to_frame_has_the_intervals(library: Any, support: Any, kind: str, wides
     study = eq.Study(["a", "b"], budget=100, support=support)
     while not study.done:
         study.tell(study.ask(), study.remaining % 3 == 0)
-    result = study.result()
-    result.level = 0.9
+    result = study.result(goal=Goal(0.9))
     frame = result.to_frame(library)
     ends = list(zip(frame["low"], frame["high"], strict=True))
     assert ends == list(result.intervals(0.9).values()) != list(result.intervals(0.95).values())
@@ -165,23 +175,156 @@ def test_to_frame_has_the_intervals(library: Any, support: Any, kind: str, wides
 
 
 def test_to_frame_of_what_is_not_there(result: eq.Result, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="library='arrow'"):
+    with pytest.raises(ValueError, match="library must be one of 'pandas', 'polars', got 'arrow'"):
         result.to_frame("arrow")  # type: ignore[arg-type]
     monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(ModuleNotFoundError, match="pip install polars"):
+    with pytest.raises(ModuleNotFoundError, match="to_frame needs polars, which is not installed"):
         result.to_frame("polars")
 
 
 def test_a_person_can_read_it(result: eq.Result) -> None:
     assert repr(result).splitlines() == [
-        "arm  count  mean  95% interval  std. error  variance",
-        "a        4     3             —        1.08     4.667",
-        "b        2     5             —           5        50",
-        "c        3     5             —           0         0",
-        "Intervals: all arms at once; asymptotic: at all times at once for many samples, not guaranteed for few.",
-        "9 samples; the worst-known mean is that of 'b', with a standard error of 5. "
-        "Uniform sampling would have needed about 6 samples for this worst arm.",
+        "9 samples. Least precise: b, standard error 5 (too few samples for a 95% interval).",
+        "arm  count  mean  95% interval  std. error",
+        "a        4     3             —         1.1",
+        "b        2     5             —         5.0",
+        "c        3     5             —           0",
+        "95% confidence sequences, simultaneous over arms and valid at any time (asymptotic; approximate below ~50 "
+        "samples).",
+        "Uniform sampling would have needed about 6 samples for the same worst-case precision.",
     ]
+
+
+def asked(given: Any, found: eq.Result, follow: bool = False) -> eq.Result:
+    """Return the same result, had this precision been asked for."""
+    return replace(found, goal=Goal(found.level, precision(given, found.level, found.arms), follow))
+
+
+def test_the_verdict_on_a_precision() -> None:
+    """By hand: half-widths fall as 1/sqrt(count), so that twice the target calls for three times as many more."""
+    found = result_of_moments([100, 200], [1.0, 4.0], [10.0, 50.0])
+    narrow, wide = found.intervals().half_widths.tolist()
+    assert found.samples_left is None
+    assert found.reached is None
+    done = asked([narrow, wide], found)
+    assert (done.reached, done.samples_left) == (True, 0)
+    assert done.verdict == "✓ Every mean is known to the precision asked for (300 samples)."
+    assert asked(1, found).verdict == "✓ Every mean is known to ±1 (300 samples)."
+    assert asked("5%", found).verdict == "✓ Every mean is known to ±5% (300 samples)."
+    both = asked([narrow / 2, wide / 2], found)
+    assert both.samples_left == pytest.approx(900)
+    assert both.verdict == "✗ 2 of 2 arms are still wider than asked for; about 900 more samples needed."
+    one = asked(narrow, found)
+    more = float(f"{one.samples_left:.2g}")
+    assert one.verdict == f"✗ 1 of 2 arms is still wider than ±{narrow:g}; about {more:.0f} more samples needed."
+    assert one.remarks()[1] == f"Least precise: arm 1, ±{wide:.2f} (95%)."
+    assert len(one.remarks()) == 3
+    relative = asked("0.1%", found, follow=True)
+    assert relative.remarks()[1] == f"Least precise relative to its target: arm 0, ±{narrow:.2f} (target ±0.010)."
+    unknown = asked(0.1, result_of_moments([100, 1], [1.0, 0.0]))
+    assert unknown.samples_left == math.inf
+    assert unknown.verdict == "✗ 2 of 2 arms are still wider than ±0.1."
+    assert unknown.remarks()[1] == "arm 1 has 1 sample; at least 2 are needed for a standard error."
+
+
+def test_a_result_is_frozen(result: eq.Result) -> None:
+    for name in ("level", "goal", "means", "precision"):
+        with pytest.raises((FrozenInstanceError, AttributeError)):
+            setattr(result, name, 0.5)
+    with pytest.raises(ValueError, match="read-only"):
+        result.means.array[0] = 7.0
+
+
+def test_results_by_arm_are_mappings_and_arrays(result: eq.Result) -> None:
+    assert np.asarray(result.means).tolist() == [3.0, 5.0, 5.0]
+    assert np.asarray(result.counts).dtype == np.int64
+    assert np.asarray(result.counts, dtype=float).dtype == float
+    assert np.array(result.means, copy=True).flags.writeable
+    assert np.sqrt(result.losses).tolist() == pytest.approx(list(result.standard_errors.values()))
+    series = pandas.Series(result.means)
+    assert list(series.index) == ["a", "b", "c"]
+    assert series.dtype == float
+    assert series["b"] == 5.0
+    ends = result_of_moments([100, 100], [1.0, 4.0]).intervals()
+    assert np.asarray(ends).tolist() == [list(pair) for pair in ends.values()]
+    assert repr(result_of({np.int64(7): [1.0, 2.0], np.str_("x"): []}).means) == "{7: 1.5, 'x': nan}"
+
+
+def test_equal_samples_are_not_taken_for_certainty() -> None:
+    """The intervals that are printed and those that a precision is compared with are the same."""
+    found = result_of_moments([16, 100], [0.0, 4.0])
+    ends = found.intervals()
+    half = ends.half_widths
+    assert half[0] == pytest.approx(half[1] * math.sqrt(100 / 16))
+    assert ends["arm 0"] == pytest.approx((1 - half[0], 1 + half[0]))
+    assert np.asarray(found.intervals_of([0]))[0] == pytest.approx(ends["arm 0"])
+    assert result_of_moments([400, 100], [0.0, 4.0]).intervals().half_widths[0] == pytest.approx(half[1])
+    # A kind that is asked for by name is given as it is; of nothing but equal samples there is nothing to go by.
+    assert found.intervals(kind="fixed-n")["arm 0"] == (1.0, 1.0)
+    assert result_of_moments([16, 16], [0.0, 0.0]).intervals().half_widths.tolist() == [0.0, 0.0]
+    study = eq.Study(["still", "rough"], budget=200)
+    rng = np.random.default_rng(1)
+    while not study.done:
+        ticket = study.ask()
+        study.tell(ticket, 5.0 if ticket.arm == "still" else rng.normal())
+    wide = study.result().intervals()
+    target = float(wide.half_widths[0])
+    assert wide["still"].low < 5 < wide["still"].high
+    assert f"{wide['still'].low:.2f} to {wide['still'].high:.2f}" in repr(study.result())
+    for times, reached in ((1.001, True), (0.999, False)):
+        goal = Goal(precision=precision([target * times, 99], 0.95, study.arms))
+        assert study.result(goal=goal).reached is reached
+    assert study.result().intervals(kind="asymptotic")["still"] == (5.0, 5.0)
+    few = result_of_moments([3, 50], [0.0, 4.0], populations=[3, 100])
+    assert few.intervals().half_widths[0] == 0  # all of its population
+
+
+def test_half_widths() -> None:
+    """Student's quantile at 1 - 0.05/2/2 with 99 degrees of freedom, from tables: 2.276."""
+    found = result_of_moments([100, 25], [4.0, 1.0]).intervals().half_widths
+    assert found[0] == pytest.approx(2.276 * 0.2, rel=1e-4)
+    study = eq.Study(2)
+    for i in range(19):
+        study.tell(study.ask(), float(i % 3))
+    assert study.result().intervals().half_widths.tolist() == [math.inf, math.inf]
+    assert result_of_moments([0, 1], [0.0, 0.0]).intervals().half_widths.tolist() == [math.inf, math.inf]
+
+
+def test_half_widths_of_finite_populations() -> None:
+    whole = result_of_moments([20, 50], [4.0, 4.0]).intervals().half_widths
+    found = result_of_moments([20, 50], [4.0, 4.0], populations=[20, 100]).intervals().half_widths
+    assert found == pytest.approx([0.0, whole[1] * math.sqrt(0.5)])
+    # A small population that is used up is known.
+    assert result_of_moments([3], [4.0], populations=[3]).intervals().half_widths.tolist() == [0.0]
+    assert result_of_moments([1], [4.0], populations=[3]).intervals().half_widths.tolist() == [math.inf]
+
+
+def test_a_chart(result: eq.Result) -> None:
+    drawn = result_of_moments([100, 25, 0], [4.0, 1.0, 0.0]).plot(title="Means", width=200).to_dict()
+    assert drawn["title"]["text"] == "Means"
+    [lines, points] = [layer["data"]["values"] for layer in drawn["layer"]]
+    assert [row["arm"] for row in lines] == [row["arm"] for row in points] == ["arm 0", "arm 1"]
+    assert "mean, with its 95% interval" in json.dumps(drawn)
+    assert [row["mean"] for row in result.plot().to_dict()["layer"][1]["data"]["values"]] == [3, 5, 5]
+
+
+def test_report_and_result_show_the_same_arms() -> None:
+    rng = np.random.default_rng(2)
+    study = eq.Study(50, weights=[(k + 1.0) ** 2 for k in range(50)])
+    for k in range(50):
+        for value in rng.normal(0, 1 / (k % 7 + 1), 30):
+            study.tell(arm=k, value=value)
+    result = study.result()
+    assert result.worst == result.worst_first()[0]
+    assert [row[0] for row in report.rows(result)[1:]] == [str(k) for k in result.worst_first()[:20]]
+    assert [row[:-1] for row in report.rows(result)] == result.rows()
+
+
+@pytest.mark.parametrize(
+    ("mean", "half", "shown"), [(0.7551, 0.054, "0.755"), (1234567, 890, "1,234,567"), (5, 0, "5")]
+)
+def test_numbers_have_the_digits_they_deserve(mean: float, half: float, shown: str) -> None:
+    assert tables.rounded(mean, half) == shown
 
 
 def test_the_html_is_escaped_and_whole() -> None:
@@ -196,9 +339,9 @@ def test_many_arms_show_the_worst_known() -> None:
     samples: dict[Any, list[float]] = {k: rng.normal(0, k + 1, 5).tolist() for k in range(100)}
     result = result_of(samples)
     shown = repr(result).splitlines()
-    assert len(shown) == 1 + 20 + 1 + 1 + 1
-    assert shown[1].split()[0] == str(result.worst)
-    assert "80 arms that are known better" in shown[-3]
+    assert len(shown) == 1 + 1 + 20 + 1 + 1 + 1
+    assert shown[2].split()[0] == str(result.worst)
+    assert shown[-3] == "80 more arms, all at least as precise as these."
     assert "100 numbers by arm" in repr(result.means)
     assert result.means.array.shape == (100,)
     with pytest.raises(KeyError):

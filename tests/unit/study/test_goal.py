@@ -1,70 +1,64 @@
-"""Half-widths, and what may be asked for."""
+"""Precisions that may be asked for, and the weights that follow them."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
+import pandas
 import pytest
 
 import equipoise as eq
-from equipoise.run import half_width, precision
-from equipoise.study import FiniteResult
+from equipoise.study import Goal
+from equipoise.study.goal import precision
+from tests.unit.study.moments import result_of_moments as result
 
 
-def result(counts: list[int], variances: list[float], means: list[float] | None = None) -> eq.Result:
-    n = np.array(counts)
-    m2s = np.array(variances) * np.maximum(n - 1, 0)
-    return eq.Result([f"arm {k}" for k in range(len(counts))], n, np.array(means or [1.0] * len(counts)), m2s)
-
-
-def test_half_widths() -> None:
-    """A study's is that of its sequences; of moments alone there is the fixed-n interval."""
-    rng = np.random.default_rng(1)
-    study = eq.Study(2, budget=400)
-    while not study.done:
-        ticket = study.ask()
-        study.tell(ticket, rng.normal(0, 1 if ticket.arm else 2))
-    for level in (0.9, 0.95):
-        intervals = study.result().intervals(level)
-        assert intervals.kind == "asymptotic"
-        assert half_width(study.result(), level).tolist() == ((intervals.high - intervals.low) / 2).tolist()
-    # Student's quantile at 1 - 0.05/2/2 with 99 degrees of freedom, from tables: 2.276.
-    found = half_width(result([100, 25], [4.0, 1.0]), 0.95)
-    assert found[0] == pytest.approx(2.276 * 0.2, rel=1e-4)
-
-
-def test_few_samples_say_nothing() -> None:
-    study = eq.Study(2)
-    for i in range(19):
-        study.tell(study.ask(), float(i % 3))
-    assert half_width(study.result(), 0.95).tolist() == [math.inf, math.inf]
-    assert half_width(result([0, 1], [0.0, 0.0]), 0.95).tolist() == [math.inf, math.inf]
-
-
-def test_equal_samples_are_not_taken_at_their_word() -> None:
-    found = half_width(result([16, 100], [0.0, 4.0]), 0.95)
-    assert found[0] == pytest.approx(found[1] * math.sqrt(100 / 16))
-    assert half_width(result([400, 100], [0.0, 4.0]), 0.95)[0] == pytest.approx(found[1])
-    assert half_width(result([16, 16], [0.0, 0.0]), 0.95).tolist() == [0.0, 0.0]
-
-
-def test_finite_populations() -> None:
-    found = half_width(FiniteResult(result([20, 50], [4.0, 4.0]), [20, 100]), 0.95)
-    assert found == pytest.approx([0.0, half_width(result([20, 50], [4.0, 4.0]), 0.95)[1] * math.sqrt(0.5)])
-    # A small population that is used up is known.
-    assert half_width(FiniteResult(result([3], [4.0]), [3]), 0.95).tolist() == [0.0]
-    assert half_width(FiniteResult(result([1], [4.0]), [3]), 0.95).tolist() == [math.inf]
+def reached(given: object, of: eq.Result) -> list[bool]:
+    """Return which arms of a result have this precision."""
+    found = replace(of, goal=Goal(precision=precision(given, 0.95, of.arms)))
+    return [bool(each) for each in found.reached_by_arm]
 
 
 def test_absolute_and_relative() -> None:
-    wanted = precision([0.3, "10%"], 0.95, ["a", "b"])
+    wanted = [0.3, "10%"]
     found = result([100, 100], [1.0, 1.0], [0.0, -3.0])
-    assert wanted.targets(found).tolist() == pytest.approx([0.3, 0.3])
-    assert wanted.reached(found).tolist() == [True, True]
-    assert wanted.reached(result([100, 100], [1.0, 1.0], [0.0, -2.0])).tolist() == [True, False]
+    assert precision(wanted, 0.95, "ab").targets(found.means.array).tolist() == pytest.approx([0.3, 0.3])
+    assert reached(wanted, found) == [True, True]
+    assert reached(wanted, result([100, 100], [1.0, 1.0], [0.0, -2.0])) == [True, False]
     # A mean of zero is never known to a share of itself; a mean that is not known is not known well enough.
-    assert wanted.reached(result([100, 0], [1.0, 0.0])).tolist() == [True, False]
+    assert reached(wanted, result([100, 0], [1.0, 0.0])) == [True, False]
+
+
+def test_one_for_each_arm_is_aligned_by_its_label() -> None:
+    names = ["city", "country"]
+    for labelled in ({"country": "3%", "city": 0.2}, pandas.Series({"country": "3%", "city": 0.2})):
+        found = precision(labelled, 0.95, names)
+        assert (found.wanted, found.relative) == ((0.2, 0.03), (False, True))
+    assert precision(np.array([0.2, 0.3]), 0.95, names).wanted == (0.2, 0.3)
+    assert precision(np.array(0.2), 0.95, names).wanted == (0.2, 0.2)
+    with pytest.raises(
+        ValueError, match="precision must have one value for each arm by its name: there is no arm 'town'"
+    ):
+        precision({"town": 1, "city": 1}, 0.95, names)
+    with pytest.raises(ValueError, match="precision must have one value for each of the 2 arms, got 3"):
+        precision([1, 2, 3], 0.95, names)
+
+
+@pytest.mark.parametrize("wrong", [0, -1, math.nan, math.inf, "3", "-3%", "much", None])
+def test_what_is_not_a_precision(wrong: object) -> None:
+    with pytest.raises(ValueError, match=r"precision must be a positive half-width such as 0\.01 or a share"):
+        precision(wrong, 0.95, "ab")
+
+
+def test_a_goal_has_one_level() -> None:
+    with pytest.raises(ValueError, match=r"level must be strictly between 0 and 1, got 1\.5"):
+        precision(0.1, 1.5, "ab")
+    with pytest.raises(ValueError, match="precision must have the level of the goal"):
+        Goal(0.9, precision(0.1, 0.95, "ab"))
+    with pytest.raises(ValueError, match="by_precision needs a precision"):
+        Goal(by_precision=True)
 
 
 def test_weights_that_make_all_arms_come_near_together() -> None:
@@ -86,26 +80,25 @@ def test_weights_do_without_arms_that_are_closed() -> None:
         assert wanted.weights(few, np.array([True, False, False])) is None
         assert wanted.weights(few, np.array([False, False, True])) == pytest.approx([1, (1.1 / 10.1) ** 2, 1])
         assert wanted.weights(few, np.array([True, True, True])) is not None
-        wanted.judge(few)
-        assert few.by_precision
-        assert few.objective.weights == pytest.approx([100, 1, [100, 100 / 9][count]])
-        assert math.isnan(few.loss)
+        judged = replace(few, goal=Goal(0.95, wanted, by_precision=True))
+        assert judged.by_precision
+        assert judged.objective.weights == pytest.approx([100, 1, [100, 100 / 9][count]])
+        assert math.isnan(judged.loss)
     assert wanted.weights(result([0, 0, 1], [0.0] * 3), np.array([True, True, True])) is None
     # An even share is one of those that are asked for: the arm whose part is 9 times as large is not.
     vague = result([100] * 3, [1.0, 1.0, 9.0], [0.1, 1.0, 1.2])
     assert wanted.weights(vague, np.array([False, False, True])) == pytest.approx([1, 1, (1.1 / 1.5) ** 2])
-    nothing = result([0, 0, 0], [0.0] * 3)
-    wanted.judge(nothing)
+    nothing = result([0, 0, 0], [0.0] * 3, goal=Goal(0.95, wanted, by_precision=True))
     assert nothing.objective.plain
     assert not nothing.by_precision
 
 
 @pytest.mark.parametrize("unit", [1e-120, 1e-60, 1e60, 1e120])
 def test_weights_are_free_of_the_unit(unit: float) -> None:
-    moments = [4.0, 1.0, 9.0], [1.0, 10.0, 0.1]
+    variances, means = [4.0, 1.0, 9.0], [1.0, 10.0, 0.1]
     plain, other = (
         precision(["10%", "5%", 0.5 * u], 0.95, "abc").weights(
-            result([100, 100, 100], *([x * u**power for x in xs] for xs, power in zip(moments, (2, 1), strict=True)))
+            result([100, 100, 100], [v * u**2 for v in variances], [mean * u for mean in means])
         )
         for u in (1.0, unit)
     )

@@ -1,0 +1,34 @@
+"""Results that are made of moments alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+import equipoise as eq
+from equipoise.inputs import Names
+from equipoise.problem import Objective
+from equipoise.study import Goal, Snapshot
+
+
+def result_of_moments(
+    counts: Sequence[int],
+    variances: Sequence[float],
+    means: Sequence[float] | None = None,
+    goal: Goal | None = None,
+    populations: Sequence[float] | None = None,
+) -> eq.Result:
+    """Return the result of arms called arm 0, arm 1, ... with these moments; means are 1 by default."""
+    n = np.array(counts)
+    snapshot = Snapshot(
+        names=Names.of([f"arm {k}" for k in range(len(counts))]),
+        strategy="",
+        support=None,
+        objective=Objective(),
+        counts=n,
+        means=np.array(means or [1.0] * len(counts)),
+        m2s=np.array(variances) * np.maximum(n - 1, 0),
+        spent=int(n.sum()),
+    )
+    return eq.Result(snapshot, goal or Goal(), None if populations is None else np.array(populations, dtype=float))
