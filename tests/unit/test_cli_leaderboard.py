@@ -84,7 +84,7 @@ def test_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
         (["--strategy", "b-sa"], "there is no strategy 'b-sa'"),
         (["--strategy", "b-as:A=1"], "no parameter 'A'"),
         (["--problem", "gauss-3"], "no problem of the suite is called 'gauss-3'"),
-        (["--runs", "2"], "runs=2 will not do"),
+        (["--runs", "2"], "runs must be an integer of at least 4, got 2"),
         (["--engine", "tpu"], "engine='tpu' will not do"),
         (["--csv", "no/such/folder/a.csv"], "there is no folder"),
         (["--plot", "a.jpg"], "'a.jpg' will not do"),

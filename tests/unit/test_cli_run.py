@@ -147,7 +147,7 @@ def test_options_go_before_the_file(run: Run) -> None:
     assert run(DICE, "--json", "--budget", "20").json["samples"] == 20
     assert run(DICE, "--json", "--jobs", "3").json["samples"] == 60
     assert run(DICE, "--budget", "many").code == 2
-    assert "jobs=0 will not do" in run(DICE, "--jobs", "0").err
+    assert "jobs must be a positive integer, got 0" in run(DICE, "--jobs", "0").err
 
 
 # ---- failures
@@ -451,7 +451,7 @@ def _written(folder: Path, text: str) -> Path:
         ('measure = "exit"\n[arms]\na = 3', "arm 'a' is 3, and a command is needed"),
         ('measure = "exit"\nsupport = [0, 9]\n[arms]\na = "true"', "support = [0, 9] will not do"),
         ('measure = "exit"\ntimeout = 0\n[arms]\na = "true"', "timeout = 0 will not do"),
-        ('measure = "exit"\nwarmup = -1\n[arms]\na = "true"', "warmup=-1 will not do"),
+        ('measure = "exit"\nwarmup = -1\n[arms]\na = "true"', "warmup must be a non-negative integer, got -1"),
         ('measure = "exit"\nbudget = 1\n[arms]\na = "true"', "budget=1 is too small"),
         ('measure = "exit"\nprecision = "much"\n[arms]\na = "true"', "precision='much' will not do"),
         ('measure = "exit"\nbudget = 9\nstrategy = "b-sa"\n[arms]\na = "true"', "there is no strategy 'b-sa'"),

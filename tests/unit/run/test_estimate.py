@@ -751,21 +751,21 @@ def test_time_left() -> None:
         (lambda: eq.estimate({"a": max}, 10, arms=["b"]), r"arms=\['b'\] are not those of the samplers, \['a'\]"),
         (lambda: eq.estimate(sample, arms=ARMS, precision=-1), "precision=-1 will not do; a half-width such as 0.01"),
         (lambda: eq.estimate(sample, arms=ARMS, precision="x%"), "precision='x%' will not do"),
-        (lambda: eq.estimate(sample, arms=ARMS, precision=[1]), "1 precisions were given for 2 arms"),
-        (lambda: eq.estimate(sample, arms=ARMS, precision={"calm": 1}), "precisions will not do: arm 'rough' has none"),
+        (lambda: eq.estimate(sample, arms=ARMS, precision=[1]), "must have one value for each of the 2 arms, got 1"),
+        (lambda: eq.estimate(sample, arms=ARMS, precision={"calm": 1}), "there is none for arm 'rough'"),
         (lambda: eq.estimate(sample, arms=ARMS, precision=1, level=95), "level=95 will not do; it must lie strictly"),
         (lambda: eq.estimate(sample, 20, arms=ARMS, level=1.5), "level=1.5 will not do; it must lie strictly"),
         (lambda: eq.estimate(sample, 10, arms=ARMS, lease=0), "lease=0 will not do; it must be a positive number"),
-        (lambda: eq.estimate(sample, 10, arms=ARMS, retries=-1), "retries=-1 will not do"),
+        (lambda: eq.estimate(sample, 10, arms=ARMS, retries=-1), "retries must be a non-negative integer, got -1"),
         (
             lambda: eq.estimate(sample, 10, arms=ARMS, executor="many"),
             "executor='many' will not do; a number of",
         ),
-        (lambda: eq.estimate(sample, 10, arms=ARMS, executor=0), "executor=0 will not do; it must be at least 1"),
+        (lambda: eq.estimate(sample, 10, arms=ARMS, executor=0), "executor must be a positive integer, got 0"),
         (lambda: eq.estimate(sample, 10, populations={"a": []}), "the population of arm 'a' is empty"),
         (
             lambda: eq.estimate(sample, 10, populations={"a": 0}),
-            "the population of arm 'a'=0 will not do",
+            "the population of arm 'a' must be a positive integer, got 0",
         ),
         (lambda: eq.estimate({"a": [1], "b": []}, 10), r"^arm 'b' has no samples, \[\]; it needs one at least$"),
         (
@@ -779,7 +779,7 @@ def test_time_left() -> None:
             lambda: eq.estimate(sample, 10, populations={"a": np.array(5)}),
             r"population of arm 'a' is array\(5\); a list",
         ),
-        (lambda: eq.estimate(sample, 10, arms=ARMS, guess=[1.0]), "1 guess were given for 2 arms"),
+        (lambda: eq.estimate(sample, 10, arms=ARMS, guess=[1.0]), "guess must have one value for each of the 2 arms, got 1"),
     ],
 )
 def test_refusals(call: Any, said: str) -> None:
