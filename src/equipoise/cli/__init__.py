@@ -40,4 +40,4 @@ def _equipoise(
 
 def main() -> None:
     """Run the command line and exit; bad input is answered with one sentence and exit code 2."""
-    sys.exit(exits.code_of(app))
+    sys.exit(int(exits.code_of(app)))

@@ -14,7 +14,7 @@ from equipoise import people
 from equipoise.study import Result
 from equipoise.tables import count
 
-# A bar is drawn at most every so many seconds.
+# The shortest time between two drawings of a bar, in seconds.
 REDRAW: Final = 0.1
 
 

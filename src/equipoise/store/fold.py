@@ -1,4 +1,4 @@
-"""From a log to the study it is the log of."""
+"""Rebuild a study from its log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from equipoise.study import arms as steps
 
 
 def begin(header: Header) -> Study:
-    """The study of a header, before anything has happened."""
+    """Return the study of a header, before anything has happened."""
     study = Study(header.arms, budget=header.budget, strategy=header.strategy, support=header.support, **header.options)
     # The same in every process that opens the log, so that a ticket from before a restart is known after it.
     if header.first_number is not None:
@@ -28,35 +28,35 @@ def begin(header: Header) -> Study:
 
 def replay(store: Store) -> Study:
     """
-    The study as the log's writer had it, to the bit: the fold of its events.
+    Return the study as the log's writer had it, to the bit: the fold of its events.
 
-    Arms of tickets are taken from the log and not decided anew, so that a log written by another version of a strategy
-    still says what happened.
+    The arms of tickets are read from the log rather than decided again, so that a log that was written by another
+    version of a strategy still says what happened.
     """
     if store.header is None:
-        raise ValueError(f"{store.name} holds no study")
+        raise ValueError(f"there is no study in {store.name}")
     study = begin(store.header)
     fold(study, store.events())
     return study
 
 
 def fold(study: Study, events: Iterable[Event]) -> None:
-    """Let these events happen to a study."""
+    """Apply events to a study."""
     for kind, group in groupby(events, key=attrgetter("kind")):
         lines = list(group)
         if kind == "ask":
             study.hand_out_to(np.array([line.arm for line in lines]))
         elif kind == "tell":
             ids = np.array([line.ticket for line in lines])
-            # A strategy that gave a bad variance did so then too, and the sample was kept.
+            # A strategy that returned an invalid variance did so when the log was written, and the sample was kept.
             with suppress(EquipoiseError):
                 study.take(ids, np.array([line.value for line in lines], dtype=float))
         else:
             for line in lines:
-                _happen(study, line)
+                _apply(study, line)
 
 
-def _happen(study: Study, line: Event) -> None:
+def _apply(study: Study, line: Event) -> None:
     with suppress(EquipoiseError):
         if line.kind == "forget":
             study.forget(study.ticket(_number(line.ticket)))
@@ -73,24 +73,24 @@ def _happen(study: Study, line: Event) -> None:
 
 
 def reweighed(study: Study, header: Header) -> bool:
-    """Whether the weights of a study were set on the way, rather than given by its header."""
+    """Whether the weights of a study were set while it ran, rather than given by its header."""
     goal = study.objective
     return goal.weights is not None and goal.shares is None and header.options.get("weights") is None
 
 
 def _number(found: int | None) -> int:
     if found is None:
-        raise EquipoiseError("an event of the log lacks its ticket or its arm")
+        raise EquipoiseError("an event of the log has no ticket or no arm")
     return found
 
 
 def differences(a: Study, b: Study) -> list[str]:
-    """In what two studies differ, of all that decisions and results depend on; nothing if they agree to the bit."""
+    """Return in what two studies differ that decisions or results depend on; empty if they agree to the bit."""
     return [name for name, state in _state(a).items() if state != _state(b)[name]]
 
 
 def _state(study: Study) -> dict[str, Any]:
-    # The addresses of compiled functions, which stand before the warm-up, are of a process.
+    # The addresses of compiled functions, which come before the warm-up, differ from process to process.
     arms, values = study.handed_out()
     return {
         "arms": tuple(study.arms),
@@ -99,7 +99,7 @@ def _state(study: Study) -> dict[str, Any]:
         "samples, next refresh": study._settings[steps.WARMUP :].tobytes(),
         "support, pooled variance, parameters": study._numbers.tobytes(),
         "tickets": (arms.tobytes(), values.tobytes()),
-        "tickets that were given up": (study._tickets[: len(arms), steps.ARM] % 1).tobytes(),
+        "tickets given up": (study._tickets[: len(arms), steps.ARM] % 1).tobytes(),
         "objective": study.objective,
         "budget": (study.budget, study.remaining),
         "money": study._money.tobytes(),

@@ -1,4 +1,4 @@
-"""A study and its log, in step."""
+"""A study that writes its log."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from equipoise.store.plain import dumps
 
 class Journal:
     """
-    A study that writes down what happens to it, or, without a store, one that does not.
+    A study that writes what happens to its log or, without a store, one that does not.
 
-    What happens is in `study` at once and is acknowledged by `commit`. A study in a store that was begun before goes on
-    as it was: its tickets in flight are in flight again, to be sampled anew. A larger or smaller budget than it had is
-    an event of its log; anything else about it cannot change.
+    What happens is in `study` at once and is acknowledged by `commit`. A study that exists in the store continues as it
+    was: its tickets in flight are in flight again, to be sampled again. Another budget than it had is an event of its
+    log; nothing else about the study can change.
 
     Parameters
     ----------
     header
-        What the study is made of; without a seed, that of the store, or one of chance for a new study.
+        What the study is made of. Without a seed, it has that of the store or, if it is new, a random one.
     where
         A path or a URL, as `Store` takes it; None for no store.
     """
@@ -43,11 +43,11 @@ class Journal:
         if where is None:
             self.study, self.seed = begin(header), fresh
             return
-        header = Header.from_json(header.to_json())  # so that what was kept and what is given compare as equals
+        header = Header.from_json(header.to_json())  # so that it compares equal to the one in the store
         self.store = Store(where, write=True)
         try:
             if self.store.header is None:
-                # The study first: what it refuses leaves nothing behind in the store.
+                # The study first: if it refuses the header, nothing is left behind in the store.
                 self.study = begin(header)
                 self.seed = fresh
                 self.store.begin(replace(header, seed=fresh, first_number=self.study.first_number))
@@ -70,15 +70,15 @@ class Journal:
             was, now = getattr(kept, field.name), getattr(given, field.name)
             if was != now and not (field.name == "arms" and tuple(was) == tuple(now)):
                 raise ValueError(
-                    f"the study in the store has {field.name}={shown(was)}, and {shown(now)} was given; it goes on "
-                    "with what it has, or begins anew in another store"
+                    f"{field.name} must be {shown(was)} to continue the study in the store, got {shown(now)}; "
+                    "change it back or use another store"
                 )
 
-    # ---- how long samples took
+    # ---- durations of samples
 
     @property
     def seconds(self) -> Floats:
-        """How long each ticket's sample took, by its id; NaN where that is not known."""
+        """How long each ticket's sample took, by its id; NaN if that is not known."""
         return self._seconds
 
     def _note(self, largest: int, ids: Any, seconds: Any) -> None:
@@ -97,21 +97,21 @@ class Journal:
     # ---- what happens
 
     def hand_out(self, m: int) -> tuple[Ints, Ints]:
-        """Up to m tickets of the strategy's choice: their ids and their arms' places."""
+        """Hand out up to m tickets that the strategy chooses; return their ids and the places of their arms."""
         ids, arms = self.study.hand_out(m)
         if self.store is not None:
             self.store.asked(ids.tolist(), arms.tolist())
         return ids, arms
 
     def hand_out_one(self) -> tuple[int, int] | None:
-        """One ticket: its id and its arm's place; None if there is none."""
+        """Hand out one ticket; return its id and the place of its arm, or None if nothing is left."""
         found = self.study.hand_out_one()
         if found is not None and self.store is not None:
             self.store.append("ask", ticket=found[0], arm=found[1])
         return found
 
     def hand_out_to(self, arms: Ints) -> Ints:
-        """Tickets for these arms: their ids."""
+        """Hand out tickets for these arms; return their ids."""
         ids = self.study.hand_out_to(arms)
         if self.store is not None:
             self.store.asked(ids.tolist(), arms.tolist())
@@ -119,9 +119,9 @@ class Journal:
 
     def take(self, ids: Ints, values: Floats, seconds: Floats) -> None:
         """
-        Answers, each with the seconds it took; all or none.
+        Record answers, each with the seconds it took: all or none.
 
-        A ticket that was answered before with the same value is passed over.
+        A ticket that was answered before with the same value is skipped.
         """
         if len(ids):
             self._note(int(ids.max()), ids, seconds)
@@ -132,13 +132,13 @@ class Journal:
         unanswered = ~np.isfinite(self.study.answers(ids))
         try:
             self.study.take(ids, values)
-        except EquipoiseError:  # the strategy failed, and the samples are kept
+        except EquipoiseError:  # the strategy failed; the samples are kept
             self.store.told(ids[unanswered].tolist(), values[unanswered].tolist(), seconds[unanswered].tolist())
             raise
         self.store.told(ids[unanswered].tolist(), values[unanswered].tolist(), seconds[unanswered].tolist())
 
     def take_one(self, ticket: int, value: float, seconds: float) -> None:
-        """One answer, as `take` takes it."""
+        """Record one answer with the seconds it took."""
         self._note(ticket, ticket, seconds)
         if self.store is None:
             self.study.take_one(ticket, value)
@@ -155,24 +155,24 @@ class Journal:
                 self.store.append("tell", ticket=ticket, value=value, seconds=seconds)
 
     def failed(self, ticket: int, attempt: int, text: str) -> None:
-        """Sampling for a ticket failed; it stays in flight."""
+        """Record that sampling failed for a ticket; it stays in flight."""
         if self.store is not None:
             self.store.append("fail", ticket=ticket, value=float(attempt), text=text)
 
     def forget(self, ticket: int, why: str) -> None:
-        """Give a ticket up; should its answer come, `take` takes it."""
+        """Give up a ticket; an answer that arrives later is still recorded."""
         self.study.forget(self.study.ticket(ticket))
         if self.store is not None:
             self.store.append("forget", ticket=ticket, text=why)
 
     def close_arm(self, place: int, why: str) -> None:
-        """Ask for no more of an arm."""
+        """Close an arm: no more of its samples are asked for."""
         self.study.close(self.study.arms[place])
         if self.store is not None:
             self.store.append("close", arm=place, text=why)
 
     def open_arm(self, place: int) -> None:
-        """Ask for an arm again."""
+        """Open a closed arm."""
         self.study.open(self.study.arms[place])
         if self.store is not None:
             self.store.append("open", arm=place)
@@ -184,13 +184,13 @@ class Journal:
             self.store.append("budget", text=dumps(budget))
 
     def set_weights(self, weights: Floats | None) -> None:
-        """Change how much each arm's loss matters, in the arms' order; None for 1 each."""
+        """Change the weights of the losses, in the arms' order; None for 1 each."""
         self.study.set_weights(None if weights is None else weights.tolist())
         if self.store is not None:
             self.store.append("weights", text=dumps(weights))
 
     def more(self, arm: Hashable, count: int, mean: float, m2: float) -> None:
-        """Samples from elsewhere."""
+        """Add samples that were taken elsewhere, by their moments."""
         mean, m2 = float(mean) + 0.0, float(m2) + 0.0
         place = self.study.arms.index(arm)
         self.study.tell_moments(arm, count, mean, m2)
@@ -198,16 +198,16 @@ class Journal:
             self.store.append("more", arm=place, text=dumps([count, mean, m2]))
 
     def started(self, settings: dict[str, Any]) -> None:
-        """A run begins, or begins again."""
+        """Record that a run begins, with its settings."""
         if self.store is not None:
             self.store.append("start", text=dumps(settings))
 
     def commit(self) -> None:
-        """Acknowledge: all that happened is kept when this returns."""
+        """Acknowledge everything so far: it is saved when this returns."""
         if self.store is not None:
             self.store.commit()
 
     def close(self) -> None:
-        """Let go of the store, with what was not committed."""
+        """Close the store; what was not committed is lost."""
         if self.store is not None:
             self.store.close()
