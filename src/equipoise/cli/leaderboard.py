@@ -135,7 +135,7 @@ def _long_studies(board: Board) -> Table | None:
     for group in groups:
         table.add_column(GROUPS[group][0])
     if long:
-        table.add_column("continuous, n/K ≥ 200: median excess over the limit", justify="right")
+        table.add_column("continuous, n/K ≥ 200: median of excess / limit", justify="right")
     for name in names:
         limit = limits[name]
         cells = [

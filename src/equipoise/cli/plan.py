@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from equipoise import tables
 from equipoise.cli.options import CsvFile, Json, by_arm, number
 from equipoise.cli.output import check_chart, check_writable, console, print_json, progress_bar, write_csv
 
@@ -96,9 +97,9 @@ def plan(
         progress.add_task("planning", total=None)
         found = equipoise.plan(**arguments, budget=budget, level=level, objective=p)
         rows = found.curve()
-    for path, table in ((to_csv, found.rows()), (curve, rows)):
+    for path, lines in ((to_csv, found.rows()), (curve, rows)):
         if path:
-            write_csv(path, table)
+            write_csv(path, lines)
     if plot:
         chart.save(found.plot(rows), plot)
     if as_json:
@@ -117,9 +118,9 @@ def _curve_table(found: Plan, rows: list[dict[str, float]]) -> Table:
     for title in (*(["cost"] if money else []), "samples", "error", "half-width", "even split:\nerror"):
         table.add_column(title, justify="right")
     for row in rows:
-        cells = [f"{row[name]:.4g}" for name in ("error", "half_width", "uniform_error")]
+        cells = [tables.cell(row[name]) for name in ("error", "half_width", "uniform_error")]
         table.add_row(
-            *([f"{row['spend']:,.10g}"] if money else []),
+            *([tables.amount(row["spend"], 10)] if money else []),
             f"{row['samples']:,}",
             *cells,
             style="bold" if row["spend"] == found.spend else "",

@@ -142,4 +142,4 @@ def _table(curve: Curve) -> Table:
 
 
 def _measured(value: float, error: float) -> str:
-    return f"{value:.4g}\n±{half_width(error):.2g}"
+    return f"{tables.cell(value)}\n±{tables.cell(half_width(error), 2)}"
