@@ -88,7 +88,7 @@ def _checked(call: Call, values: Any) -> Any:
     array = np.asarray(values)
     if array.shape != (call.size,):
         raise ValueError(
-            f"a sampler must return {call.size:,} values for size={call.size}, got {_described(values, array)}"
+            f"a sampler must return {count(call.size, 'value')} for size={call.size}, got {_described(values, array)}"
         )
     if array.dtype.kind not in "fiub":
         return np.array([number("a sample", value) for value in array.tolist()])

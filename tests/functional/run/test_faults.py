@@ -130,9 +130,9 @@ def test_without_a_store_the_error_has_the_study() -> None:
     [
         (float("nan"), "nan is not a sample; it must be a finite number"),
         (float("inf"), "inf is not a sample; it must be a finite number"),
-        (None, "None is not a number; a sample is a finite number"),
-        ("12", "'12' is not a number; a sample is a finite number"),
-        ([1.0], r"\[1.0\] is not a number; a sample is a finite number"),
+        (None, "a sample must be a number, got None"),
+        ("12", "a sample must be a number, got '12'"),
+        ([1.0], r"a sample must be a number, got \[1.0\]"),
         (1e200, "1e\\+200 is too large a sample"),
     ],
 )
@@ -154,9 +154,8 @@ def test_nonsense(value: Any, said: str, executor: Any) -> None:
 
 def test_a_value_outside_the_support() -> None:
     error = failure(lambda arm: 2, budget=100, arms=ARMS, support="binary")
-    assert str(error).startswith(
-        "sampling arm 'calm' failed with 2.0 is not possible here; the support is 0 or 1; the 0"
-    )
+    assert str(error).startswith("sampling arm 'calm' failed with 2.0 ")
+    assert str(error).endswith("; 0 samples taken so far, see `error.study`")
 
 
 def test_nonsense_in_arrays() -> None:
@@ -176,11 +175,11 @@ def test_nonsense_in_arrays() -> None:
     assert "failed with nan is not a sample" in str(failure(measure, budget=2000, arms=ARMS))
 
     error = failure(lambda arm, size: np.zeros(size + 1), budget=100, arms=ARMS)
-    assert "failed with a sampler with a size of 1 returned an array of shape (2,)" in str(error)
+    assert "a sampler must return 1 value for size=1, got an array of shape (2,)" in str(error)
     error = failure(lambda arm, size: 0.5, budget=100, arms=ARMS)
-    assert "failed with a sampler with a size of 1 returned 0.5" in str(error)
+    assert "a sampler must return 1 value for size=1, got 0.5" in str(error)
     error = failure(lambda arm, size: ["a"] * size, budget=100, arms=ARMS)
-    assert "failed with 'a' is not a number; a sample is a finite number" in str(error)
+    assert "a sample must be a number, got 'a'" in str(error)
 
 
 # ---- samplers that hang
@@ -269,7 +268,7 @@ def test_an_arm_that_never_answers() -> None:
 
     error = failure(measure, budget=40, arms=ARMS, lease=0.02, executor=2)
     forever.set()
-    assert str(error).startswith("arm 'rough' gave no answer in 0.02 seconds, 10 times in a row; the")
+    assert str(error).startswith("arm 'rough' gave no answer in 0.02 seconds, 10 times in a row; ")
 
 
 def test_a_pool_all_of_whose_workers_hang() -> None:
@@ -277,7 +276,7 @@ def test_a_pool_all_of_whose_workers_hang() -> None:
     with ThreadPoolExecutor(2) as pool:
         error = failure(lambda arm: forever.wait(), budget=40, arms=ARMS, lease=0.05, executor=pool)
         forever.set()
-    assert str(error).startswith("every worker of the executor hangs, and none is left to sample; the 0 samples")
+    assert str(error).startswith("all workers of the executor hang, so that none is left to sample; 0 samples taken")
 
 
 # ---- workers that die
@@ -313,7 +312,9 @@ def test_an_executor_that_was_shut_down() -> None:
     pool = ThreadPoolExecutor(1)
     pool.shutdown()
     error = failure(sample, budget=20, arms=ARMS, executor=pool)
-    assert str(error).startswith("the executor takes no more work: cannot schedule new futures after shutdown; the 0")
+    assert str(error).startswith(
+        "the executor takes no more work: cannot schedule new futures after shutdown; 0 samples taken"
+    )
 
 
 # ---- Dask
