@@ -1,4 +1,4 @@
-"""`python -m equipoise`."""
+"""Run the command line as `python -m equipoise`."""
 
 from equipoise.cli import main
 

@@ -1,17 +1,18 @@
-"""The main job on made-up customers: a poll of six products, once with the default strategy and once spread evenly."""
+"""A poll of six products on made-up customers, once with the default strategy and once split evenly."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from equipoise.inputs import integer
 from equipoise.problem import Bernoulli
 from equipoise.study import Result, Study
 
-# What share of all customers likes each product. The poll does not know; some divide opinion, on others all agree.
+# The share of all customers who like each product. The poll does not know it; some products divide opinion, others do
+# not.
 TASTE = {
     "cardamom coffee": 0.52,
     "seaweed crisps": 0.31,
@@ -22,20 +23,29 @@ TASTE = {
 }
 CUSTOMERS = 3000
 MOST_CUSTOMERS = 10**6
+# Every product is asked about twice before anything is decided.
+LEAST_CUSTOMERS = 2 * len(TASTE)
 
 
 def poll(strategy: str, customers: int = CUSTOMERS, seed: int = 1, asked: Callable[[int], Any] | None = None) -> Result:
     """
-    Ask so many customers about one product each, which the strategy picks; 1 is for liking it.
+    Ask customers about one product each, chosen by the strategy; an answer is 1 if the customer likes it, else 0.
 
-    `asked` is called with the number of customers just asked, now and then.
+    Parameters
+    ----------
+    strategy
+        The name of a strategy.
+    customers
+        How many customers to ask.
+    seed
+        Decides every customer's answer, so that two polls with the same seed differ in the strategy alone.
+    asked
+        Called every hundred customers with the number asked since the last call.
     """
-    if customers > MOST_CUSTOMERS:
-        raise ValueError(f"customers={customers} will not do; {MOST_CUSTOMERS:,} are the most that are made up")
+    if integer("customers", customers, least=LEAST_CUSTOMERS) > MOST_CUSTOMERS:
+        raise ValueError(f"customers must be at most {MOST_CUSTOMERS:,}, got {customers:,}")
+    rng = np.random.default_rng(integer("seed", seed, least=0))
     study = Study(TASTE, budget=customers, strategy=strategy, support="binary")
-    rng = np.random.default_rng(seed)
-    # Customer i of a product answers the same in every poll with this seed, so that two polls differ in the strategy
-    # alone.
     answers = {product: iter(Bernoulli(p).sample(rng, customers)) for product, p in TASTE.items()}
     while not study.done:
         ticket = study.ask()
@@ -45,10 +55,10 @@ def poll(strategy: str, customers: int = CUSTOMERS, seed: int = 1, asked: Callab
     return study.result()
 
 
-def gain(result: Result, uniform: Result) -> str:
-    """What was gained, in one sentence."""
-    ours, theirs = 100 * math.sqrt(result.loss), 100 * math.sqrt(uniform.loss)
+def comparison(result: Result, even: Result) -> str:
+    """Return one sentence on how much better a poll did than one that asked about all products evenly."""
+    ours, theirs = (100 * float(poll.intervals(0.95).half_widths.max()) for poll in (result, even))
     return (
-        f"With {result.samples:,} customers the worst-known product is known to ±{ours:.2f} points instead of "
-        f"±{theirs:.2f}; asking evenly would have needed about {result.uniform_samples:,.0f} customers for that."
+        f"With {result.samples:,} customers, every product is known to ±{ours:.1f} percentage points instead of "
+        f"±{theirs:.1f}; an even split would need about {result.uniform_samples:,.0f} customers for that."
     )

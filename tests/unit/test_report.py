@@ -290,7 +290,7 @@ def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
     eq.estimate({"a": [1, 2, 3]}, store=tmp_path / "study.db")
     for words, sentence in (
         ([tmp_path / "nowhere.db"], "there is no store"),
-        ([tmp_path / "text.db"], "is no store of a study"),
+        ([tmp_path / "text.db"], "is not a store of a study"),
         ([tmp_path / "study.db", "--png", tmp_path / "a.jpg"], "must end in .png"),
         ([tmp_path / "study.db", "--html", tmp_path / "no" / "a.html"], "there is no folder"),
     ):

@@ -1,4 +1,4 @@
-"""Shell commands as samplers: what they print, how long they take, or whether they pass."""
+"""Shell commands as samplers: the number they print, the time they take, or whether they succeed."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from pathlib import Path
 from typing import IO, Final
 
 MEASURES: Final = ("stdout", "seconds", "exit")
-# By these a shell says that it could not run the command at all, which is no answer of the command.
+# Exit codes of a shell that could not run the command at all, which says nothing about the command.
 _NOT_RUN: Final = (126, 127)
 # How much of what a command printed goes into a message.
-_LINES, _LETTERS = 3, 300
+_LINES, _CHARACTERS = 3, 300
 
 Process = subprocess.Popen[bytes]
 
 
 class CommandError(Exception):
-    """A command gave no sample."""
+    """A command did not give a sample."""
 
 
 class Running:
-    """The commands that run now, so that none outlives the study."""
+    """The commands that are running, so that none outlives the study."""
 
     def __init__(self) -> None:
         self._processes: set[Process] = set()
@@ -35,12 +35,12 @@ class Running:
         self._stopped = False
 
     def start(self, command: str, folder: Path, out: IO[bytes] | int, err: IO[bytes], env: dict[str, str]) -> Process:
-        """Start a command, unless all were stopped."""
+        """Start a command; raise CommandError after `stop`."""
         with self._guard:
             if self._stopped:
                 raise CommandError("the study was stopped")
-            # A session of its own, so that it can be stopped with all that it starts, and so that Ctrl-C reaches this
-            # process alone, which decides.
+            # A session of its own, so that it can be killed with every process it starts, and so that Ctrl-C reaches
+            # this process alone.
             process = subprocess.Popen(
                 command,
                 shell=True,
@@ -55,12 +55,12 @@ class Running:
         return process
 
     def ended(self, process: Process) -> None:
-        """A command is over."""
+        """Forget a command that has ended."""
         with self._guard:
             self._processes.discard(process)
 
     def stop(self) -> None:
-        """End all of them, and start none any more."""
+        """Kill all commands, and start no more."""
         with self._guard:
             self._stopped = True
             for process in self._processes:
@@ -68,7 +68,7 @@ class Running:
 
 
 def kill(process: Process) -> None:
-    """End a process with all that it started."""
+    """Kill a process and every process it started."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if os.name == "posix":
             os.killpg(process.pid, signal.SIGKILL)
@@ -84,14 +84,16 @@ class Command:
     Parameters
     ----------
     arm, command
-        Whose it is, and what the shell is given. It finds the arm and a seed in EQUIPOISE_ARM and EQUIPOISE_SEED.
+        The name of the arm, and the command line for the shell. The environment variables EQUIPOISE_ARM and
+        EQUIPOISE_SEED hold the arm and a seed.
     measure
-        "stdout", the number on the last line that it prints; "seconds", from its start to its end; "exit", 1 if its
+        "stdout", the number on the last line of the output; "seconds", the time from start to end; "exit", 1 if the
         exit code is 0, else 0.
     folder
-        Where it runs.
+        The folder that the command runs in.
     timeout
-        Seconds after which it is killed, with all that it started: a failure, or a 0 where the exit code is measured.
+        Seconds after which the command is killed, with every process it started: a failure, or a 0 where the exit code
+        is measured.
     """
 
     arm: str
@@ -104,7 +106,7 @@ class Command:
     def __call__(self, seed: int = 0) -> float:
         # 31 bits of the seed: shells and many programs take no larger number.
         env = os.environ | {"EQUIPOISE_ARM": self.arm, "EQUIPOISE_SEED": str(seed >> 33)}
-        # Files and no pipes: a child that stays behind would keep a pipe open, and a reader waiting.
+        # Files rather than pipes: a child that keeps running would hold a pipe open, and its reader would wait.
         with tempfile.TemporaryFile() as err, tempfile.TemporaryFile() as out:
             start = time.perf_counter()
             process = self.running.start(
@@ -115,20 +117,22 @@ class Command:
             if self.measure == "exit" and (late or process.returncode not in _NOT_RUN):
                 return float(process.returncode == 0 and not late)
             if late:
-                raise CommandError(f"it took longer than {self.timeout:g} seconds and was stopped{_end_of(err)}")
+                raise CommandError(
+                    f"the command took longer than {self.timeout:g} seconds and was killed{_end_of(err)}"
+                )
             if process.returncode != 0:
                 raise CommandError(f"{_ended(process.returncode)}{_end_of(err)}")
             return seconds if self.measure == "seconds" else _number(out, err)
 
     def _wait(self, process: Process) -> bool:
-        """Wait for its end; whether it had to be killed for being late."""
+        """Wait for the end of a command; return whether it was killed after the timeout."""
         late = threading.Event()
 
         def end() -> None:
             late.set()
             kill(process)
 
-        # Popen.wait with a timeout looks at intervals, which would be seen in the seconds.
+        # Popen.wait with a timeout polls, which would show in the measured seconds.
         timer = threading.Timer(self.timeout, end) if self.timeout is not None else None
         if timer is not None:
             timer.daemon = True
@@ -147,22 +151,29 @@ class Command:
 
 
 def _ended(code: int) -> str:
-    return f"it ended with exit code {code}" if code >= 0 else f"it was ended by {signal.Signals(-code).name}"
+    return f"the command failed with exit code {code}" if code >= 0 else f"the command was killed by {_signal(-code)}"
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal has no name
+        return f"signal {number}"
 
 
 def _number(out: IO[bytes], err: IO[bytes]) -> float:
     lines = _lines(out)
     if not lines:
-        raise CommandError(f"it printed nothing, and a number is needed{_end_of(err)}")
+        raise CommandError(f"the command must print a number, got nothing{_end_of(err)}")
     try:
         return float(lines[-1])
     except ValueError:
-        raise CommandError(f"the last line it printed is no number: {lines[-1][:80]!r}{_end_of(err)}") from None
+        raise CommandError(f"the last line printed must be a number, got {lines[-1][:80]!r}{_end_of(err)}") from None
 
 
 def _end_of(err: IO[bytes]) -> str:
     lines = _lines(err)
-    return f"; its stderr ends with: {' / '.join(lines[-_LINES:])[-_LETTERS:]}" if lines else ""
+    return f"; its stderr ends with: {' / '.join(lines[-_LINES:])[-_CHARACTERS:]}" if lines else ""
 
 
 def _lines(file: IO[bytes]) -> list[str]:

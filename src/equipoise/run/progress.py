@@ -1,34 +1,43 @@
-"""How far a study is, for a person who waits and for programs."""
+"""How far a study has come, for a person who waits and for programs."""
 
 from __future__ import annotations
 
+import html
+import importlib
 import math
-import sys
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
+from equipoise import people
 from equipoise.study import Result
+from equipoise.tables import count
+
+# The shortest time between two drawings of a bar, in seconds.
+REDRAW: Final = 0.1
 
 
 @dataclass(frozen=True)
 class Progress:
     """
-    How far a study is. All samples in it are acknowledged: they are in the store, if there is one.
+    How far a study has come. All its samples are acknowledged: they are in the store, if there is one.
 
     Attributes
     ----------
     samples, in_flight
-        Samples that are in, and tickets that are not answered yet.
+        How many samples have been taken, and how many tickets wait for theirs.
     spent, budget
-        What is used of the budget, and the budget; None without one.
+        How much of the budget is spent, and the budget; None without one.
     worst, error
-        The arm whose mean is known worst, and its standard error; NaN as long as some arm has fewer than two samples.
+        The arm with the least precise mean and its standard error, which is NaN while some arm has fewer than two
+        samples.
+    half_width
+        The half-width of that arm's 95% interval, which is infinite while it has too few samples for one.
     seconds, seconds_left
-        Since this run began, and until it ends at this pace, which is infinite where nothing can be said.
+        The time since this run began, and the time until it ends at this pace, which is infinite if it is not known.
     result
-        What is known now.
+        The result so far.
     """
 
     samples: int
@@ -47,25 +56,32 @@ class Progress:
     def error(self) -> float:
         return self.result.standard_errors[self.worst]
 
+    @property
+    def half_width(self) -> float:
+        low, high = self.result.intervals(0.95)[self.worst]
+        return (high - low) / 2
+
 
 class Display(Protocol):
-    """Somebody who wants to know."""
+    """The interface of whatever shows the progress of a study."""
 
     def show(self, progress: Progress) -> None: ...
     def close(self) -> None: ...
 
 
 def display(progress: bool | Callable[[Progress], Any] | None) -> Display | None:
-    """A bar on a terminal if there is one or it is wanted, a function, or nobody."""
+    """Return what shows the progress: a bar in a terminal or a notebook, a function, or None for nothing."""
     if progress is None:
-        progress = sys.stderr.isatty()
+        progress = people.watched()
     if progress is False:
         return None
-    return Bar() if progress is True else Callback(progress)
+    if progress is not True:
+        return Callback(progress)
+    return NotebookBar() if people.notebook() else Bar()
 
 
 class Callback:
-    """Tell a function."""
+    """A function of the user that is called with each `Progress`."""
 
     def __init__(self, function: Callable[[Progress], Any]) -> None:
         self._function = function
@@ -77,43 +93,88 @@ class Callback:
 
 
 class Bar:
-    """A bar with the worst arm beside it."""
+    """A bar in a terminal, with the least precise arm and the time left."""
 
     def __init__(self) -> None:
-        # Rich takes a while to be imported; who sees no bar does not wait for it.
+        # Rich takes a while to import; those who see no bar do not wait for it.
         from rich.console import Console
         from rich.progress import BarColumn, TextColumn
         from rich.progress import Progress as RichProgress
 
         self._bar = RichProgress(
-            TextColumn("{task.fields[spent]}"),
+            TextColumn("{task.fields[spent]}", markup=False),
             BarColumn(),
-            TextColumn("{task.fields[worst]}"),
-            TextColumn("{task.fields[left]}"),
+            TextColumn("{task.fields[worst]}", markup=False),
+            TextColumn("{task.fields[left]}", markup=False),
             console=Console(stderr=True, force_terminal=True),
             transient=True,
         )
         self._bar.start()
         self._task = self._bar.add_task("", total=None, spent="0 samples", worst="", left="")
-        self._shown = 0.0
+        self._shown = -math.inf
 
     def show(self, progress: Progress) -> None:
         now = time.monotonic()
-        if now - self._shown < 0.1:
+        if now - self._shown < REDRAW:
             return
         self._shown = now
-        of = "" if progress.budget is None else f" of {_amount(progress.budget)}"
+        known = math.isfinite(progress.seconds_left)
         self._bar.update(
             self._task,
-            total=progress.seconds + progress.seconds_left if math.isfinite(progress.seconds_left) else None,
+            total=progress.seconds + progress.seconds_left if known else None,
             completed=progress.seconds,
-            spent=f"{_amount(progress.spent)}{of}" + " samples" * (progress.result.objective.costs is None),
-            worst="" if math.isnan(progress.error) else f"{progress.worst} ± {progress.error:.3g}",
-            left=f"{_duration(progress.seconds_left)} left" if math.isfinite(progress.seconds_left) else "",
+            spent=spent_text(progress),
+            worst=worst_text(progress),
+            left=left_text(progress),
         )
 
     def close(self) -> None:
         self._bar.stop()
+
+
+class NotebookBar:
+    """The bar of a notebook: HTML that is displayed once and then updated in place."""
+
+    def __init__(self) -> None:
+        ipython = importlib.import_module("IPython.display")
+        self._html = ipython.HTML
+        self._output = ipython.display(self._html("<progress></progress>"), display_id=True)
+        self._shown = -math.inf
+
+    def show(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if now - self._shown < REDRAW:
+            return
+        self._shown = now
+        total = progress.seconds + progress.seconds_left
+        share = f' value="{progress.seconds / total:.3f}"' if 0 < total < math.inf else ""
+        words = (spent_text(progress), worst_text(progress), left_text(progress))
+        self._update(f"<progress{share}></progress> {html.escape(' · '.join(filter(None, words)))}")
+
+    def close(self) -> None:
+        self._update("")
+
+    def _update(self, text: str) -> None:
+        if self._output is not None:
+            self._output.update(self._html(text))
+
+
+def spent_text(progress: Progress) -> str:
+    """Return what is spent of the budget, such as "120 of 3,000 samples"."""
+    of = "" if progress.budget is None else f"{_amount(progress.spent)} of "
+    total = progress.spent if progress.budget is None else progress.budget
+    return of + (count(int(total), "sample") if progress.result.objective.costs is None else _amount(total))
+
+
+def worst_text(progress: Progress) -> str:
+    """Return the least precise arm with the half-width of its 95% interval; nothing while it has none."""
+    half_width = progress.half_width
+    return f"least precise: {progress.worst} ±{half_width:.3g}" if math.isfinite(half_width) else ""
+
+
+def left_text(progress: Progress) -> str:
+    """Return the time left, such as "1:05 left"; nothing if it is not known."""
+    return f"{_duration(progress.seconds_left)} left" if math.isfinite(progress.seconds_left) else ""
 
 
 def _amount(spent: float) -> str:

@@ -1,9 +1,9 @@
 """
-What a user gives to sample with, in one form.
+The samplers of a study: the user's functions and iterables in one form.
 
-A sampler is a function, an iterable or a sequence for each arm, or one function for all of them. What a function takes
-is seen by its parameters: those called `size` and `seed` are given by name, and what must be given besides is, in this
-order, the arm (where one function serves them all) and the item (where there are populations).
+A sampler is a function, an iterable or a sequence for each arm, or one function for all arms. The parameters of a
+function decide how it is called: `size` and `seed` are passed by name, and before them, in this order, the arm (if one
+function serves all arms) and the item (if there are populations).
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from equipoise.arrays import Ints
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import by_arm, integer, number, shown
 from equipoise.run import seeds
+from equipoise.tables import count
 
-# More samples than any arm will have.
+# More samples than any arm will ever have.
 ENDLESS = 2**62
 
 
@@ -34,7 +35,7 @@ class Exhausted(Exception):
 
 
 class Call(NamedTuple):
-    """One call of a sampler; with a size, it is to return as many values."""
+    """One call of a sampler; with a size, it must return an array of that many values."""
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
@@ -43,7 +44,7 @@ class Call(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of a call: values and how long it took, or what went wrong; all None if there are no more samples."""
+    """The values of a call and its duration, or what went wrong; all None if there are no more samples."""
 
     values: Any
     seconds: float
@@ -52,7 +53,7 @@ class Outcome(NamedTuple):
 
 
 def perform(calls: Sequence[Call]) -> list[Outcome]:
-    """Make some calls, here or wherever this function was sent."""
+    """Make some calls, in this process or on a worker."""
     outcomes = []
     for call in calls:
         start = time.perf_counter()
@@ -66,7 +67,7 @@ def perform(calls: Sequence[Call]) -> list[Outcome]:
 
 
 async def perform_async(calls: Sequence[Call]) -> list[Outcome]:
-    """The same for functions that are awaited."""
+    """Make some calls of async functions."""
     outcomes = []
     for call in calls:
         start = time.perf_counter()
@@ -81,12 +82,14 @@ async def perform_async(calls: Sequence[Call]) -> list[Outcome]:
 
 
 def _checked(call: Call, values: Any) -> Any:
-    """What a sampler returned as a float, or as an array of them; refuse what is none."""
+    """Return what a sampler returned as a float or an array of floats, or refuse it."""
     if call.size is None:
         return values if type(values) is float else number("a sample", values)
     array = np.asarray(values)
     if array.shape != (call.size,):
-        raise ValueError(f"a sampler with a size of {call.size} returned {_described(values, array)}")
+        raise ValueError(
+            f"a sampler must return {count(call.size, 'value')} for size={call.size}, got {_described(values, array)}"
+        )
     if array.dtype.kind not in "fiub":
         return np.array([number("a sample", value) for value in array.tolist()])
     return array.astype(np.float64)
@@ -99,22 +102,22 @@ def _described(values: Any, array: npt.NDArray[Any]) -> str:
 def _gone_wrong(error: Exception, seconds: float) -> Outcome:
     if isinstance(error, Exhausted):
         return Outcome(None, seconds, None, None)
-    said = " ".join(str(error).split())
+    message = " ".join(str(error).split())
     if isinstance(error, TypeError | ValueError) and error.__traceback__ and _is_ours(error):
-        return Outcome(None, seconds, said, "")
-    wrong = f"{type(error).__name__}: {said}" if said else type(error).__name__
+        return Outcome(None, seconds, message, "")
+    wrong = f"{type(error).__name__}: {message}" if message else type(error).__name__
     return Outcome(None, seconds, wrong, "".join(traceback.format_exception(error)))
 
 
 def _is_ours(error: Exception) -> bool:
-    """Whether it was the returned value that would not do, rather than the sampler that raised."""
+    """Whether the returned value was refused, rather than the sampler having raised."""
     trace = error.__traceback__
     return bool(trace and trace.tb_next and trace.tb_next.tb_frame.f_code is _checked.__code__)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a function takes and gives."""
+    """How a function is called: which arguments it takes, and whether it is async."""
 
     arm: bool
     item: bool
@@ -124,7 +127,7 @@ class Shape:
 
 
 class Stream:
-    """The next of an iterable, for one thread at a time."""
+    """An iterator as a function, for one thread at a time."""
 
     def __init__(self, iterable: Iterable[Any]) -> None:
         self._iterator: Iterator[Any] = iter(iterable)
@@ -147,11 +150,11 @@ class Samplers:
     arms
         The arms' names.
     limits
-        How many samples each arm has at most.
+        The most samples that each arm has.
     populations
-        Their sizes where they are populations, else None.
+        The sizes of the populations, or None if there are none.
     vectorised, awaited, local
-        Whether every function takes a size; any is awaited; any must stay in this process.
+        Whether every function takes a size; whether any is async; whether any must stay in this process.
     """
 
     def __init__(self, given: Any, arms: Any, populations: Any, seed: int) -> None:
@@ -168,10 +171,12 @@ class Samplers:
             function = functions if shared else functions[arm]
             if not callable(function):
                 if self._items is not None:
-                    raise TypeError(f"arm {arm!r} has samples and a population; a function of an item is needed")
+                    raise TypeError(
+                        f"arm {arm!r} must have a function of an item as its sampler, because it has a population"
+                    )
                 samples = _iterable(function, arm)
                 if isinstance(samples, Sized) and len(samples) == 0:
-                    raise ValueError(f"arm {arm!r} has no samples, {shown(function)}; it needs one at least")
+                    raise ValueError(f"arm {arm!r} must have at least one sample, got {shown(function)}")
                 if not isinstance(samples, Sequence | np.ndarray):
                     function = Stream(samples)
                     self.local = True
@@ -196,7 +201,7 @@ class Samplers:
         self._orders: dict[int, Ints] = {}
 
     def call(self, k: int, i: int) -> Call:
-        """The call for sample i of the arm at place k."""
+        """Return the call for sample i of the arm at place k."""
         shape = self._shapes[k]
         args = (self.arms[k],) if shape.arm else ()
         if shape.item:
@@ -210,7 +215,7 @@ class Samplers:
         return Call(self._functions[k], args, kwargs, 1 if shape.size else None)
 
     def calls(self, places: Ints, indices: Ints) -> tuple[list[Call], list[Ints]]:
-        """The calls for samples i of arms at these places, and which of these each answers."""
+        """Return the calls for samples i of arms at these places, and which of the samples each call gives."""
         if not self._any_size or len(places) == 1:
             # In the order of asking, so that a drift in time hits all arms alike.
             one_by_one = [self.call(k, i) for k, i in zip(places.tolist(), indices.tolist(), strict=True)]
@@ -253,29 +258,33 @@ class Samplers:
 
 
 def _by_arm(given: Any, arms: Any, populations: Any) -> tuple[Any, Sequence[Hashable]]:
-    """One function, or a mapping from arms to samplers; and the arms' names."""
+    """Return one function or a mapping from arms to samplers, and the arms' names."""
     if isinstance(given, Mapping):
         names = tuple(given)
         if not names:
-            raise ValueError("no arms were given; a mapping from names to samplers needs one at least")
+            raise ValueError("samplers must have at least one arm, got an empty mapping")
         if arms is not None and tuple(arms) != names:
-            raise ValueError(f"arms={shown(arms)} are not those of the samplers, {shown(list(names))}; leave arms out")
+            raise ValueError(
+                f"arms must be those of the samplers, {shown(list(names))}, got {shown(arms)}; leave arms out"
+            )
         return given, names
     if not callable(given):
-        raise TypeError(f"{shown(given)} is no sampler; a function of an arm is, or a mapping from arms to functions")
+        raise TypeError(
+            f"samplers must be a function of an arm or a mapping from arms to functions, got {shown(given)}"
+        )
     if arms is None and isinstance(populations, Mapping):
         arms = tuple(populations)
     if arms is None:
-        raise TypeError("one sampler for all arms needs to know them, as in arms=['a', 'b']")
+        raise TypeError("one sampler for all arms needs their names, as in arms=['a', 'b']")
     if isinstance(arms, str | bytes):
-        raise TypeError(f"arms={arms!r} is one text; a list of names is needed, such as [{arms!r}]")
+        raise TypeError(f"arms must be a list of names or their number, got {arms!r}; write [{arms!r}]")
     if isinstance(arms, int):
         return given, range(integer("arms", arms, least=1))
     return given, arms if isinstance(arms, range) else tuple(arms)
 
 
 def _items(populations: Any, arms: Sequence[Hashable]) -> list[Any]:
-    """The items of each arm."""
+    """Return the items of each arm's population."""
     found: list[Any] = []
     for arm, items in zip(arms, by_arm("populations", populations, arms), strict=True):
         if isinstance(items, int | np.integer) and not isinstance(items, bool):
@@ -285,19 +294,19 @@ def _items(populations: Any, arms: Sequence[Hashable]) -> list[Any]:
                 items = items if isinstance(items, Sequence) else list(items)
             except TypeError:
                 raise TypeError(
-                    f"the population of arm {arm!r} is {shown(items)}; a list, or its size, will do"
+                    f"the population of arm {arm!r} must be a list of items or their number, got {shown(items)}"
                 ) from None
         if len(items) == 0:
-            raise ValueError(f"the population of arm {arm!r} is empty; it needs an item at least")
+            raise ValueError(f"the population of arm {arm!r} must have at least one item, got none")
         found.append(items)
     return found
 
 
 def _iterable(thing: Any, arm: Hashable) -> Iterable[Any]:
-    # An array of no dimensions is one number, whatever else it says.
+    # A 0-d array is one number, though NumPy gives it the methods of an iterable.
     if isinstance(thing, Iterable) and not isinstance(thing, str | bytes) and getattr(thing, "ndim", None) != 0:
         return thing
-    raise TypeError(f"arm {arm!r} is to be sampled by {shown(thing)}; a function will do, or an iterable of samples")
+    raise TypeError(f"the sampler of arm {arm!r} must be a function or an iterable of samples, got {shown(thing)}")
 
 
 def _shape(function: Any, shared: bool, items: bool) -> Shape:
@@ -307,7 +316,7 @@ def _shape(function: Any, shared: bool, items: bool) -> Shape:
     awaited = inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(getattr(inner, "__call__", None))  # noqa: B004
     try:
         parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):  # some functions written in C do not say
+    except (TypeError, ValueError):  # some functions written in C have no signature
         return Shape(shared, items, False, False, awaited)
     named = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
     positional = [
@@ -319,21 +328,21 @@ def _shape(function: Any, shared: bool, items: bool) -> Shape:
     spread = any(p.kind == p.VAR_POSITIONAL for p in parameters)
     most = int(shared) + int(items)
     if must > most or (most and not positional and not spread):
-        wanted = " and ".join(["the arm"] * shared + ["the item"] * items) or "nothing"
+        wanted = " and ".join(["the arm"] * shared + ["the item"] * items) or "no arguments"
         raise TypeError(
-            f"the sampler {shown(function)} must be given {must} argument{'s' * (must != 1)}; here it gets {wanted}, "
-            "and `size` and `seed` if it has parameters of these names"
+            f"a sampler must take {wanted} here, besides `size` and `seed` if it uses them, got {shown(function)}, "
+            f"which requires {count(must, 'argument')}"
         )
     takes = most if spread else (must or min(len(positional), most))
-    # Of the two, one parameter is for the item, unless it says that it is the arm's.
+    # A single parameter is for the item, unless it is called `arm`.
     alone = takes == 1 and most == 2
     arm_too = shared and (takes == most or (alone and positional[0].name == "arm"))
     return Shape(arm_too, items and not (alone and arm_too), "size" in named, "seed" in named, awaited)
 
 
 def check_local(samplers: Samplers) -> None:
-    """Refuse iterables where the work is done elsewhere."""
+    """Refuse iterables if samples are taken in other processes."""
     if samplers.local:
         raise EquipoiseError(
-            "an iterable is drawn from in this process; with it, executor is None or a number of threads"
+            "executor must be None or a number of threads if an arm is an iterable, which is read in this process"
         )

@@ -1,8 +1,9 @@
 """
 The seed of an arm's i-th sample: a pure function of (seed, arm, i).
 
-The seed of the study and the arm's name are hashed to a 64-bit number; from there the i-th seed is that of SplitMix64
-[1]_, which needs no state: a multiple of a constant, stirred. It does not depend on who samples, when or in what order.
+The seed of the study and the arm's name are hashed to a 64-bit number, the base. The i-th seed is the i-th output of
+SplitMix64 [1]_ from that base, which needs no state: a multiple of a constant, mixed. So it does not depend on where,
+when or in what order samples are taken.
 
 References
 ----------
@@ -29,7 +30,7 @@ _27, _30, _31 = np.uint64(27), np.uint64(30), np.uint64(31)
 
 
 def base(seed: int, arm: Any) -> int:
-    """The number that an arm's seeds begin with. A name that no store could keep goes by its repr."""
+    """Return the base of an arm's seeds. A name that cannot be saved in a store counts by its repr."""
     try:
         name = dumps(arm)
     except TypeError:
@@ -38,7 +39,7 @@ def base(seed: int, arm: Any) -> int:
 
 
 def seeds(base: int, indices: Ints) -> Seeds:
-    """The seeds of the samples i of an arm with this base: whole numbers below 2^64."""
+    """Return the seeds of the samples i of an arm with this base: integers below 2^64."""
     with np.errstate(over="ignore"):
         z = np.uint64(base) + (indices.astype(np.uint64) + np.uint64(1)) * _GAMMA
         z = (z ^ (z >> _30)) * _M1
@@ -47,7 +48,7 @@ def seeds(base: int, indices: Ints) -> Seeds:
 
 
 def seed(base: int, index: int) -> int:
-    """The same for one sample, in plain numbers, which is faster."""
+    """Return the seed of one sample; plain integers are faster here than arrays of one."""
     z = (base + (index + 1) * 0x9E3779B97F4A7C15) & _64
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _64
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _64
@@ -55,6 +56,6 @@ def seed(base: int, index: int) -> int:
 
 
 def order(base: int, size: int) -> Ints:
-    """The numbers 0 to size - 1 in an order of chance."""
-    # Another base than the samples' seeds have, so that an item's place says nothing about them.
+    """Return the numbers 0 to size - 1 in a random order that the base decides."""
+    # A base other than that of the samples' seeds, so that an item's place says nothing about them.
     return np.argsort(seeds(base ^ 0x5DEECE66D, np.arange(size)), kind="stable")

@@ -1,5 +1,5 @@
 """
-A study in a TOML file: its arms are shell commands, a table's columns or groups, or a Python function's.
+A study in a TOML file, whose arms are shell commands, columns or groups of a table, or arguments of a Python function.
 
 Paths are relative to the file, and commands run in its folder.
 """
@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from equipoise.arrays import Floats
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import did_you_mean, integer, number, shown
+from equipoise.inputs import MISSING, choice, did_you_mean, integer, positive, shown
 from equipoise.lab import texts
 from equipoise.run import tables
 from equipoise.run.commands import MEASURES, Command, CommandError, Running
@@ -34,21 +34,21 @@ from equipoise.study import Result
 EXAMPLE: Final = """\
 # A study for `equipoise run`. Save it as study.toml, then: equipoise run study.toml
 
-budget = 200            # at most so many samples in all
-precision = "10%"       # stop when every mean is known to this share of its value; or a half-width such as 0.05
-# level = 0.95          # ... all of them at once, with this probability
-# max_seconds = 3600    # ask for nothing more after that time
-# strategy = "auto"     # who is sampled next; "uniform" for every arm in turn
-# seed = 1              # what $EQUIPOISE_SEED, the order of populations and resampling come from
-store = "study.db"      # every sample is kept here, and the same command goes on from there
+budget = 200            # take at most this many samples in total
+precision = "10%"       # stop when the interval of every mean is ±10% of it; or a half-width such as 0.05
+# level = 0.95          # the probability that all intervals hold simultaneously
+# max_seconds = 3600    # start no more samples after this time
+# strategy = "auto"     # decides which arm to sample next; "uniform" takes every arm in turn
+# seed = 1              # decides $EQUIPOISE_SEED, the order of populations and resampling
+store = "study.db"      # every sample is saved here; run the same command to continue
 
 # Arms as shell commands, run by the shell in the folder of this file:
-measure = "seconds"     # how long it takes; "stdout": the number it prints; "exit": 1 if it passes, else 0
-timeout = 60            # seconds, then it is killed with all that it started
-retries = 1             # how often to try a sample again that failed
-warmup = 1              # runs of each command that are not counted, before the first one that is
-# rounds = 2            # each command at least once in so many times as many runs as there are arms
-# jobs = 1              # commands at the same time; more than one disturb one another's times
+measure = "seconds"     # how long the command takes; "stdout": the number it prints; "exit": 1 if it succeeds, else 0
+timeout = 60            # seconds after which a command is killed, with every process it started
+retries = 1             # how often to repeat a sample that failed
+warmup = 1              # runs of each command before the first one that counts
+# rounds = 2            # run each command at least once in every 2 rounds, a round being one run per arm
+# jobs = 1              # commands to run at the same time; more than one distort each other's times
 
 [arms]
 zlib = 'python3 -c "import zlib; zlib.compress(bytes(range(256)) * 4000)"'
@@ -57,14 +57,14 @@ lzma = 'python3 -c "import lzma; lzma.compress(bytes(range(256)) * 4000)"'
 
 # Arms as groups of the rows of a table, instead of measure and [arms]:
 #     table = "visits.csv"        # .csv, .tsv or .parquet
-#     group = "plan"              # an arm for each value of this column
-#     value = "visits"            # the column whose means are wanted
-# or as columns of it:
+#     group = "plan"              # one arm for each value of this column
+#     value = "visits"            # the column whose means are estimated
+# or as columns of the table:
 #     columns = ["height", "weight"]
-# Rows are drawn without replacement; replacement = true draws from all of them each time.
+# Rows are drawn without replacement; replacement = true draws from all rows each time.
 # missing = "drop" leaves out rows without a number.
 
-# Arms as arguments of a Python function, found in this folder or installed:
+# Arms as arguments of a Python function, in this folder or installed:
 #     function = "mymodule:sample"
 #     arms = ["a", "b"]
 """
@@ -74,27 +74,27 @@ _COMMON: Final[tuple[str, ...]] = (
     "objective", "weights", "costs", "guess",
 )  # fmt: skip
 _KINDS: Final[dict[str, tuple[str, ...]]] = {
-    "commands": ("arms", "measure", "timeout", "warmup", "rounds"),
+    "shell commands": ("arms", "measure", "timeout", "warmup", "rounds"),
     "a table": ("table", "group", "value", "columns", "arms", "replacement", "missing"),
     "a function": ("function", "arms", "populations", "rounds"),
 }
-# Times drift as the machine does; every command is timed once at least in so many times as many runs as there are arms.
+# Times drift as the machine does, so that every command is timed at least once in this many rounds.
 _ROUNDS: Final = 2
 
 
 @dataclass(frozen=True)
 class Spec:
     """
-    A study that can be run.
+    A study that is ready to run.
 
     Attributes
     ----------
     samplers, settings
-        What `estimate` is called with.
+        The arguments of `estimate`.
     about
-        What is sampled, as it is kept in the store: a study goes on with the same only.
+        What is sampled, as saved in the store: a study only continues with the same.
     running, warmup
-        The commands that run, and how many runs of each are not counted.
+        The commands that are running, and how many runs of each do not count.
     """
 
     samplers: Any
@@ -105,21 +105,21 @@ class Spec:
 
     @property
     def store(self) -> str | None:
-        """Where the study is kept."""
+        """Where the study is saved."""
         return self.settings["store"]  # type: ignore[no-any-return]
 
     @property
     def level(self) -> float:
-        """With what probability all intervals hold at once."""
+        """The probability that all intervals hold simultaneously."""
         return float(self.settings.get("level", 0.95))
 
     @property
     def precision(self) -> Any:
-        """The half-width that is wanted, if one is."""
+        """The half-width to reach, or None."""
         return self.settings.get("precision")
 
     def run(self, progress: Callable[[Progress], Any]) -> Result:
-        """Sample until the study is over. Commands that run are ended with it, however it ends."""
+        """Sample until the study is over; commands that are still running then are killed, however it ends."""
         self._same_as_before()
         try:
             self._warm_up()
@@ -133,26 +133,26 @@ class Spec:
                 try:
                     command()
                 except CommandError as error:
-                    failure = EquipoiseError(f"the warm-up of arm {arm!r} failed: {error}")
+                    failure = EquipoiseError(f"the warm-up run of arm {arm!r} failed: {error}")
                     failure.reason = str(failure)
                     raise failure from None
 
     def _same_as_before(self) -> None:
-        """Refuse to mix samples of different things. The first event of a log is the start of its first run."""
+        """Refuse to mix samples of different things; the first event of a log says what was sampled."""
         try:
             if self.store is None:
                 return
             with Store(self.store) as store:
                 first = next(store.events(), None)
-        except ValueError:  # there is no study yet, or `estimate` says what is wrong
+        except ValueError:  # there is no study yet, or `estimate` raises the same error
             return
         before = loads(first.text or "null").get("about") if first is not None and first.kind == "start" else None
         for key, was in (before or {}).items():
             now = self.about.get(key)
             if was != now:
                 raise ValueError(
-                    f"the study in {self.store} has {key} = {_shown_change(was, now)}, and the file has "
-                    f"{_shown_change(now, was)}; it goes on with what it has, or begins anew in another store"
+                    f"{key} must stay {_shown_change(was, now)} to continue the study in {self.store}, "
+                    f"got {_shown_change(now, was)}; change it back or use another store"
                 )
 
 
@@ -165,16 +165,16 @@ def load(path: Path, **instead: Any) -> Spec:
     path
         The file.
     **instead
-        `budget`, `precision`, `jobs`, `store` to take instead of the file's, unless they are None.
+        `budget`, `precision`, `jobs` and `store` that override those in the file, unless they are None.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise ValueError(f"{path} is no text in UTF-8, and a TOML file is needed") from None
+        raise ValueError(f"cannot parse {path} as TOML: it is not a text file in UTF-8") from None
     try:
         given = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{path} is no TOML: {error}") from None
+        raise ValueError(f"cannot parse {path} as TOML: {_where_first(str(error))}") from None
     try:
         return _spec(
             given, path.absolute().parent, {name: value for name, value in instead.items() if value is not None}
@@ -183,8 +183,14 @@ def load(path: Path, **instead: Any) -> Spec:
         raise type(error)(f"{path}: {error}") from None
 
 
+def _where_first(message: str) -> str:
+    """Return "line 1, column 8: expected ..." for the parser's "Expected ... (at line 1, column 8)"."""
+    what, at, where = message.rpartition(" (at ")
+    return f"{where.removesuffix(')')}: {what[:1].lower()}{what[1:]}" if at else message
+
+
 def _spec(given: dict[str, Any], folder: Path, instead: dict[str, Any]) -> Spec:
-    kind = "a table" if "table" in given else "a function" if "function" in given else "commands"
+    kind = "a table" if "table" in given else "a function" if "function" in given else "shell commands"
     _refuse_unknown(given, kind)
     if "store" in given:
         given["store"] = _path_of_store(given["store"], folder)
@@ -209,29 +215,23 @@ def _of_commands(given: dict[str, Any], folder: Path, settings: dict[str, Any]) 
     arms = given.get("arms")
     if not isinstance(arms, dict) or not arms:
         raise ValueError(
-            'there are no arms; write a table [arms] with lines such as gzip = "gzip -c data.bin", or give a table '
+            'no arms were given; add a section [arms] with lines such as gzip = "gzip -c data.bin", or use a table '
             "or a function (equipoise run --example shows how)"
         )
     for arm, command in arms.items():
         if not isinstance(command, str) or not command.strip():
-            own = "; what belongs to the study stands before [arms]" if arm in (*_COMMON, *_KINDS["commands"]) else ""
-            raise ValueError(f"arm {arm!r} is {shown(command)}, and a command is needed{own}")
-    measure = given.get("measure")
-    if measure not in MEASURES:
-        said = f"measure = {shown(measure)} will not do" if "measure" in given else "measure is missing"
-        raise ValueError(f"{said}; it must be one of {', '.join(map(repr, MEASURES))}{did_you_mean(measure, MEASURES)}")
+            is_key = arm in (*_COMMON, *_KINDS["shell commands"])
+            hint = f"; to set {arm} for the study, move it above [arms]" if is_key else ""
+            raise ValueError(f"arm {arm!r} must be a command, got {shown(command)}{hint}")
+    measure = choice("measure", given.get("measure", MISSING), MEASURES)
     if measure == "exit":
         if settings.get("support", "binary") != "binary":
-            raise ValueError(
-                f"support = {shown(given['support'])} will not do; a command that passes or fails is binary"
-            )
+            raise ValueError(f"support must be 'binary' where exit codes are measured, got {shown(given['support'])}")
         settings["support"] = "binary"
     if measure == "seconds" and "costs" not in given:
         settings["rounds"] = _ROUNDS
     settings |= {name: given[name] for name in ("rounds",) if name in given}
-    timeout = number("timeout", given["timeout"]) if "timeout" in given else None
-    if timeout is not None and not timeout > 0:
-        raise ValueError(f"timeout = {timeout:g} will not do; it must be a positive number of seconds")
+    timeout = positive("timeout", given["timeout"], "number of seconds") if "timeout" in given else None
     running = Running()
     return Spec(
         {arm: Command(arm, command, measure, folder, timeout, running) for arm, command in arms.items()},
@@ -247,16 +247,14 @@ def _of_commands(given: dict[str, Any], folder: Path, settings: dict[str, Any]) 
 
 def _of_table(given: dict[str, Any], folder: Path, settings: dict[str, Any]) -> Spec:
     path = folder / _text("table", given["table"])
-    missing = given.get("missing", "refuse")
-    if missing not in ("refuse", "drop"):
-        raise ValueError(f"missing = {shown(missing)} will not do; it must be 'refuse' or 'drop'")
+    missing = choice("missing", given.get("missing", "refuse"), ("refuse", "drop"))
     if ("columns" in given) == ("group" in given) or ("group" in given) != ("value" in given):
-        raise ValueError("a table needs either group and value, or columns")
+        raise ValueError("a table needs either columns, or group and value")
     table = tables.read(path)
     about = {"table": given["table"], "contents": hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest()}
     if "columns" in given:
         if "arms" in given:
-            raise ValueError("arms is not needed beside columns, which are the arms")
+            raise ValueError("arms cannot be given with columns: the columns are the arms")
         pools = tables.columns(table, _names("columns", given["columns"]), missing == "drop")
     else:
         arms = _names("arms", given["arms"]) if "arms" in given else None
@@ -264,7 +262,7 @@ def _of_table(given: dict[str, Any], folder: Path, settings: dict[str, Any]) -> 
     about |= {name: given[name] for name in ("group", "value", "columns", "replacement", "missing") if name in given}
     replacement = given.get("replacement", False)
     if not isinstance(replacement, bool):
-        raise TypeError(f"replacement = {shown(replacement)} will not do; it must be true or false")
+        raise TypeError(f"replacement must be true or false, got {shown(replacement)}")
     if replacement:
         return Spec(functools.partial(_resampled, pools), settings | {"arms": list(pools)}, about)
     return Spec(_drawn, settings | {"populations": pools}, about)
@@ -288,40 +286,40 @@ def _of_function(given: dict[str, Any], folder: Path, settings: dict[str, Any]) 
     settings |= {name: given[name] for name in ("rounds",) if name in given}
     if populations is not None:
         if not isinstance(populations, dict):
-            raise TypeError(f"populations = {shown(populations)} will not do; it is a table of sizes by arm")
+            raise TypeError(f"populations must be a section with the size of each arm, got {shown(populations)}")
         settings["populations"] = populations
     if "arms" in given:
         arms = given["arms"]
         settings["arms"] = arms if isinstance(arms, int) else _names("arms", arms)
     elif populations is None:
-        raise ValueError(f'function = {text!r} needs to know its arms, as in arms = ["a", "b"]')
+        raise ValueError(f'function = {text!r} needs a list of its arms, as in arms = ["a", "b"]')
     return Spec(_function(text, folder), settings, {"function": text})
 
 
 def _function(text: str, folder: Path) -> Callable[..., Any]:
     module, colon, name = text.partition(":")
     if not colon or not module or not name:
-        raise ValueError(f"function = {text!r} will not do; it must be module:function")
+        raise ValueError(f"function must be module:name, got {text!r}")
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     importlib.invalidate_caches()
     try:
         found: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
-        raise ValueError(f"function = {text!r} cannot be imported: there is no module {error.name!r}") from None
+        raise ValueError(f"cannot import function {text!r}: there is no module {error.name!r}") from None
     except Exception as error:  # whatever a module does when it is imported
-        raise ValueError(f"function = {text!r} cannot be imported: {type(error).__name__}: {error}") from None
+        raise ValueError(f"cannot import function {text!r}: {type(error).__name__}: {error}") from None
     for part in name.split("."):
         if not hasattr(found, part):
             near = did_you_mean(part, vars(found))
             raise ValueError(f"function must be module:name, got {text!r}: {module} has no {part!r}{near}")
         found = getattr(found, part)
     if not callable(found):
-        raise TypeError(f"function = {text!r} will not do; it is {shown(found)}, and no function")
+        raise TypeError(f"function must be module:name of something callable, got {text!r}, which is {shown(found)}")
     return found  # type: ignore[no-any-return]
 
 
-# ---- what was given
+# ---- keys and values
 
 
 def _refuse_unknown(given: dict[str, Any], kind: str) -> None:
@@ -331,9 +329,9 @@ def _refuse_unknown(given: dict[str, Any], kind: str) -> None:
             continue
         owners = [other for other, keys in _KINDS.items() if key in keys]
         if owners:
-            raise ValueError(f"{key} is for {' and '.join(owners)}, and the arms here are those of {kind}")
-        there_are = f"; there are {', '.join(known)}"
-        raise ValueError(f"there is no key {key!r}{did_you_mean(key, known) or there_are}")
+            raise ValueError(f"{key} applies to studies of {' and '.join(owners)}; this is a study of {kind}")
+        all_keys = f"; the keys are {', '.join(known)}"
+        raise ValueError(f"there is no key {key!r}{did_you_mean(key, known) or all_keys}")
 
 
 def _path_of_store(given: Any, folder: Path) -> str:
@@ -343,18 +341,18 @@ def _path_of_store(given: Any, folder: Path) -> str:
 
 def _text(name: str, given: Any) -> str:
     if not isinstance(given, str) or not given:
-        raise TypeError(f"{name} = {shown(given)} will not do; it must be a text")
+        raise TypeError(f"{name} must be a string, got {shown(given)}")
     return given
 
 
 def _names(name: str, given: Any) -> list[Any]:
     if not isinstance(given, list) or not given or not all(isinstance(each, str | int) for each in given):
-        raise TypeError(f"{name} = {shown(given)} will not do; it must be a list of names")
+        raise TypeError(f"{name} must be a list of names, got {shown(given)}")
     return given
 
 
 def _shown_change(one: Any, other: Any) -> str:
-    """One of two things that differ; of two tables, what is different in them."""
+    """Return one of two values that differ for a message; of two dicts, only the entries that differ."""
     if isinstance(one, dict) and isinstance(other, dict):
         one = {key: value for key, value in one.items() if other.get(key) != value}
     return shown(one)

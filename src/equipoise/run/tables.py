@@ -11,16 +11,17 @@ from typing import Any
 import numpy as np
 
 from equipoise.arrays import Floats
-from equipoise.inputs import did_you_mean, shown
+from equipoise.inputs import did_you_mean, listed, shown
+from equipoise.tables import count
 
 Columns = dict[str, list[Any]]
 
 
 def read(path: Path) -> Columns:
-    """The columns of a table; cells of a CSV file are texts, empty ones None."""
+    """Read the columns of a table; cells of a CSV file are strings, or None if empty."""
     kind = path.suffix.lower()
     if kind not in (".csv", ".tsv", ".parquet"):
-        raise ValueError(f"table={path.name!r} will not do; a .csv, .tsv or .parquet file will")
+        raise ValueError(f"table must be a .csv, .tsv or .parquet file, got {path.name!r}")
     if not path.is_file():
         raise ValueError(f"there is no table {path}")
     if kind == ".parquet":
@@ -33,26 +34,28 @@ def read(path: Path) -> Columns:
         try:
             frame = polars.read_parquet(path)
         except Exception as error:  # polars has an exception of its own for each kind of damage
-            raise ValueError(f"{path} cannot be read as Parquet: {str(error).splitlines()[0]}") from None
+            raise ValueError(f"cannot read {path} as Parquet: {str(error).splitlines()[0]}") from None
         return {name: frame.get_column(name).to_list() for name in frame.columns}
     with path.open(newline="", encoding="utf-8-sig") as file:
         try:
             head, *rows = csv.reader(file, delimiter="\t" if kind == ".tsv" else ",", strict=True)
         except (ValueError, csv.Error) as error:
-            said = f": {error}" if isinstance(error, csv.Error | UnicodeDecodeError) else "; it is empty"
-            raise ValueError(f"{path} cannot be read as a table with a line of titles{said}") from None
+            why = str(error) if isinstance(error, csv.Error | UnicodeDecodeError) else "it is empty"
+            raise ValueError(f"cannot read {path} as a table with a header row: {why}") from None
     rows = [row for row in rows if row]
     for line, row in enumerate(rows, start=2):
         if len(row) != len(head):
-            raise ValueError(f"row {line} of {path} has {len(row)} cells, and there are {len(head)} titles")
+            raise ValueError(
+                f"row {line} of {path} must have {count(len(head), 'cell')} like the header, got {len(row):,}"
+            )
     if len(set(head)) < len(head):
         twice = next(name for name in head if head.count(name) > 1)
-        raise ValueError(f"two columns of {path} are called {twice!r}; titles must differ")
+        raise ValueError(f"columns of {path} must have different titles, got {twice!r} twice")
     return {name: [row[j].strip() or None for row in rows] for j, name in enumerate(head)}
 
 
 def groups(table: Columns, group: str, value: str, arms: Sequence[Any] | None, drop: bool) -> dict[Any, Floats]:
-    """The numbers of one column for each value of another, in the order of appearance or of `arms`."""
+    """Return the numbers of one column for each value of another, in order of appearance or in that of `arms`."""
     keys, cells = _column(table, "group", group), _column(table, "value", value)
     places: dict[Any, list[int]] = {}
     for i, key in enumerate(keys):
@@ -60,25 +63,27 @@ def groups(table: Columns, group: str, value: str, arms: Sequence[Any] | None, d
     if None in places:
         if not drop:
             raise ValueError(
-                f'row {places[None][0] + 2} has no {group!r}; fill it in, or leave such rows out by missing = "drop"'
+                f'row {places[None][0] + 2} has no value for {group!r}; use missing = "drop" to leave out such rows'
             )
         del places[None]
     if arms is not None:
         unknown = [arm for arm in arms if arm not in places]
         if unknown:
-            raise ValueError(f"no row has {group} = {shown(unknown[0])}{did_you_mean(unknown[0], map(str, places))}")
+            raise ValueError(
+                f"there is no row with {group} = {shown(unknown[0])}{did_you_mean(unknown[0], map(str, places))}"
+            )
         places = {arm: places[arm] for arm in arms}
     return {key: _numbers([(i, cells[i]) for i in rows], value, key, drop) for key, rows in places.items()}
 
 
 def columns(table: Columns, names: Sequence[str], drop: bool) -> dict[Any, Floats]:
-    """The numbers of some columns."""
+    """Return the numbers of some columns."""
     return {name: _numbers(list(enumerate(_column(table, "columns", name))), name, name, drop) for name in names}
 
 
 def _column(table: Columns, key: str, name: Any) -> list[Any]:
     if name not in table:
-        titles = "; there are " + ", ".join(map(repr, list(table)[:8])) + ", ..." * (len(table) > 8)
+        titles = f"; the columns are {listed(table, most=8)}"
         raise ValueError(f"{key}: there is no column {shown(name)}{did_you_mean(name, table) or titles}")
     return table[name]
 
@@ -89,14 +94,15 @@ def _numbers(cells: list[tuple[int, Any]], column: str, arm: Any, drop: bool) ->
         try:
             value = math.nan if cell is None else float(cell)
         except (TypeError, ValueError):
-            raise ValueError(f"row {i + 2} has {column} = {shown(cell)}, which is no number") from None
+            raise ValueError(f"row {i + 2}: {column} must be a number, got {shown(cell)}") from None
         if math.isfinite(value):
             found.append(value)
         elif not (drop and math.isnan(value)):
-            said = "no number" if math.isnan(value) else shown(cell)
-            raise ValueError(
-                f'row {i + 2} has {said} in {column!r}; fill it in, or leave such rows out by missing = "drop"'
-            )
+            if math.isnan(value):
+                raise ValueError(
+                    f'row {i + 2} has no value for {column!r}; use missing = "drop" to leave out such rows'
+                )
+            raise ValueError(f"row {i + 2}: {column} must be a finite number, got {shown(cell)}")
     if not found:
-        raise ValueError(f"arm {arm!r} has no rows with a number in {column!r}; it needs one at least")
+        raise ValueError(f"arm {arm!r} must have at least one row with a number in {column!r}, got none")
     return np.array(found)

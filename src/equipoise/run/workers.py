@@ -1,7 +1,7 @@
 """
-Where samples are taken: threads, an event loop, somebody's executor, a Dask cluster.
+Where samples are taken: in threads, on an event loop, an executor or a Dask cluster.
 
-All of them take chunks of calls and give futures of `concurrent.futures`, so that one loop drives any of them.
+All of them take chunks of calls and return futures of `concurrent.futures`, so that one loop drives any of them.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from equipoise.run.samplers import Call, Outcome, Samplers, check_local, perform
 
 Answer = Future[list[Outcome]]
 
-# How many awaited samples are in flight if nobody says.
+# How many samples of async functions are in flight by default.
 AWAITED = 16
 
 
 class Workers(Protocol):
-    """Something that performs calls."""
+    """The interface of whatever performs calls."""
 
-    width: int  # how many chunks are worked on at once
-    chunks: bool  # whether several short samples go together
+    width: int  # how many chunks run at the same time
+    chunks: bool  # whether several short samples are sent together
 
     def submit(self, calls: Sequence[Call]) -> Answer: ...
     def started(self, answer: Answer) -> bool: ...
@@ -39,38 +39,38 @@ class Workers(Protocol):
 
 
 def count_of(executor: Any) -> int | None:
-    """How many threads, if it is a number that was given."""
+    """Return the number of threads if `executor` is one, else None."""
     return integer("executor", executor, least=1) if hasattr(executor, "__index__") else None
 
 
-def workers(executor: Any, samplers: Samplers) -> Workers:
-    """Workers of the kind that was asked for."""
+def workers_for(executor: Any, samplers: Samplers) -> Workers:
+    """Return the workers that `executor` asks for."""
     number = count_of(executor)
     if samplers.awaited:
         if executor is not None and number is None:
-            raise TypeError("samplers that are awaited run on an event loop of their own; executor is how many at once")
-        return Loop(number or AWAITED)
+            raise TypeError(f"executor must be a number of samples in flight for async samplers, got {shown(executor)}")
+        return EventLoop(number or AWAITED)
     if executor is None or number is not None:
         return Threads(number or 1)
     check_local(samplers)
     if hasattr(executor, "get_executor") and hasattr(executor, "nthreads"):
         if getattr(executor, "status", "") != "running":
-            raise ValueError(f"the Dask client {shown(executor)} is closed; a running one is needed")
+            raise ValueError(f"the Dask client must be running, got {shown(executor)}, which is closed")
         width = sum(executor.nthreads().values())
-        return Others(executor.get_executor(pure=False), max(width, 1))
+        return ExecutorWorkers(executor.get_executor(pure=False), max(width, 1))
     if not hasattr(executor, "submit"):
         raise TypeError(
-            f"executor={shown(executor)} will not do; a number of threads, an executor of concurrent.futures or a Dask "
-            "client will"
+            "executor must be a number of threads, an executor of concurrent.futures or a Dask client, "
+            f"got {shown(executor)}"
         )
-    return Others(executor, getattr(executor, "_max_workers", None) or os.cpu_count() or 1)
+    return ExecutorWorkers(executor, getattr(executor, "_max_workers", None) or os.cpu_count() or 1)
 
 
 class Threads:
     """
-    Threads that do not keep the process from ending, as those of `ThreadPoolExecutor` do when one of them hangs.
+    Threads that let the process end even if one of them hangs, unlike those of `ThreadPoolExecutor`.
 
-    A thread that is given up is replaced; should it come back, it ends.
+    A thread that is given up is replaced; if its call returns after all, the thread ends.
     """
 
     chunks = True
@@ -117,8 +117,8 @@ class Threads:
             self._work.put(None)
 
 
-class Loop:
-    """An event loop in a thread of its own, as the caller may be in one."""
+class EventLoop:
+    """An event loop in a thread of its own, because the caller may run in one already."""
 
     chunks = False
 
@@ -144,15 +144,15 @@ class Loop:
             for task in asyncio.all_tasks() - {asyncio.current_task()}:
                 task.cancel()
 
-        with contextlib.suppress(TimeoutError):  # a sampler that blocks the loop keeps its thread, not the caller
+        with contextlib.suppress(TimeoutError):  # a sampler that blocks the loop holds up its thread, not the caller
             asyncio.run_coroutine_threadsafe(end(), self._loop).result(timeout=1)
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
             self._loop.close()
 
 
-class Others:
-    """Somebody's executor. It is theirs to close, and a worker of it that hangs is lost."""
+class ExecutorWorkers:
+    """The caller's executor, which the caller closes; a worker that hangs is lost."""
 
     chunks = True
 
@@ -164,7 +164,7 @@ class Others:
         return self._executor.submit(perform, calls)
 
     def started(self, answer: Answer) -> bool:
-        # Others do not all say when they begin.
+        # Not every executor reports when a call starts.
         return answer.running() or not isinstance(self._executor, ThreadPoolExecutor | ProcessPoolExecutor)
 
     def give_up(self, answer: Answer) -> None:
@@ -172,7 +172,7 @@ class Others:
             return
         self.width -= 1
         if self.width < 1:
-            raise EquipoiseError("every worker of the executor hangs, and none is left to sample")
+            raise EquipoiseError("all workers of the executor hang, so that none is left to sample")
 
     def came_back(self) -> None:
         self.width += 1

@@ -1,4 +1,4 @@
-"""The log of a study, in SQLite or PostgreSQL, and the study that it makes."""
+"""The log of a study in SQLite or PostgreSQL, and the study that follows from it."""
 
 from equipoise.store.fold import differences, fold, replay
 from equipoise.store.journal import Journal

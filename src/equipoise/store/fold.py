@@ -1,4 +1,4 @@
-"""From a log to the study it is the log of."""
+"""Rebuild a study from its log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from equipoise.study import Study
 
 
 def begin(header: Header) -> Study:
-    """The study of a header, before anything has happened."""
+    """Return the study of a header, before anything has happened."""
     study = Study(header.arms, budget=header.budget, strategy=header.strategy, support=header.support, **header.options)
     # The same in every process that opens the log, so that a ticket from before a restart is known after it.
     if header.first_number is not None:
@@ -26,35 +26,35 @@ def begin(header: Header) -> Study:
 
 def replay(store: Store) -> Study:
     """
-    The study as the log's writer had it, to the bit: the fold of its events.
+    Return the study as the log's writer had it, to the bit: the fold of its events.
 
-    Arms of tickets are taken from the log and not decided anew, so that a log written by another version of a strategy
-    still says what happened.
+    The arms of tickets are read from the log rather than decided again, so that a log that was written by another
+    version of a strategy still says what happened.
     """
     if store.header is None:
-        raise ValueError(f"{store.name} holds no study")
+        raise ValueError(f"there is no study in {store.name}")
     study = begin(store.header)
     fold(study, store.events())
     return study
 
 
 def fold(study: Study, events: Iterable[Event]) -> None:
-    """Let these events happen to a study."""
+    """Apply events to a study."""
     for kind, group in groupby(events, key=attrgetter("kind")):
         lines = list(group)
         if kind == "ask":
             study.ledger.ask_for(np.array([line.arm for line in lines]))
         elif kind == "tell":
             ids = np.array([line.ticket for line in lines])
-            # A strategy that gave a bad variance did so then too, and the sample was kept.
+            # A strategy that returned an invalid variance did so when the log was written, and the sample was kept.
             with suppress(EquipoiseError):
                 study.ledger.tell(ids, np.array([line.value for line in lines], dtype=float))
         else:
             for line in lines:
-                _happen(study, line)
+                _apply(study, line)
 
 
-def _happen(study: Study, line: Event) -> None:
+def _apply(study: Study, line: Event) -> None:
     with suppress(EquipoiseError):
         if line.kind == "forget":
             study.ledger.forget(_number(line.ticket))
@@ -71,14 +71,14 @@ def _happen(study: Study, line: Event) -> None:
 
 
 def reweighed(study: Study, header: Header) -> bool:
-    """Whether the weights of a study were set on the way, rather than given by its header."""
+    """Whether the weights of a study were set while it ran, rather than given by its header."""
     goal = study.objective
     return goal.weights is not None and goal.shares is None and header.options.get("weights") is None
 
 
 def _number(found: int | None) -> int:
     if found is None:
-        raise EquipoiseError("an event of the log lacks its ticket or its arm")
+        raise EquipoiseError("an event of the log has no ticket or no arm")
     return found
 
 

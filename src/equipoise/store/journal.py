@@ -1,4 +1,4 @@
-"""A study and its log, in step."""
+"""A study that writes its log."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from equipoise.store.plain import dumps
 
 class Journal:
     """
-    A study that writes down what happens to it, or, without a store, one that does not.
+    A study that writes what happens to its log or, without a store, one that does not.
 
-    What happens is in `study` at once and is acknowledged by `commit`. A study in a store that was begun before goes on
-    as it was: its tickets in flight are in flight again, to be sampled anew. A larger or smaller budget than it had is
-    an event of its log; anything else about it cannot change.
+    What happens is in `study` at once and is acknowledged by `commit`. A study that exists in the store continues as it
+    was: its tickets in flight are in flight again, to be sampled again. Another budget than it had is an event of its
+    log; nothing else about the study can change.
 
     Parameters
     ----------
     header
-        What the study is made of; without a seed, that of the store, or one of chance for a new study.
+        What the study is made of. Without a seed, it has that of the store or, if it is new, a random one.
     where
         A path or a URL, as `Store` takes it; None for no store.
     """
@@ -42,11 +42,11 @@ class Journal:
         if where is None:
             self.study, self.seed = begin(header), fresh
             return
-        header = Header.from_json(header.to_json())  # so that what was kept and what is given compare as equals
+        header = Header.from_json(header.to_json())  # so that it compares equal to the one in the store
         self.store = Store(where, write=True)
         try:
             if self.store.header is None:
-                # The study first: what it refuses leaves nothing behind in the store.
+                # The study first: if it refuses the header, nothing is left behind in the store.
                 self.study = begin(header)
                 self.seed = fresh
                 self.store.begin(replace(header, seed=fresh, first_number=self.study.first_number))
@@ -69,15 +69,15 @@ class Journal:
             was, now = getattr(kept, field.name), getattr(given, field.name)
             if was != now and not (field.name == "arms" and tuple(was) == tuple(now)):
                 raise ValueError(
-                    f"the study in the store has {field.name}={shown(was)}, and {shown(now)} was given; it goes on "
-                    "with what it has, or begins anew in another store"
+                    f"{field.name} must be {shown(was)} to continue the study in the store, got {shown(now)}; "
+                    "change it back or use another store"
                 )
 
-    # ---- how long samples took
+    # ---- durations of samples
 
     @property
     def seconds(self) -> Floats:
-        """How long each ticket's sample took, by its id; NaN where that is not known."""
+        """How long each ticket's sample took, by its id; NaN if that is not known."""
         return self._seconds
 
     def _note(self, tickets: int | Ints, seconds: Any) -> None:
@@ -112,9 +112,9 @@ class Journal:
 
     def tell(self, tickets: int | Sequence[int] | Ints, values: Any, seconds: Any) -> None:
         """
-        Take the answer of a ticket, or of an array of tickets (all or none), with the seconds each took.
+        Record the answer of a ticket, or of several (all or none), with the seconds each took.
 
-        A ticket that was answered before with the same value is passed over.
+        A ticket that was answered before with the same value is skipped.
         """
         if not isinstance(tickets, int):
             tickets = np.asarray(tickets, np.int64)
@@ -136,24 +136,24 @@ class Journal:
                 self.store.append("tell", ticket=tickets, value=values, seconds=seconds)
 
     def failed(self, ticket: int, attempt: int, text: str) -> None:
-        """Sampling for a ticket failed; it stays in flight."""
+        """Record that sampling failed for a ticket; it stays in flight."""
         if self.store is not None:
             self.store.append("fail", ticket=ticket, value=float(attempt), text=text)
 
     def forget(self, ticket: int, why: str) -> None:
-        """Give a ticket up; should its answer come, `take` takes it."""
+        """Give up a ticket; an answer that arrives later is still recorded."""
         self.study.ledger.forget(ticket)
         if self.store is not None:
             self.store.append("forget", ticket=ticket, text=why)
 
     def retire(self, place: int, why: str) -> None:
-        """Ask for no more of an arm."""
+        """Retire an arm: no more of its samples are asked for."""
         self.study.ledger.retire(place)
         if self.store is not None:
             self.store.append("close", arm=place, text=why)
 
     def reopen(self, place: int) -> None:
-        """Ask for an arm again."""
+        """Reopen a retired arm."""
         self.study.ledger.reopen(place)
         if self.store is not None:
             self.store.append("open", arm=place)
@@ -165,13 +165,13 @@ class Journal:
             self.store.append("budget", text=dumps(budget))
 
     def set_weights(self, weights: Floats | None) -> None:
-        """Change how much each arm's loss matters, in the arms' order; None for 1 each."""
+        """Change the weights of the losses, in the arms' order; None for 1 each."""
         self.study.set_weights(None if weights is None else weights.tolist())
         if self.store is not None:
             self.store.append("weights", text=dumps(weights))
 
     def more(self, arm: Hashable, count: int, mean: float, m2: float) -> None:
-        """Samples from elsewhere."""
+        """Add samples that were taken elsewhere, by their moments."""
         mean, m2 = float(mean) + 0.0, float(m2) + 0.0
         place = self.study.arms.index(arm)
         self.study.tell_moments(arm, count, mean, m2)
@@ -179,16 +179,16 @@ class Journal:
             self.store.append("more", arm=place, text=dumps([count, mean, m2]))
 
     def started(self, settings: dict[str, Any]) -> None:
-        """A run begins, or begins again."""
+        """Record that a run begins, with its settings."""
         if self.store is not None:
             self.store.append("start", text=dumps(settings))
 
     def commit(self) -> None:
-        """Acknowledge: all that happened is kept when this returns."""
+        """Acknowledge everything so far: it is saved when this returns."""
         if self.store is not None:
             self.store.commit()
 
     def close(self) -> None:
-        """Let go of the store, with what was not committed."""
+        """Close the store; what was not committed is lost."""
         if self.store is not None:
             self.store.close()

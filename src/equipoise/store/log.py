@@ -1,27 +1,27 @@
 """
 The log of one study: what happened, in order, and nothing else.
 
-A log only grows. An event is there for good once `commit` has returned: that is what "acknowledged" means everywhere.
-Events are numbered without gaps and a commit takes all that were appended before it, so that what a crash leaves is
-always a beginning of the log: never an answer without its ask, nor a second without the first. How many there are is
-kept beside them, in the same transaction, so that an event that is missing is noticed, the last one too.
+A log only grows. An event is permanent once `commit` has returned: that is what "acknowledged" means everywhere. Events
+are numbered without gaps, and a commit includes all events that were appended before it, so that a crash always leaves
+a beginning of the log: never an answer without its ask, nor a later event without an earlier one. The number of events
+is saved in the same transaction, so that a missing event is noticed, even the last one.
 
 ======= ===================================== =====================================================
 kind    columns                               what happened
 ======= ===================================== =====================================================
-start   text: settings as JSON                a run began, or began again
+start   text: settings as JSON                a run began
 ask     ticket, arm                           a ticket was handed out
-tell    ticket, value, seconds                its answer came, after so many seconds of sampling
-fail    ticket, value: attempt, text          sampling failed, and how
+tell    ticket, value, seconds                its answer arrived, after these seconds of sampling
+fail    ticket, value: attempt, text          sampling failed, with this error
 forget  ticket, text: why                     it was given up
-budget  text: JSON                            the budget is now this
-weights text: JSON                            how much each arm's loss matters is now this
-more    arm, text: [count, mean, m2] as JSON  samples from elsewhere
-close   arm, text: why                        no more of this arm
-open    arm                                   the arm is asked for again
+budget  text: JSON                            the budget was changed
+weights text: JSON                            the weights of the losses were changed
+more    arm, text: [count, mean, m2] as JSON  samples taken elsewhere were added
+close   arm, text: why                        the arm was closed
+open    arm                                   the arm was opened again
 ======= ===================================== =====================================================
 
-Tickets and arms are whole numbers here: a ticket's id, an arm's place in the header.
+Tickets and arms are integers here: the id of a ticket, the place of an arm in the header.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from types import FrameType
 from typing import Any, Final, NamedTuple
 
 from equipoise.errors import EquipoiseError
-from equipoise.store.plain import dumps, loads, plain_strategy, strategy_of
+from equipoise.store.plain import dumps, loads
 from equipoise.store.sql import Lost, Row, connect
-from equipoise.strategies import Strategy, Support
+from equipoise.strategies import Strategy, Support, deserialise, serialise
 
 # Format 1 had no `equipoise_length` and no events `weights`. The first commit makes a store of it one of format 2.
 FORMAT: Final = 2
 
-# Every format keeps `equipoise_study` with its first four columns, by which an older program knows a newer store.
+# Every format has `equipoise_study` with its first four columns, by which an older program recognises a newer store.
 _SCHEMA: Final = (
     """create table if not exists equipoise_study (
         study bigint not null, name text not null, format integer not null, header text not null,
@@ -67,7 +67,7 @@ _LONGEST_PAUSE: Final = 5.0
 
 @dataclass(frozen=True)
 class Header:
-    """What a study is made of. Two headers are equal if their studies would do the same with the same answers."""
+    """What a study is made of. Equal headers mean equal decisions, given the same answers."""
 
     arms: Sequence[Any]
     strategy: Strategy
@@ -79,11 +79,12 @@ class Header:
     first_number: int | None = field(default=None, compare=False)
 
     def to_json(self) -> str:
-        """Everything, so that `from_json` gives an equal header."""
+        """Return the header as JSON, from which `from_json` makes an equal one."""
+        saved = serialise(self.strategy)
         return dumps(
             {
                 "arms": self.arms,
-                "strategy": plain_strategy(self.strategy),
+                "strategy": [saved["name"], saved["parameters"]],
                 "support": self.support,
                 "budget": self.budget,
                 "seed": self.seed,
@@ -95,17 +96,17 @@ class Header:
 
     @staticmethod
     def from_json(text: str) -> Header:
-        """The header that `to_json` wrote."""
+        """Return the header that `to_json` wrote."""
         try:
             known = loads(text)
             name, parameters = known.pop("strategy")
         except (AttributeError, KeyError, TypeError, ValueError):
-            raise EquipoiseError("the store cannot be read: the header of its study is damaged") from None
-        return Header(strategy=strategy_of(name, parameters), **known)
+            raise EquipoiseError("cannot read the store: the header of its study is damaged") from None
+        return Header(strategy=deserialise({"name": name, "parameters": parameters}), **known)
 
 
 class Event(NamedTuple):
-    """One line of a log."""
+    """One event of a log."""
 
     event: int
     at: float
@@ -126,31 +127,31 @@ class Store:
     where
         A path, for SQLite, or a URL `postgresql://user@host/database#name`; without a name it is "study".
     write
-        Whether to write. Of several processes one may; the others are told so. Any number may read meanwhile.
+        Whether to write. Only one process at a time can; any number can read meanwhile.
 
     Attributes
     ----------
     header
-        What the study is made of; None in a store that is new.
+        What the study is made of; None in a new store.
     """
 
     def __init__(self, where: str | os.PathLike[str], write: bool = False) -> None:
         self._database, self._study_name = connect(where, write)
         self._waiting: list[Row] = []
-        self._cut = False  # whether the connection was lost, and is not had again
+        self._cut = False  # whether the connection is lost
         try:
             self.header = self._read_header()
             if write:
                 self._database.claim(self._study_name)
                 self.header = self._read_header()
             elif self.header is None:
-                raise ValueError(f"{self.name} holds no study{self._called()}")
+                raise ValueError(f"there is no study{self._called()} in {self.name}")
             self._next = 0
             if self.header is not None:
-                length = self._length()  # first, as somebody may be writing
+                length = self._length()  # first, because another process may be writing
                 self._next = self._events()
                 if self._next < length:
-                    raise self._torn(f"it had {length:,} events and has {self._next:,}")
+                    raise self._torn(f"it had {length:,} events, and {self._next:,} are left")
         except BaseException:
             self._database.close()
             raise
@@ -167,7 +168,7 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Let go of the store. What was not committed is not kept."""
+        """Close the store; what was not committed is lost."""
         self._database.close()
 
     # ---- writing
@@ -195,9 +196,9 @@ class Store:
 
     def _upgrade(self) -> None:
         """
-        Make a store of an earlier format one of this, within the transaction of the first commit.
+        Upgrade a store of an earlier format, within the transaction of the first commit.
 
-        Again, if nobody knows whether that was kept.
+        It is repeated if that commit was lost, so that every statement may run twice.
         """
         database = self._database
         database.alone()
@@ -214,12 +215,12 @@ class Store:
         seconds: float | None = None,
         text: str | None = None,
     ) -> None:
-        """One more event; it is kept once `commit` has returned."""
+        """Append an event; it is saved once `commit` has returned."""
         self._waiting.append((self._study, self._next, time.time(), kind, ticket, arm, value, seconds, text))
         self._next += 1
 
     def asked(self, tickets: Sequence[int], arms: Sequence[int]) -> None:
-        """Many tickets were handed out."""
+        """Append an ask for each of these tickets."""
         now, study, first = time.time(), self._study, self._next
         self._waiting += [
             (study, first + j, now, "ask", ticket, arm, None, None, None)
@@ -228,7 +229,7 @@ class Store:
         self._next += len(tickets)
 
     def told(self, tickets: Sequence[int], values: Sequence[float], seconds: Sequence[float]) -> None:
-        """Many answers came."""
+        """Append an answer for each of these tickets."""
         now, study, first = time.time(), self._study, self._next
         self._waiting += [
             (study, first + j, now, "tell", ticket, None, value, took, None)
@@ -238,12 +239,12 @@ class Store:
 
     def commit(self) -> None:
         """
-        All that was appended is on the disk when this returns; if it raises, it can be tried again.
+        Write everything that was appended to the disk; if this raises, it can be called again.
 
-        Where the connection to a server is lost, another one is tried for about a minute. A commit that was on its way
-        may be kept or not, so that the log is looked at before anything is written again.
+        If the connection to a server is lost, this tries to reconnect for about a minute. The interrupted commit may
+        have succeeded or not, so that the log is read before anything is written again.
         """
-        # Who has waited in vain, or would not wait, does not wait again.
+        # After a wait in vain, the next call does not wait.
         patience = 0.0 if self._cut else _RECONNECT
         until, pause = math.inf, _FIRST_PAUSE
         while self._waiting:
@@ -260,9 +261,9 @@ class Store:
                 pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _mend(self) -> None:
-        """Connect again, as the one writer, and see that the log is as it was left."""
+        """Reconnect as the one writer, and check that the log is as it was left."""
         self._database.reconnect()
-        # Had only when the lost connection has ended, and its last transaction with it, one way or the other.
+        # This succeeds only once the lost connection has ended, and with it its last transaction, either way.
         self._database.claim(self._study_name)
         first = self._waiting[0][1]
         sql = "select event, at, kind, ticket from equipoise_log where study = ? and event >= ? order by event"
@@ -270,8 +271,8 @@ class Store:
         events = self._events()
         if kept != [row[1:5] for row in self._waiting[: len(kept)]] or events != first + len(kept):
             raise EquipoiseError(
-                f"the connection to {self.name} was lost, and somebody else changed the log meanwhile: it had "
-                f"{first:,} events and has {events:,}; what was committed is kept"
+                f"the connection to {self.name} was lost, and another process changed the log meanwhile: it had "
+                f"{first:,} events and has {events:,}; what was committed is saved"
             )
         del self._waiting[: len(kept)]
         self._cut = False
@@ -298,7 +299,7 @@ class Store:
 
     def events(self, after: int = -1) -> Iterator[Event]:
         """
-        What is committed, in order, from the event behind `after` on.
+        Iterate over the committed events in order, from the one that follows `after`.
 
         Raises
         ------
@@ -319,31 +320,29 @@ class Store:
             after = rows[-1][0]
 
     def _events(self) -> int:
-        """How many events there are."""
+        """Return the number of events in the log."""
         sql = "select coalesce(max(event), -1) + 1 from equipoise_log where study = ?"
         ((found,),) = self._database.execute(sql, (self._study,))
         return int(found)
 
     def _length(self) -> int:
-        """How many events were committed, at least; 0 in a store of a format in which nobody counted."""
+        """Return the number of events committed at least; 0 in a format that did not save it."""
         if self._format < 2:
             return 0
         found = self._database.execute("select events from equipoise_length where study = ?", (self._study,))
         if not found:
-            raise self._torn("how many events it has was not kept")
+            raise self._torn("the number of its events is missing")
         return int(found[0][0])
 
     def _torn(self, what: str) -> EquipoiseError:
-        return EquipoiseError(
-            f"the log in {self.name} is not whole: {what}; go on with a whole copy, or begin anew in another store"
-        )
+        return EquipoiseError(f"the log in {self.name} is damaged: {what}; restore a copy of it or use another store")
 
     def _read_header(self) -> Header | None:
         tables = self._database.tables()
         if "equipoise_study" not in tables:
-            # A database server's other tables are nobody's mistake; a file's are.
+            # A database server may well hold other tables; in a file they mean that it is not a store.
             if tables and self._database.table_options:
-                raise ValueError(f"{self.name} is no store of a study; it is a database with other tables")
+                raise ValueError(f"{self.name} is not a store of a study: it is a database with other tables")
             return None
         sql = "select study, format, header from equipoise_study where name = ?"
         found = self._database.execute(sql, (self._study_name,))
@@ -352,8 +351,8 @@ class Store:
         ((self._study, self._format, text),) = found
         if self._format > FORMAT:
             raise EquipoiseError(
-                f"{self.name} was written by a newer equipoise, in format {self._format}; this one reads up to "
-                f"{FORMAT}: a newer equipoise is needed"
+                f"{self.name} has format {self._format}, and this version of equipoise reads formats up to {FORMAT}; "
+                "install a newer version"
             )
         return Header.from_json(text)
 
@@ -364,25 +363,25 @@ class Store:
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
     """
-    Put a Ctrl-C off until this is over; a second one is not put off.
+    Delay Ctrl-C until this is over; a second Ctrl-C is not delayed.
 
-    Interrupted between the database's commit and ours, one would not know whether the events are kept.
+    After an interrupt between the database's commit and ours, it would not be known whether the events are saved.
     """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         yield
         return
-    put_off: list[tuple[int, FrameType | None]] = []
+    delayed: list[tuple[int, FrameType | None]] = []
 
-    def put_off_one(number: int, frame: FrameType | None) -> None:
-        put_off.append((number, frame))
-        if len(put_off) > 1:
+    def delay(number: int, frame: FrameType | None) -> None:
+        delayed.append((number, frame))
+        if len(delayed) > 1:
             before(number, frame)
 
-    signal.signal(signal.SIGINT, put_off_one)
+    signal.signal(signal.SIGINT, delay)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-        if len(put_off) == 1:
-            before(*put_off[0])
+        if len(delayed) == 1:
+            before(*delayed[0])

@@ -1,8 +1,7 @@
-"""Names, options and strategies as JSON, and back to the very same objects."""
+"""Names and options as JSON, and back to equal objects."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from collections.abc import Mapping
@@ -10,20 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from equipoise import strategies
-from equipoise.errors import EquipoiseError
 from equipoise.inputs import shown
 from equipoise.problem import Stratified
-from equipoise.strategies import Strategy
 
 
 def dumps(thing: Any) -> str:
-    """JSON of texts, numbers, None, and of lists, tuples, ranges and mappings of such."""
+    """Return JSON of strings, numbers, None, and of lists, tuples, ranges and mappings of them."""
     return json.dumps(_plain(thing), ensure_ascii=False, separators=(",", ":"))
 
 
 def loads(text: str) -> Any:
-    """What `dumps` was given; NumPy's numbers come back as Python's."""
+    """Return what `dumps` was given; NumPy numbers come back as Python numbers."""
     return _thing(json.loads(text))
 
 
@@ -41,11 +37,11 @@ def _plain(thing: Any) -> Any:
     if isinstance(thing, tuple):
         return {"tuple": [_plain(each) for each in thing]}
     if isinstance(thing, Mapping):
-        # As pairs: keys need not be texts.
+        # As pairs: keys need not be strings.
         return {"map": [[_plain(key), _plain(value)] for key, value in thing.items()]}
     if isinstance(thing, Stratified):
         return {"stratified": _plain(thing.shares)}
-    raise TypeError(f"{shown(thing)} cannot be kept in a store; texts, numbers and tuples of them can")
+    raise TypeError(f"a store can hold strings, numbers and tuples of them, got {shown(thing)}")
 
 
 def _thing(plain: Any) -> Any:
@@ -65,18 +61,3 @@ def _thing(plain: Any) -> Any:
     if kind == "stratified":
         return Stratified(_thing(content))
     raise ValueError(kind)
-
-
-def plain_strategy(strategy: Strategy) -> list[Any]:
-    """A strategy as its name and its parameters."""
-    if strategy.name not in strategies.available() or strategies.get(strategy.name) is not type(strategy):
-        raise EquipoiseError(
-            f"{strategy!r} is not registered, so that a store could not find it again; "
-            "eq.strategies.register('name') does it"
-        )
-    return [strategy.name, {field.name: getattr(strategy, field.name) for field in dataclasses.fields(strategy)}]
-
-
-def strategy_of(name: str, parameters: dict[str, Any]) -> Strategy:
-    """The strategy that `plain_strategy` was given."""
-    return strategies.get(name)(**parameters)

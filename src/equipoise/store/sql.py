@@ -1,9 +1,9 @@
 """
-Two databases behind one small face: SQLite by Python's own module, PostgreSQL by SQLAlchemy and psycopg.
+Two databases behind one interface: SQLite by the standard library, PostgreSQL by SQLAlchemy and psycopg.
 
-Statements are the same for both, with `?` for a parameter. A database that is opened for writing belongs to this
-process: SQLite's by a lock on a file beside it, PostgreSQL's by an advisory lock of the connection. The operating
-system and the server take such a lock back when the process ends, however it ends.
+Statements are the same for both, with `?` for a parameter. A database that is open for writing is locked by this
+process: SQLite by a lock on a file next to the database, PostgreSQL by an advisory lock of the connection. The
+operating system and the server release such a lock when the process ends, however it ends.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ else:
 
 Row = tuple[Any, ...]
 
-_BUSY = "is being written by another process; one at a time can, and any number can read"
-_LOCKS = 1162957897  # tells our advisory locks from other programs'
+_BUSY = "is already open for writing in another process; only one can write at a time, and any number can read"
+_LOCKS = 1162957897  # distinguishes our advisory locks from those of other programs
 _PATIENCE = 2.0  # seconds that a server may take to notice that a client has died
-# So that both sides notice within a minute when the other is silently gone; the server then takes a writer's lock back.
+# So that both sides notice within a minute if the other is silently gone; the server then releases a writer's lock.
 _KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 _TIMEOUTS = {"connect_timeout": 10, "tcp_user_timeout": 60_000}
 
 
 class Lost(EquipoiseError):
-    """The connection to a server is gone, or cannot be had again. A commit that it ended may be kept or not."""
+    """The connection to a server is lost. A commit that it interrupted may have succeeded or not."""
 
 
 class Database(Protocol):
-    """What a log needs of a database."""
+    """The interface that a log needs from a database."""
 
     name: str
     table_options: str
@@ -58,16 +58,16 @@ class Database(Protocol):
 
 
 def connect(where: str | os.PathLike[str], write: bool) -> tuple[Database, str]:
-    """The database at a path or a URL, and the name of the study in it."""
+    """Return the database at a path or a URL, and the name of the study in it."""
     text = os.fspath(where)
     if text.startswith(("postgresql://", "postgres://", "postgresql+psycopg://")):
         url, _, study = text.partition("#")
         return Postgres("postgresql+psycopg://" + url.partition("://")[2]), study or "study"
     if "://" in text and not text.startswith("sqlite:///"):
-        raise ValueError(f"store={text!r} will not do; a path such as 'study.db' will, or a postgresql:// URL")
+        raise ValueError(f"store must be a path such as 'study.db' or a postgresql:// URL, got {text!r}")
     text = text.removeprefix("sqlite:///")
     if text in ("", ":memory:"):
-        raise ValueError(f"store={text!r} will not do; a store is a file that outlives the process, such as 'study.db'")
+        raise ValueError(f"store must be a file that outlives the process, such as 'study.db', got {text!r}")
     return SQLite(Path(text), write), "study"
 
 
@@ -75,7 +75,7 @@ def connect(where: str | os.PathLike[str], write: bool) -> tuple[Database, str]:
 
 
 class SQLite:
-    """One file; WAL, so that others read while it is written; every commit reaches the disk before it returns."""
+    """One file in WAL mode, so that others can read meanwhile; every commit is synced to the disk."""
 
     table_options = "without rowid"
 
@@ -83,17 +83,17 @@ class SQLite:
         self.name = str(path)
         self._lock: FileLock | None = None
         if path.is_dir():
-            raise ValueError(f"{self.name} is a folder; a store is a file in one")
+            raise ValueError(f"store must be a file, got the folder {self.name}")
         if write:
             if not path.absolute().parent.is_dir():
-                raise ValueError(f"{self.name} cannot be made: there is no folder {path.absolute().parent}")
+                raise ValueError(f"cannot create {self.name}: there is no folder {path.absolute().parent}")
             self._lock = FileLock(path)
         elif not path.exists():
             raise ValueError(f"there is no store {self.name}")
         try:
-            with self._sentences():
-                # Autocommit, as this module's own transactions would begin at statements of its choosing. A reader may
-                # write too, as SQLite itself must be able to put a file right whose writer was killed.
+            with self._explained():
+                # Autocommit, because sqlite3 would otherwise begin transactions at statements of its own choosing. A
+                # reader opens the file for writing too, so that SQLite can repair it after its writer was killed.
                 mode = "rwc" if write else "rw"
                 self._connection = sqlite3.connect(
                     f"{path.absolute().as_uri()}?mode={mode}",
@@ -118,7 +118,7 @@ class SQLite:
         self.execute("begin immediate")
 
     def alone(self) -> None:
-        """Every transaction is alone here."""
+        """Do nothing: a transaction in SQLite is always alone."""
 
     def commit(self) -> None:
         self.execute("commit")
@@ -128,18 +128,18 @@ class SQLite:
             self.execute("rollback")
 
     def execute(self, sql: str, values: Row = ()) -> Sequence[Row]:
-        with self._sentences():
+        with self._explained():
             return self._connection.execute(sql, values).fetchall()
 
     def insert(self, sql: str, rows: Sequence[Row]) -> None:
-        with self._sentences():
+        with self._explained():
             self._connection.executemany(sql, rows)
 
     def claim(self, study: str) -> None:
-        """The whole file is this process's already."""
+        """Do nothing: the file is locked already."""
 
     def reconnect(self) -> None:
-        """A file is not lost."""
+        """Do nothing: a file has no connection to lose."""
 
     def close(self) -> None:
         if hasattr(self, "_connection"):
@@ -149,26 +149,26 @@ class SQLite:
             self._lock = None
 
     @contextlib.contextmanager
-    def _sentences(self) -> Iterator[None]:
+    def _explained(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
-            said = str(error)
-            if "full" in said or "disk I/O" in said:
+            message = str(error)
+            if "full" in message or "disk I/O" in message:
                 raise EquipoiseError(
-                    f"{self.name} cannot grow ({said}); what was committed is kept: make room, then open it again"
+                    f"cannot write to {self.name}: {message}; what was committed is saved, free some space to continue"
                 ) from error
-            if isinstance(error, sqlite3.DatabaseError) and ("not a database" in said or "malformed" in said):
-                raise ValueError(f"{self.name} is no store of a study ({said})") from None
-            raise EquipoiseError(f"{self.name} cannot be used: {said}") from error
+            if isinstance(error, sqlite3.DatabaseError) and ("not a database" in message or "malformed" in message):
+                raise ValueError(f"{self.name} is not a store of a study: {message}") from None
+            raise EquipoiseError(f"cannot use {self.name}: {message}") from error
 
 
 class FileLock:
     """
-    A lock on `<path>.lock` that dies with its process.
+    A lock on `<path>.lock` that ends with its process.
 
-    A record lock, as a child made by fork does not hold it, and a worker may outlive a parent that was killed. Such
-    locks do not keep a process from itself; the set of paths does.
+    It is a record lock, which a forked child does not inherit, because a worker may outlive a parent that was killed.
+    Such a lock does not exclude the process that holds it; the set of paths does.
     """
 
     _held: set[str] = set()  # noqa: RUF012
@@ -180,7 +180,7 @@ class FileLock:
         self._path = Path(f"{self._key}.lock")
         with self._guard:
             if self._key in self._held:
-                raise EquipoiseError(f"{self._name} is open for writing in this process already, and once is enough")
+                raise EquipoiseError(f"the store {self._name} is already open for writing in this process")
             self._file = self._take()
             self._held.add(self._key)
 
@@ -189,7 +189,7 @@ class FileLock:
             try:
                 file = open(self._path, "ab")  # noqa: SIM115
             except OSError as error:
-                raise EquipoiseError(f"{self._name} cannot be written: {error.strerror}") from error
+                raise EquipoiseError(f"cannot write to {self._name}: {error.strerror}") from error
             try:
                 if sys.platform == "win32":
                     msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
@@ -197,8 +197,8 @@ class FileLock:
                     fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 file.close()
-                raise EquipoiseError(f"{self._name} {_BUSY}") from None
-            # Whoever held it before removes the file: a lock on a removed file keeps nobody away.
+                raise EquipoiseError(f"the store {self._name} {_BUSY}") from None
+            # The previous holder removes the file, and a lock on a removed file excludes nobody.
             with contextlib.suppress(OSError):
                 if os.path.samestat(os.fstat(file.fileno()), os.stat(self._path)):
                     return file
@@ -216,7 +216,7 @@ class FileLock:
 
 
 class Postgres:
-    """A database that may hold many studies, each with its own writer."""
+    """A database that can hold many studies, each with its own writer."""
 
     table_options = ""
 
@@ -232,16 +232,18 @@ class Postgres:
         try:
             address = sqlalchemy.make_url(url)
         except (self._error, ValueError):
-            # Not shown, as there may be a password in it.
-            raise ValueError("the store's URL will not do; postgresql://user@host/database is one") from None
+            # The URL is not shown, because it may contain a password.
+            raise ValueError(
+                "store must be a URL such as postgresql://user@host/database; the one given cannot be parsed"
+            ) from None
         self.name = address.render_as_string(hide_password=True).replace("+psycopg", "")
         given = {name: value for name, value in (_KEEPALIVES | _TIMEOUTS).items() if name not in address.query}
         self._engine = sqlalchemy.create_engine(address, poolclass=sqlalchemy.pool.NullPool, connect_args=given)
-        self._lost: set[Row] = set()  # sessions that were ours, and may have the lock as long as the server has them
+        self._lost: set[Row] = set()  # our former sessions, which may hold the lock as long as the server has them
         self._connect()
 
     def _connect(self) -> None:
-        with self._sentences():
+        with self._explained():
             self._connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         for setting, value in _KEEPALIVES.items():
             self.execute(f"set tcp_{setting} = {value}")
@@ -256,7 +258,7 @@ class Postgres:
         self.execute("begin")
 
     def alone(self) -> None:
-        """Keep those waiting who call this too, until the transaction ends."""
+        """Wait until no other transaction that called this is open."""
         self.execute("select pg_advisory_xact_lock(?)", (_LOCKS,))
 
     def commit(self) -> None:
@@ -267,16 +269,16 @@ class Postgres:
             self.execute("rollback")
 
     def execute(self, sql: str, values: Row = ()) -> Sequence[Row]:
-        with self._sentences():
+        with self._explained():
             found = self._connection.exec_driver_sql(sql.replace("?", "%s"), values or None)
             return [tuple(row) for row in found] if found.returns_rows else []
 
     def insert(self, sql: str, rows: Sequence[Row]) -> None:
-        with self._sentences():
+        with self._explained():
             self._connection.exec_driver_sql(sql.replace("?", "%s"), list(rows))
 
     def claim(self, study: str) -> None:
-        """Be the one writer of a study of this name, or say who is not."""
+        """Become the one writer of a study, or raise if there is another."""
         until = time.monotonic() + _PATIENCE
         while True:
             ((mine,),) = self.execute("select pg_try_advisory_lock(?, hashtext(?))", (_LOCKS, study))
@@ -287,14 +289,14 @@ class Postgres:
                 self._end_lost()
                 if self._lost:
                     raise Lost(
-                        f"{self.name} cannot be used: a connection that was lost still has the lock of the study "
-                        f"{study!r}; what was committed is kept"
+                        f"cannot use {self.name}: a lost connection still holds the lock of the study {study!r}; "
+                        "what was committed is saved"
                     )
                 raise EquipoiseError(f"the study {study!r} in {self.name} {_BUSY}")
             time.sleep(0.05)
 
     def reconnect(self) -> None:
-        """A new connection for one that was lost. The server is told to end the old one, as it may not have noticed."""
+        """Replace a lost connection; the server is told to end the old one, which it may not have noticed."""
         self._lost.add(self._session)
         with contextlib.suppress(self._error):
             self._connection.close()
@@ -305,13 +307,13 @@ class Postgres:
         self._end_lost()
 
     def _end_lost(self) -> None:
-        """Tell the server to end the sessions that were lost; those that it does not have any more are forgotten."""
+        """Tell the server to end our lost sessions, and forget those that have ended."""
         sql = "select pg_terminate_backend(pid) from pg_stat_activity where pid = ? and backend_start = ?"
         try:
             self._lost -= {session for session in self._lost if not self.execute(sql, session)}
         except Lost:
             raise
-        except EquipoiseError:  # if we may not, the server itself notices in a while; the lock says when
+        except EquipoiseError:  # without permission, the server notices by itself after a while, and releases the lock
             pass
 
     def close(self) -> None:
@@ -319,10 +321,10 @@ class Postgres:
         self._engine.dispose()
 
     @contextlib.contextmanager
-    def _sentences(self) -> Iterator[None]:
+    def _explained(self) -> Iterator[None]:
         try:
             yield
         except self._error as error:
-            said = str(getattr(error, "orig", error)).strip().splitlines()[0]
+            message = str(getattr(error, "orig", error)).strip().splitlines()[0]
             kind = Lost if getattr(error, "connection_invalidated", False) else EquipoiseError
-            raise kind(f"{self.name} cannot be used: {said}; what was committed is kept") from error
+            raise kind(f"cannot use {self.name}: {message}; what was committed is saved") from error

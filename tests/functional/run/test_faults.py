@@ -90,7 +90,7 @@ def test_past_the_retries(where: str, executor: Any) -> None:
     error = failure(measure, budget=200, arms=ARMS, retries=2, executor=executor, store=where)
     assert re.match(
         r"sampling arm 'rough' failed 3 times, the last time with ZeroDivisionError: the sensor is off; "
-        r"the \d+ samples so far are in .*, and the same call goes on from there$",
+        r"\d+ samples? saved in .*; repeat the call to continue$",
         str(error),
     )
     assert "in measure" in error.__notes__[0]  # where it was raised
@@ -116,8 +116,7 @@ def test_without_a_store_the_error_has_the_study() -> None:
 
     error = failure(measure, budget=100, arms=ARMS)
     assert str(error) == (
-        "sampling arm 'calm' failed with KeyError: 'gone'; the 30 samples so far are in the study of this error, "
-        "`error.study`"
+        "sampling arm 'calm' failed with KeyError: 'gone'; 30 samples taken so far, see `error.study`"
     )
     assert error.study.result().samples == 30
 
@@ -131,9 +130,9 @@ def test_without_a_store_the_error_has_the_study() -> None:
     [
         (float("nan"), "nan is not a sample; it must be a finite number"),
         (float("inf"), "inf is not a sample; it must be a finite number"),
-        (None, "None is not a number; a sample is a finite number"),
-        ("12", "'12' is not a number; a sample is a finite number"),
-        ([1.0], r"\[1.0\] is not a number; a sample is a finite number"),
+        (None, "a sample must be a number, got None"),
+        ("12", "a sample must be a number, got '12'"),
+        ([1.0], r"a sample must be a number, got \[1.0\]"),
         (1e200, "1e\\+200 is too large a sample"),
     ],
 )
@@ -155,9 +154,8 @@ def test_nonsense(value: Any, said: str, executor: Any) -> None:
 
 def test_a_value_outside_the_support() -> None:
     error = failure(lambda arm: 2, budget=100, arms=ARMS, support="binary")
-    assert str(error).startswith(
-        "sampling arm 'calm' failed with 2.0 is not possible here; the support is 0 or 1; the 0"
-    )
+    assert str(error).startswith("sampling arm 'calm' failed with 2.0 ")
+    assert str(error).endswith("; 0 samples taken so far, see `error.study`")
 
 
 def test_nonsense_in_arrays() -> None:
@@ -177,11 +175,11 @@ def test_nonsense_in_arrays() -> None:
     assert "failed with nan is not a sample" in str(failure(measure, budget=2000, arms=ARMS))
 
     error = failure(lambda arm, size: np.zeros(size + 1), budget=100, arms=ARMS)
-    assert "failed with a sampler with a size of 1 returned an array of shape (2,)" in str(error)
+    assert "a sampler must return 1 value for size=1, got an array of shape (2,)" in str(error)
     error = failure(lambda arm, size: 0.5, budget=100, arms=ARMS)
-    assert "failed with a sampler with a size of 1 returned 0.5" in str(error)
+    assert "a sampler must return 1 value for size=1, got 0.5" in str(error)
     error = failure(lambda arm, size: ["a"] * size, budget=100, arms=ARMS)
-    assert "failed with 'a' is not a number; a sample is a finite number" in str(error)
+    assert "a sample must be a number, got 'a'" in str(error)
 
 
 # ---- samplers that hang
@@ -270,7 +268,7 @@ def test_an_arm_that_never_answers() -> None:
 
     error = failure(measure, budget=40, arms=ARMS, lease=0.02, executor=2)
     forever.set()
-    assert str(error).startswith("arm 'rough' gave no answer in 0.02 seconds, 10 times in a row; the")
+    assert str(error).startswith("arm 'rough' gave no answer in 0.02 seconds, 10 times in a row; ")
 
 
 def test_a_pool_all_of_whose_workers_hang() -> None:
@@ -278,7 +276,7 @@ def test_a_pool_all_of_whose_workers_hang() -> None:
     with ThreadPoolExecutor(2) as pool:
         error = failure(lambda arm: forever.wait(), budget=40, arms=ARMS, lease=0.05, executor=pool)
         forever.set()
-    assert str(error).startswith("every worker of the executor hangs, and none is left to sample; the 0 samples")
+    assert str(error).startswith("all workers of the executor hang, so that none is left to sample; 0 samples taken")
 
 
 # ---- workers that die
@@ -297,7 +295,7 @@ def test_a_process_that_dies(where: str, tmp_path: Path, monkeypatch: pytest.Mon
     death.touch()
     with ProcessPoolExecutor(2) as pool:
         error = failure(mortal, budget=2000, arms=ARMS, seed=1, executor=pool, store=where)
-    assert re.match(r"a worker died while sampling .*, and the executor with it; the [\d,]+ samples so far", str(error))
+    assert re.match(r"a worker died while sampling .*, and the executor with it; [\d,]+ samples? ", str(error))
     with Store(where) as store:
         kept = replay(store).result().samples
     assert kept == error.study.result().samples
@@ -314,7 +312,9 @@ def test_an_executor_that_was_shut_down() -> None:
     pool = ThreadPoolExecutor(1)
     pool.shutdown()
     error = failure(sample, budget=20, arms=ARMS, executor=pool)
-    assert str(error).startswith("the executor takes no more work: cannot schedule new futures after shutdown; the 0")
+    assert str(error).startswith(
+        "the executor takes no more work: cannot schedule new futures after shutdown; 0 samples taken"
+    )
 
 
 # ---- Dask
@@ -343,7 +343,9 @@ def test_dask(client: Client) -> None:
         raise ValueError("not today")
 
     error = failure(broken, budget=60, arms=ARMS, executor=client)
-    assert re.match(r"sampling arm '(calm|rough)' failed with ValueError: not today; the 0 samples so far", str(error))
+    assert re.match(
+        r"sampling arm '(calm|rough)' failed with ValueError: not today; 0 samples taken so far", str(error)
+    )
 
 
 # ---- disks and stores
@@ -362,9 +364,7 @@ def test_a_disk_that_fills(tmp_path: Path) -> None:
         error = failure(sample, budget=50_000, arms=ARMS, seed=1, store=where)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert re.search(
-        r"study\.db cannot grow \(.*\); what was committed is kept: make room, then open it again$", str(error)
-    )
+    assert re.search(r"study\.db: .*; what was committed is saved, free some space to continue$", str(error))
     with Store(where) as store:
         kept = replay(store).result().samples
     assert 100 < kept <= error.study.result().samples < 50_000
@@ -384,7 +384,7 @@ def test_two_at_once(where: str) -> None:
     try:
         child.stdout.readline()
         error = failure(lambda arm: 1.0, budget=10**6, arms=ARMS, store=where)
-        assert str(error).endswith("is being written by another process; one at a time can, and any number can read")
+        assert "is already open for writing in another process; only one can write at a time" in str(error)
         with Store(where) as store:
             assert replay(store).budget == 10**6
         assert child.poll() is None
@@ -474,8 +474,8 @@ def test_the_connection_is_cut_and_somebody_else_goes_on(postgres: str) -> None:
 
     error = failure(measure, budget=300, arms=ARMS, seed=1, store=where)
     assert re.match(
-        r"the connection to postgresql://\S+ was lost, and somebody else changed the log meanwhile: it had "
-        r"\d+ events and has \d+; what was committed is kept$",
+        r"the connection to postgresql://\S+ was lost, and another process changed the log meanwhile: it had "
+        r"\d+ events and has \d+; what was committed is saved$",
         str(error),
     )
     with Store(where) as store:

@@ -123,5 +123,5 @@ def test_outcomes() -> None:
     assert "in fail" in wrong.trace
     # Only an iterable's end closes an arm; a sampler that raises StopIteration has failed.
     assert stopped.wrong == "StopIteration"
-    assert (text.wrong, text.trace) == ("'text' is not a number; a sample is a finite number", "")
+    assert (text.wrong, text.trace) == ("a sample must be a number, got 'text'", "")
     assert array.values.tolist() == [1.0, 1.0, 2.5]

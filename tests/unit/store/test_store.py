@@ -69,7 +69,9 @@ def end(child: subprocess.Popen[str]) -> None:
 def test_one_writer_and_many_readers(where: str) -> None:
     child, _ = writer(where)
     try:
-        with pytest.raises(eq.EquipoiseError, match="is being written by another process; one at a time can"):
+        with pytest.raises(
+            eq.EquipoiseError, match="is already open for writing in another process; only one can write"
+        ):
             Store(where, write=True)
         with Store(where) as one, Store(where) as two:
             assert differences(replay(one), replay(two)) == []
@@ -96,7 +98,7 @@ def test_a_child_of_a_dead_writer_holds_no_lock(tmp_path: Path) -> None:
 
 def test_twice_in_one_process(where: str) -> None:
     journal = Journal(HEADER, where)
-    with pytest.raises(eq.EquipoiseError, match=r"is open for writing in this process already|is being written by"):
+    with pytest.raises(eq.EquipoiseError, match=r"is already open for writing in (this|another) process"):
         Store(where, write=True)
     journal.close()
     Journal(HEADER, where).close()
@@ -123,7 +125,9 @@ def test_a_newer_store(where: str) -> None:
     journal.store._database.execute(sql, (FORMAT + 1, journal.store._study_name))
     journal.close()
     for write in (False, True):
-        with pytest.raises(eq.EquipoiseError, match="was written by a newer equipoise, in format 3; this one reads up"):
+        with pytest.raises(
+            eq.EquipoiseError, match="has format 3, and this version of equipoise reads formats up to 2"
+        ):
             Store(where, write=write)
 
 
@@ -133,7 +137,7 @@ def test_a_damaged_header(where: str) -> None:
     sql = "update equipoise_study set header = ? where name = ?"
     journal.store._database.execute(sql, ("{}", journal.store._study_name))
     journal.close()
-    with pytest.raises(eq.EquipoiseError, match="cannot be read: the header of its study is damaged"):
+    with pytest.raises(eq.EquipoiseError, match="cannot read the store: the header of its study is damaged"):
         Store(where)
 
 
@@ -160,15 +164,15 @@ def by_hand(where: str, *statements: str) -> None:
         ("event = 0", "event 0 is missing"),
         ("event = 17", "event 17 is missing"),
         ("event in (31, 12)", "event 12 is missing"),
-        ("event = 39", "it had 40 events and has 39"),
-        ("event > 25", "it had 40 events and has 26"),
-        ("event >= 0", "it had 40 events and has 0"),
+        ("event = 39", "it had 40 events, and 39 are left"),
+        ("event > 25", "it had 40 events, and 26 are left"),
+        ("event >= 0", "it had 40 events, and 0 are left"),
     ],
 )
 def test_an_event_that_is_missing_is_noticed(where: str, which: str, said: str) -> None:
     kept(where)
     by_hand(where, f"delete from equipoise_log where study = ? and {which}")
-    sentence = rf"^the log in .* is not whole: {said}; go on with a whole copy, or begin anew in another store$"
+    sentence = rf"^the log in .* is damaged: {said}; restore a copy of it or use another store$"
     looks: list[Callable[[], Any]] = [
         lambda: list(Store(where).events()),
         lambda: Journal(HEADER, where),
@@ -196,7 +200,7 @@ FORGET = "delete from equipoise_length where study = ?"
 def test_a_count_that_is_missing_is_noticed(where: str) -> None:
     kept(where)
     by_hand(where, FORGET)
-    with pytest.raises(eq.EquipoiseError, match="is not whole: how many events it has was not kept; go on"):
+    with pytest.raises(eq.EquipoiseError, match="is damaged: the number of its events is missing; restore"):
         Store(where)
 
 
@@ -220,14 +224,14 @@ def test_a_store_of_format_1(where: str) -> None:
         assert replay(store).result().samples == 25
         assert store._format == FORMAT
     by_hand(where, "delete from equipoise_log where study = ? and event = 49")
-    with pytest.raises(eq.EquipoiseError, match="it had 50 events and has 49"):
+    with pytest.raises(eq.EquipoiseError, match="it had 50 events, and 49 are left"):
         Store(where)
 
 
 def test_a_refused_call_leaves_a_store_of_format_1_as_it_was(where: str) -> None:
     of_format_1(where)
     before = None if "://" in where else Path(where).read_bytes()
-    with pytest.raises(ValueError, match="the study in the store has arms="):
+    with pytest.raises(ValueError, match=r"arms must be .* to continue the study in the store"):
         eq.estimate(lambda arm: 1.0, 100_000, arms=["x", "y"], store=where)
     Journal(HEADER, where).close()  # nor does one that is let in, and writes nothing
     with Store(where) as store:
@@ -242,7 +246,7 @@ def test_files_that_are_no_store(tmp_path: Path) -> None:
     text.write_text("This is a letter, and long enough to have a header of its own. " * 20)
     before = text.read_bytes()
     for write in (False, True):
-        with pytest.raises(ValueError, match=r"text\.db is no store of a study \(file is not a database\)$"):
+        with pytest.raises(ValueError, match=r"text\.db is not a store of a study: file is not a database$"):
             Store(text, write=write)
     assert text.read_bytes() == before
 
@@ -253,31 +257,37 @@ def test_files_that_are_no_store(tmp_path: Path) -> None:
     connection.close()
     before = other.read_bytes()
     for write in (False, True):
-        with pytest.raises(ValueError, match=r"other\.db is no store of a study; it is a database with other tables"):
+        with pytest.raises(
+            ValueError, match=r"other\.db is not a store of a study: it is a database with other tables"
+        ):
             Store(other, write=write)
     assert other.read_bytes() == before
 
     with pytest.raises(ValueError, match=r"there is no store .*nothing\.db$"):
         Store(tmp_path / "nothing.db")
-    with pytest.raises(ValueError, match="is a folder; a store is a file in one"):
+    with pytest.raises(ValueError, match="store must be a file, got the folder"):
         Store(tmp_path, write=True)
-    with pytest.raises(ValueError, match="cannot be made: there is no folder"):
+    with pytest.raises(ValueError, match=r"cannot create .*: there is no folder"):
         Store(tmp_path / "nowhere" / "study.db", write=True)
     (tmp_path / "empty.db").touch()
-    with pytest.raises(ValueError, match=r"empty\.db holds no study$"):
+    with pytest.raises(ValueError, match=r"there is no study in .*empty\.db$"):
         Store(tmp_path / "empty.db")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.db", "other.db", "text.db"]
 
 
 def test_places_that_are_none() -> None:
-    with pytest.raises(ValueError, match=r"^store=':memory:' will not do; a store is a file that outlives the process"):
+    with pytest.raises(
+        ValueError, match=r"^store must be a file that outlives the process, such as 'study\.db', got ':memory:'$"
+    ):
         Store(":memory:", write=True)
-    with pytest.raises(ValueError, match=r"a path such as 'study\.db' will, or a postgresql:// URL"):
+    with pytest.raises(
+        ValueError, match=r"store must be a path such as 'study\.db' or a postgresql:// URL, got 'mysql://host/db'"
+    ):
         Store("mysql://host/db", write=True)
 
 
 def test_no_server(tmp_path: Path) -> None:
-    with pytest.raises(eq.EquipoiseError, match=r"^postgresql://u:\*\*\*@/db.* cannot be used: "):
+    with pytest.raises(eq.EquipoiseError, match=r"^cannot use postgresql://u:\*\*\*@/db"):
         Store(f"postgresql://u:secret@/db?host={tmp_path}", write=True)
 
 
@@ -300,7 +310,10 @@ def test_sqlite_needs_nothing_but_python(tmp_path: Path) -> None:
 
 
 def test_a_url_that_is_none() -> None:
-    with pytest.raises(ValueError, match=r"^the store's URL will not do; postgresql://user@host/database is one$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^store must be a URL such as postgresql://user@host/database; the one given cannot be parsed$",
+    ):
         Store("postgresql://user:secret@host:port/database")
 
 
@@ -371,7 +384,7 @@ def test_a_connection_is_lost_in_a_commit(postgres: str, moment: str) -> None:
     one_more(journal, 3.0)
     journal.commit()
     assert values(where) == [1.0, 2.0, 3.0]
-    with pytest.raises(eq.EquipoiseError, match="is being written by another process"):
+    with pytest.raises(eq.EquipoiseError, match="is already open for writing in another process"):
         Store(where, write=True)
     with Store(where) as reader:
         assert differences(replay(reader), journal.study) == []
@@ -385,7 +398,7 @@ def test_what_was_kept_of_a_commit_that_was_given_up_is_not_written_twice(
     journal, store = written(where)
     cut_after_commit(store, where)
     monkeypatch.setattr(log, "_RECONNECT", 0.0)
-    with pytest.raises(eq.EquipoiseError, match=r"cannot be used: .*; what was committed is kept$"):
+    with pytest.raises(eq.EquipoiseError, match=r"^cannot use .*; what was committed is saved$"):
         journal.commit()
     one_more(journal, 3.0)
     journal.commit()
@@ -415,7 +428,7 @@ def test_a_lost_store_that_somebody_else_has(postgres: str) -> None:
     journal, store = written(where)
     cut(store, where)
     other = Journal(HEADER, where)
-    with pytest.raises(eq.EquipoiseError, match="is being written by another process; one at a time can"):
+    with pytest.raises(eq.EquipoiseError, match="is already open for writing in another process; only one can write"):
         journal.commit()
     one_more(other, 5.0)
     other.commit()
@@ -423,8 +436,8 @@ def test_a_lost_store_that_somebody_else_has(postgres: str) -> None:
     for _ in range(2):
         with pytest.raises(
             eq.EquipoiseError,
-            match=r"^the connection to postgresql://\S+ was lost, and somebody else changed the log meanwhile: "
-            r"it had 3 events and has 6; what was committed is kept$",
+            match=r"^the connection to postgresql://\S+ was lost, and another process changed the log meanwhile: "
+            r"it had 3 events and has 6; what was committed is saved$",
         ):
             journal.commit()
     journal.close()
@@ -527,7 +540,7 @@ def test_a_lost_connection_that_does_not_end(line: Line, monkeypatch: pytest.Mon
     try:
         with pytest.raises(
             Lost,
-            match=r" cannot be used: a connection that was lost still has the lock of the study 'held up'; what was",
+            match=r"^cannot use .*: a lost connection still holds the lock of the study 'held up'; what was",
         ):
             journal.commit()
     finally:
@@ -584,7 +597,7 @@ def test_a_server_that_does_not_come_back(
     for least, most in ((0.3, 20.0), (0.0, 0.3)):
         start = time.perf_counter()
         with pytest.raises(
-            eq.EquipoiseError, match=r"^postgresql://.* is not currently accepting connections; what was"
+            eq.EquipoiseError, match=r"^cannot use postgresql://.* is not currently accepting connections; what was"
         ):
             journal.commit()
         assert least < time.perf_counter() - start < most
@@ -596,7 +609,7 @@ def test_a_server_that_does_not_come_back(
 
 
 def test_no_such_study(postgres: str) -> None:
-    with pytest.raises(ValueError, match=r"holds no study called 'nobody'$"):
+    with pytest.raises(ValueError, match=r"there is no study called 'nobody' in "):
         Store(f"{postgres}#nobody")
 
 
@@ -618,7 +631,7 @@ def test_a_disk_that_fills(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert re.fullmatch(
-        r".*study\.db cannot grow \(.*\); what was committed is kept: make room, then open it again", said
+        r"cannot write to .*study\.db: .*; what was committed is saved, free some space to continue", said
     )
     assert told > 500
     with Store(where) as store:

@@ -70,7 +70,7 @@ die = "echo rolling; echo $((EQUIPOISE_SEED % 6 + 1))"
 def test_commands_that_print_numbers(run: Run) -> None:
     done = run(DICE, "--json")
     assert done.code == 0, done.err
-    assert done.err == ""  # no live table where nobody watches
+    assert done.err == ""  # no live table without a terminal
     known = done.json
     assert known["counts"].keys() == known["means"].keys() == known["variances"].keys() == {"coin", "die"}
     assert sum(known["counts"].values()) == known["samples"] == 60
@@ -142,14 +142,14 @@ def test_exit_code_0_where_it_is(run: Run) -> None:
 def test_nothing_says_when_to_stop(run: Run) -> None:
     done = run(DICE.replace("budget = 60", ""))
     assert (done.code, done.out) == (2, "")
-    assert "nothing says when to stop" in done.err
+    assert "no limit was given; set budget, precision or max_seconds" in done.err
 
 
 def test_options_go_before_the_file(run: Run) -> None:
     assert run(DICE, "--json", "--budget", "20").json["samples"] == 20
     assert run(DICE, "--json", "--jobs", "3").json["samples"] == 60
     assert run(DICE, "--budget", "many").code == 2
-    assert "jobs=0 will not do" in run(DICE, "--jobs", "0").err
+    assert "jobs must be a positive integer, got 0" in run(DICE, "--jobs", "0").err
 
 
 # ---- failures
@@ -169,9 +169,9 @@ def test_a_command_that_fails_is_tried_again_then_named(run: Run, tmp_path: Path
     assert done.code == 3
     [line] = done.err.splitlines()
     assert "sampling arm 'bad' failed 3 times" in line
-    assert "it ended with exit code 4; its stderr ends with: 2 / 3 / 4;" in line
-    assert "1 sample in" in line
-    assert "kept.db, and the same command goes on from there" in line
+    assert "the command failed with exit code 4; its stderr ends with: 2 / 3 / 4;" in line
+    assert "1 sample saved in" in line
+    assert line.endswith("kept.db; run the same command to continue")
     tries = (tmp_path / "tries").read_text().split()
     assert len(tries) == 3
     assert len(set(tries)) == 1  # the same sample each time
@@ -182,18 +182,18 @@ def test_a_command_that_fails_is_tried_again_then_named(run: Run, tmp_path: Path
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [
-        ("true", "it printed nothing, and a number is needed"),
-        ("echo 3 4", "the last line it printed is no number: '3 4'"),
-        ("echo nan", "nan is not a sample"),
-        ("kill -TERM $$", "it was ended by SIGTERM"),
+        ("true", "the command must print a number, got nothing"),
+        ("echo 3 4", "the last line printed must be a number, got '3 4'"),
+        ("echo nan", "nan"),
+        ("kill -TERM $$", "the command was killed by SIGTERM"),
     ],
 )
-def test_what_is_no_number(run: Run, command: str, sentence: str) -> None:
+def test_output_that_is_not_a_number(run: Run, command: str, sentence: str) -> None:
     done = run(f'budget = 9\nmeasure = "stdout"\n[arms]\nodd = "{command}"\n')
     assert done.code == 3
     assert "arm 'odd'" in done.err
     assert sentence in done.err
-    assert "none is kept; with --store study.db the same command would go on" in done.err
+    assert "0 samples taken, none saved; with --store study.db the same command would continue" in done.err
 
 
 def test_a_command_that_is_late_is_killed_with_all_that_it_started(run: Run, tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_a_command_that_is_late_is_killed_with_all_that_it_started(run: Run, tmp
     """
     done = run(text)
     assert done.code == 3
-    assert "it took longer than 0.5 seconds and was stopped; its stderr ends with: waiting" in done.err
+    assert "the command took longer than 0.5 seconds and was killed; its stderr ends with: waiting" in done.err
     assert _ended(int((tmp_path / "child").read_text()))
     # Where passing is asked for, one that hangs has not passed.
     assert run(text.replace('"seconds"', '"exit"').replace("0.5", "0.1"), "--budget", "2", "--json").json["means"] == {
@@ -249,7 +249,7 @@ def test_warm_up_runs_are_not_counted(run: Run, tmp_path: Path) -> None:
     assert len((tmp_path / "ran").read_text().split()) == 8
     failed = run(text.replace("echo 2", "exit 1"))
     assert failed.code == 3
-    assert "the warm-up of arm 'b' failed: it ended with exit code 1" in failed.err
+    assert "the warm-up run of arm 'b' failed: the command failed with exit code 1" in failed.err
 
 
 # ---- Ctrl-C, and going on
@@ -284,8 +284,8 @@ def test_ctrl_c_stops_and_the_same_command_goes_on(run: Run, tmp_path: Path, job
     assert child.returncode == 130
     [line] = err.splitlines()
     so_far = json.loads(out)
-    assert line.startswith(f"equipoise: stopped; {so_far['samples']} samples in ")
-    assert line.endswith("kept.db, and the same command goes on from there")
+    assert line.startswith(f"equipoise: stopped; {so_far['samples']} samples saved in ")
+    assert line.endswith("kept.db; run the same command to continue")
     assert 10 < so_far["samples"] < 20
     assert so_far["exit"] == 130
     assert all(_ended(int(process)) for process in processes.read_text().split())
@@ -326,7 +326,7 @@ def test_samples_of_different_commands_are_not_mixed(run: Run) -> None:
     assert done.code == 2
     assert "% 20 + 1" in done.err
     assert "coin" not in done.err  # which is as it was
-    assert "begins anew in another store" in done.err
+    assert "change it back or use another store" in done.err
 
 
 # ---- tables
@@ -371,7 +371,7 @@ def test_columns_of_a_parquet_table(run: Run, tmp_path: Path) -> None:
     known = run(text + 'missing = "drop"\n', "--json").json
     assert known["means"] == {"a": 2, "b": 5.5}
     assert known["counts"] == {"a": 3, "b": 4}
-    assert "row 5 has no number in 'a'" in run(text).err
+    assert "row 5 has no value for 'a'" in run(text).err
 
 
 def test_a_table_that_has_changed_is_not_gone_on_with(run: Run, tmp_path: Path) -> None:
@@ -405,7 +405,7 @@ def test_a_function(run: Run, tmp_path: Path) -> None:
     assert "arm 'calm' failed with OSError: the line is dead" in broken.err
     assert "line 7, in broken" in broken.err  # where it happened
     assert "did you mean 'sample'?" in run(text.format("sampel")).err
-    assert "no function" in run(text.format("number")).err
+    assert "function must be module:name of something callable" in run(text.format("number")).err
     assert "there is no module 'nowhere_at_all'" in run('function = "nowhere_at_all:f"\narms = ["a"]\nbudget = 9\n').err
 
 
@@ -442,38 +442,45 @@ def _written(folder: Path, text: str) -> Path:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("budget = ", "is no TOML"),
-        ("", "there are no arms"),
-        ("budget = 9\n[arms]\n", "there are no arms"),
+        ("budget = ", "study.toml as TOML: end of document: invalid value"),
+        ("arm,variance\na,4", "study.toml as TOML: line 1, column 4: expected '=' after a key in a key/value pair"),
+        ("", "no arms were given"),
+        ("budget = 9\n[arms]\n", "no arms were given"),
         ('bugdet = 9\n[arms]\na = "true"', "there is no key 'bugdet'; did you mean 'budget'?"),
-        ('zzz = 9\n[arms]\na = "true"', "there is no key 'zzz'; there are budget, precision"),
-        ('budget = 9\n[arms]\na = "true"', "measure is missing"),
+        ('zzz = 9\n[arms]\na = "true"', "there is no key 'zzz'; the keys are budget, precision"),
+        ('budget = 9\n[arms]\na = "true"', "measure must be one of 'stdout', 'seconds', 'exit', got nothing"),
         ('budget = 9\nmeasure = "second"\n[arms]\na = "true"', "did you mean 'seconds'?"),
-        ('measure = "exit"\n[arms]\na = "true"\nbudget = 9', "what belongs to the study stands before [arms]"),
-        ('measure = "exit"\n[arms]\na = 3', "arm 'a' is 3, and a command is needed"),
-        ('measure = "exit"\nsupport = [0, 9]\n[arms]\na = "true"', "support = [0, 9] will not do"),
-        ('measure = "exit"\ntimeout = 0\n[arms]\na = "true"', "timeout = 0 will not do"),
-        ('measure = "exit"\nwarmup = -1\n[arms]\na = "true"', "warmup=-1 will not do"),
-        ('measure = "exit"\nbudget = 1\n[arms]\na = "true"', "budget=1 is too small"),
-        ('measure = "exit"\nprecision = "much"\n[arms]\na = "true"', "precision must be a positive half-width"),
+        ('measure = "exit"\n[arms]\na = "true"\nbudget = 9', "to set budget for the study, move it above [arms]"),
+        ('measure = "exit"\n[arms]\na = 3', "arm 'a' must be a command, got 3"),
+        (
+            'measure = "exit"\nsupport = [0, 9]\n[arms]\na = "true"',
+            "support must be 'binary' where exit codes are measured, got [0, 9]",
+        ),
+        ('measure = "exit"\ntimeout = 0\n[arms]\na = "true"', "timeout must be a positive number of seconds, got 0"),
+        ('measure = "exit"\nwarmup = -1\n[arms]\na = "true"', "warmup must be a non-negative integer, got -1"),
+        ('measure = "exit"\nbudget = 1\n[arms]\na = "true"', "budget"),
+        ('measure = "exit"\nprecision = "much"\n[arms]\na = "true"', "'much'"),
         ('measure = "exit"\nbudget = 9\nstrategy = "b-sa"\n[arms]\na = "true"', "there is no strategy 'b-sa'"),
-        ('measure = "exit"\nbudget = 9\nstore = 3\n[arms]\na = "true"', "store = 3 will not do"),
-        ('table = "t.csv"\ntimeout = 3', "timeout is for commands, and the arms here are those of a table"),
-        ('table = "t.csv"', "a table needs either group and value, or columns"),
-        ('table = "t.csv"\ngroup = "plan"', "a table needs either group and value, or columns"),
+        ('measure = "exit"\nbudget = 9\nstore = 3\n[arms]\na = "true"', "store must be a string, got 3"),
+        ('table = "t.csv"\ntimeout = 3', "timeout applies to studies of shell commands; this is a study of a table"),
+        ('table = "t.csv"', "a table needs either columns, or group and value"),
+        ('table = "t.csv"\ngroup = "plan"', "a table needs either columns, or group and value"),
         ('table = "no.csv"\ncolumns = ["a"]', "there is no table"),
-        ('table = "t.txt"\ncolumns = ["a"]', "a .csv, .tsv or .parquet file will"),
+        ('table = "t.txt"\ncolumns = ["a"]', "table must be a .csv, .tsv or .parquet file, got 't.txt'"),
         ('table = "t.csv"\ngroup = "pan"\nvalue = "visits"', "there is no column 'pan'; did you mean 'plan'?"),
-        ('table = "t.csv"\ncolumns = ["zz"]', "there is no column 'zz'; there are 'plan', 'visits'"),
-        ('table = "t.csv"\ncolumns = "visits"', "it must be a list of names"),
-        ('table = "t.csv"\ncolumns = ["plan"]', "row 2 has plan = 'free', which is no number"),
+        ('table = "t.csv"\ncolumns = ["zz"]', "there is no column 'zz'; the columns are 'plan', 'visits'"),
+        ('table = "t.csv"\ncolumns = "visits"', "columns must be a list of names, got 'visits'"),
+        ('table = "t.csv"\ncolumns = ["plan"]', "row 2: plan must be a number, got 'free'"),
         ('table = "t.csv"\ngroup = "plan"\nvalue = "visits"\narms = ["fre"]', "did you mean 'free'?"),
-        ('table = "t.csv"\ngroup = "plan"\nvalue = "visits"\nmissing = "no"', "missing = 'no' will not do"),
-        ('table = "gaps.csv"\ngroup = "plan"\nvalue = "visits"', "row 3 has no number in 'visits'"),
-        ('table = "ragged.csv"\ncolumns = ["a"]', "has 1 cells, and there are 2 titles"),
+        (
+            'table = "t.csv"\ngroup = "plan"\nvalue = "visits"\nmissing = "no"',
+            "missing must be one of 'refuse', 'drop', got 'no'",
+        ),
+        ('table = "gaps.csv"\ngroup = "plan"\nvalue = "visits"', "row 3 has no value for 'visits'"),
+        ('table = "ragged.csv"\ncolumns = ["a"]', "must have 2 cells like the header, got 1"),
         ('table = "empty.csv"\ncolumns = ["a"]', "it is empty"),
-        ('function = "f"\narms = ["a"]', "it must be module:function"),
-        ('function = "math:sin"', "needs to know its arms"),
+        ('function = "f"\narms = ["a"]', "function must be module:name, got 'f'"),
+        ('function = "math:sin"', "needs a list of its arms"),
     ],
 )
 def test_bad_files(run: Run, tmp_path: Path, text: str, sentence: str) -> None:
@@ -488,7 +495,7 @@ def test_bad_files(run: Run, tmp_path: Path, text: str, sentence: str) -> None:
 
 
 def test_no_file(run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    for words, sentence in ((["run"], "a study is needed"), (["run", "nowhere.toml"], "nowhere.toml: No such file")):
+    for words, sentence in ((["run"], "no study was given"), (["run", "nowhere.toml"], "nowhere.toml: No such file")):
         monkeypatch.setattr(sys, "argv", ["equipoise", *words])
         with pytest.raises(SystemExit) as ended:
             main()

@@ -1,0 +1,58 @@
+"""Options that several commands share, and the values that are typed for them."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+CsvFile = Annotated[Path | None, typer.Option("--csv", help="Also write the table to this CSV file.")]
+
+
+def number_or_text(text: str | None) -> int | float | str | None:
+    """Return a number if the text is one; anything else is left for the command to judge."""
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text) if text is not None else None
+    return text
+
+
+def number(what: str, text: str, whole: bool = False) -> float:
+    """Return the number that was typed for an option."""
+    try:
+        return int(text) if whole else float(text)
+    except ValueError:
+        raise ValueError(f"{what} must be {'an integer' if whole else 'a number'}, got {text.strip()!r}") from None
+
+
+def by_arm(option: str, typed: list[str] | None, alone: bool = False, whole: bool = False) -> Any:
+    """
+    Return {arm: number} from texts such as a=4, or None if there are none.
+
+    Parameters
+    ----------
+    option
+        The name of the option, such as --variance.
+    typed
+        What was typed, one text for each time the option was given.
+    alone
+        Whether a single number without an arm is allowed; it is returned as it is, for all arms.
+    whole
+        Whether the numbers must be integers.
+    """
+    typed = typed or []
+    found: dict[str, float] = {}
+    for text in typed:
+        name, equals, value = text.rpartition("=")  # a name may contain one too
+        name = name.strip()
+        if not equals and alone and len(typed) == 1:
+            return number(option, text, whole)
+        if not equals or not name:
+            raise ValueError(f"{option} must name an arm, as in {option} a=4, got {text!r}")
+        if name in found:
+            raise ValueError(f"{option} must be given once for each arm, got {name!r} twice")
+        found[name] = number(f"{option} of arm {name!r}", value, whole)
+    return found or None

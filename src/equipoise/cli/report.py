@@ -1,0 +1,40 @@
+"""The command `equipoise report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from equipoise.cli.options import Json
+from equipoise.cli.output import check_writable, console, print_json
+
+
+def report(
+    store: Annotated[
+        str, typer.Argument(help="The file or PostgreSQL URL of a study; add #name if the database holds several.")
+    ],
+    html: Annotated[Path | None, typer.Option(help="Write the report as a web page to this .html file.")] = None,
+    png: Annotated[Path | None, typer.Option(help="Write the charts to this .png file.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show a study that was saved in a store, even while it is running."""
+    from equipoise import chart
+    from equipoise import report as reports
+
+    check_writable(html, png)
+    if html or png:
+        chart.require()
+    found = reports.read(store)
+    if png:
+        reports.png(found, png)
+    if html:
+        html.write_text(reports.page(found), encoding="utf-8")
+    if as_json:
+        print_json(reports.to_dict(found))
+        return
+    screen = console()
+    screen.print(reports.table(found.result, found.name))
+    for sentence in reports.facts(found):
+        screen.print(sentence, markup=False)

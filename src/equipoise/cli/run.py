@@ -1,0 +1,109 @@
+"""The command `equipoise run`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from equipoise import people, tables
+from equipoise.cli import exits
+from equipoise.cli.exits import Exit
+from equipoise.cli.options import Json, number_or_text
+from equipoise.cli.output import console, print_json
+from equipoise.errors import EquipoiseError
+
+if TYPE_CHECKING:
+    from equipoise.run.spec import Spec
+    from equipoise.study import Result
+
+
+def run(
+    study: Annotated[
+        Path | None, typer.Argument(help="The study, as a TOML file; equipoise run --example prints one.")
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option(help="Take at most this many samples; overrides the budget in the file.")
+    ] = None,
+    precision: Annotated[
+        str | None,
+        typer.Option(
+            help="Stop when the 95% interval of every mean has this half-width: 0.05, or 2% for a share of the mean."
+        ),
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(help="How many samples to take at the same time.")] = None,
+    store: Annotated[
+        str | None, typer.Option(help="Save every sample in this file or PostgreSQL database, to continue later.")
+    ] = None,
+    as_json: Json = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Print the certificate of the result too.")] = False,
+    example: Annotated[bool, typer.Option("--example", help="Print an example of a study file and exit.")] = False,
+) -> None:
+    """
+    Run a study of shell commands, a table or a Python function.
+
+    Exit codes: 0, the precision was reached or none was asked for;
+    1, it was not reached; 2, bad input; 3, sampling failed; 130, Ctrl-C.
+    """
+    from equipoise import report
+    from equipoise.run import spec
+
+    if example:
+        print(spec.EXAMPLE, end="")
+        return
+    if study is None:
+        raise ValueError("no study was given; use equipoise run study.toml (equipoise run --example prints one)")
+    loaded = spec.load(
+        study, budget=number_or_text(budget), precision=number_or_text(precision), jobs=jobs, store=store
+    )
+    live = report.Live(people.terminal())
+    ending = ""
+    trace: list[str] = []
+    try:
+        with live:
+            result = loaded.run(live)
+        code = Exit.NOT_REACHED if result.reached is False else Exit.SUCCESS
+    except KeyboardInterrupt:
+        code, ending = Exit.INTERRUPTED, "stopped"
+    except EquipoiseError as error:
+        if not error.reason:  # refused before the first sample
+            raise
+        code, ending = Exit.FAILED, error.reason
+        if "function" in loaded.about:  # a sentence does not say in which line it failed
+            trace = getattr(error, "__notes__", [])
+    if live.last and (live.last.samples or as_json):
+        _print_result(live.last.result, loaded, code, as_json, verbose)
+    for lines in trace:
+        print(lines, file=sys.stderr)
+    if ending:
+        exits.say(f"{ending}; {_kept(live.last.samples if live.last else 0, loaded.store)}")
+    raise typer.Exit(code)
+
+
+def _kept(samples: int, store: str | None) -> str:
+    """Return what became of the samples, and how to continue."""
+    taken = tables.count(samples, "sample")
+    if store:
+        return f"{taken} saved in {store}; run the same command to continue"
+    return f"{taken} taken, none saved; with --store study.db the same command would continue"
+
+
+def _print_result(result: Result, loaded: Spec, code: Exit, as_json: bool, verbose: bool) -> None:
+    from equipoise import report
+
+    if as_json:
+        known = report.plain(result)
+        known |= {"precision": loaded.precision, "precision_reached": result.reached, "exit": int(code)}
+        if result.reached:
+            known["evenly"] = report.evenly(result)
+        print_json(known)
+        return
+    screen = console()
+    screen.print(result.verdict, markup=False)
+    screen.print(report.table(result))
+    for remark in result.remarks():
+        screen.print(remark, markup=False)
+    if verbose:
+        screen.print(str(result.certificate), markup=False)
