@@ -15,7 +15,7 @@ import numpy as np
 
 import equipoise as eq
 from equipoise import chart
-from equipoise.lab.leaderboard import Task
+from equipoise.lab.leaderboard import EntryRun
 from equipoise.lab.suite import paper_right, suite
 from equipoise.problem import Law
 from equipoise.strategies import Strategy, Support
@@ -121,7 +121,7 @@ def in_flight(runs: int = 2048) -> None:
     for case in suite():
         if case.budget >= 2000:
             prompt, late = (
-                Task("auto", eq.strategies.Auto(), case, runs, in_flight=m).measure(seed=1) for m in (1, 64)
+                EntryRun("auto", eq.strategies.Auto(), case, runs, in_flight=m).measure(seed=1) for m in (1, 64)
             )
             found.append((late.excess, prompt.excess, case))
             print(

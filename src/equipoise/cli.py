@@ -22,9 +22,9 @@ from equipoise import chart
 from equipoise import demo as poll
 from equipoise import report as reports
 from equipoise.errors import EquipoiseError
-from equipoise.lab import Curve, page, suite, texts
+from equipoise.lab import Curve, suite, texts
 from equipoise.lab import leaderboard as boards
-from equipoise.lab import paper as again
+from equipoise.lab.paper import PAPER_RUNS, Design, reproduce
 from equipoise.plan import Plan, parse, read
 from equipoise.run import spec
 from equipoise.study import Result
@@ -296,27 +296,24 @@ def _with_error(value: float, error: float) -> str:
 @app.command()
 def paper(
     out: Annotated[Path, typer.Option(help="The folder for figures, tables and the page.")] = Path("equipoise-paper"),
-    runs: Annotated[int, typer.Option(help="How many runs of each; the paper had 50,000.")] = again.PAPER_RUNS,
+    runs: Annotated[int, typer.Option(help="How many runs of each; the paper had 50,000.")] = PAPER_RUNS,
     as_json: Annotated[bool, typer.Option("--json", help="Print claims and tables as one JSON object.")] = False,
 ) -> None:
-    """Do the paper's experiments again, and hold its claims against what is measured."""
-    design = again.Design(runs=runs)
+    """Reproduce the paper's experiments, and judge its claims by the results."""
+    design = Design(runs=runs)
     chart.require()
     if out.exists() and not out.is_dir():
         raise ValueError(f"--out {out} will not do; it is a file, and a folder is needed")
     try:
         with _progress(counts=False) as progress:
             task = progress.add_task("", total=None)
-            results = again.measure(
+            found = reproduce(
+                out,
                 design,
-                out / "simulations",
                 lambda done, total, what: progress.update(
                     task, completed=done, total=total, description=f"{what:>40.40}"
                 ),
             )
-        tables = again.tables(design, results)
-        claims = again.claims(tables)
-        files = page.write(out, design, tables, claims, again.figures(tables))
     except KeyboardInterrupt:
         print(
             f"equipoise: stopped; what is done is kept in {out}, and the same command goes on from there",
@@ -324,17 +321,12 @@ def paper(
         )
         raise typer.Exit(130) from None
     if as_json:
-        found = {
-            "claims": [claim.to_dict() for claim in claims],
-            "tables": {name: [chart.plain(row) for row in rows] for name, rows in tables.items()},
-            "files": [str(path) for path in files],
-        }
-        print(json.dumps(found, ensure_ascii=False, allow_nan=False))
+        print(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))
         return
     table = Table(title=f"The paper's claims, {runs:,} runs", show_lines=True)
     for title in ("the paper says", "measured, and why not", "holds"):
         table.add_column(title)
-    for claim in claims:
+    for claim in found.claims:
         table.add_row(
             f"{escape(claim.claim)}\n[dim]{claim.where}[/dim]",
             escape(claim.measured) + (f"\n[dim]{escape(claim.why)}[/dim]" if claim.why else ""),
@@ -343,7 +335,8 @@ def paper(
     console = Console(highlight=False)
     console.print(table)
     console.print(
-        f"{sum(claim.holds for claim in claims)} of {len(claims)} hold. Figures, tables and the page: {files[0]}"
+        f"{sum(claim.holds for claim in found.claims)} of {len(found.claims)} hold. "
+        f"Figures, tables and the page: {found.files[0]}"
     )
 
 

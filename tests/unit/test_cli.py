@@ -16,7 +16,8 @@ import pytest
 
 import equipoise as eq
 from equipoise.cli import app, main
-from equipoise.lab import cpu, paper
+from equipoise.lab import cpu
+from equipoise.lab.paper import Design
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
@@ -212,7 +213,7 @@ def test_paper_stops_with_a_sentence_and_keeps_what_is_done(tmp_path: Path) -> N
 
 def test_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     small = partial(
-        paper.Design,
+        Design,
         budgets=(50, 200),
         ratios=(2, 5, 10),
         n=100,
@@ -221,7 +222,7 @@ def test_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
         far=(1000,),
         long=(100,),
     )
-    monkeypatch.setattr(paper, "Design", small)
+    monkeypatch.setattr("equipoise.cli.Design", small)
     words = ["paper", "--runs", "100", "--out", str(tmp_path / "out")]
     app([*words, "--json"], standalone_mode=False)
     found = json.loads(capsys.readouterr().out)

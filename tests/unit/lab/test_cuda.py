@@ -21,7 +21,7 @@ SCRIPT = """
 import json, math, sys, warnings
 warnings.simplefilter("ignore")
 import equipoise as eq
-from equipoise.lab import cpu, cuda, simulation
+from equipoise.lab import cpu, cuda, work
 from equipoise.lab.setup import Setup
 from equipoise.problem import Objective
 
@@ -38,7 +38,7 @@ class Odd(eq.strategies.Strategy):
 
 cuda.THREADS = 4  # in the simulator each thread is one of the machine's
 cuda.SHARED = 8000  # so that ten arms fit, and twenty-six do not
-simulation.PILOT = 32  # it runs there too
+work.PILOT = 32  # it runs there too
 s = eq.strategies
 strategies = [s.Auto(), s.BAS(exploration=0.5), s.CHAS(), s.GAFSMAX(), s.TwoStage(pilot=3), s.Greedy()]
 strategies += [s.Oracle(), s.Uniform(), Odd()]
