@@ -270,7 +270,7 @@ def setups(
     if budgets[0] * (1 + ROUNDING) < price:
         raise ValueError(
             f"budget must be at least {amount(price)}, got {shown(budgets[0])}: {label(strategy)} starts with "
-            f"{count(strategy.warmup, 'sample')} of each of {count(arms, 'arm')}"
+            f"{count(strategy.warmup, 'sample')} of each arm"
         )
     by_params: dict[tuple[float, ...], list[float]] = {}
     for n in budgets:

@@ -113,9 +113,9 @@ def test_without_a_gpu_one_sentence() -> None:
     problem = eq.Problem([eq.Gaussian(0, 4), eq.Gaussian(0, 1)])
     with pytest.raises(ValueError, match=r"found no NVIDIA GPU|needs numba-cuda"):
         eq.simulate(problem, budget=100, runs=10, engine="cuda")
-    with pytest.raises(ValueError, match="precision='half'"):
+    with pytest.raises(ValueError, match="precision must be one of 'double', 'single', got 'half'"):
         eq.simulate(problem, budget=100, runs=10, precision="half")
-    with pytest.raises(ValueError, match="'single' with engine='cuda'"):
+    with pytest.raises(ValueError, match="precision must be 'double' unless engine='cuda'"):
         eq.simulate(problem, budget=100, runs=10, precision="single")
 
 

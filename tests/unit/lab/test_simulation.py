@@ -453,7 +453,7 @@ def test_progress() -> None:
         (
             {"budget": 3},
             ValueError,
-            "budget must be at least 4, got 3: auto starts with 2 samples of each of 2 arms",
+            "budget must be at least 4, got 3: auto starts with 2 samples of each arm",
         ),
         ({"budget": [100, 3]}, ValueError, "budget must be at least 4, got 3"),
         ({"budget": 0}, ValueError, "budget must be a positive integer, got 0"),

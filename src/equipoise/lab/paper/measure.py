@@ -113,7 +113,7 @@ def file_name(job: Job, seed: int) -> str:
     """
     found = _setups(job, seed)
     asked = {f.name: getattr(job, f.name) for f in fields(job) if f.name not in ("problem", "strategy")}
-    question = {
+    question: dict[str, Any] = {
         "job": type(job).__name__,
         "seed": seed,
         "laws": [np.asarray(each).tolist() for each in streams.encode(job.problem.arms)],
@@ -122,17 +122,22 @@ def file_name(job: Job, seed: int) -> str:
         "warmup": job.strategy.warmup,
         "setups": [(setup.checkpoints, setup.params, setup.initial_own) for setup in found],
         "kernels": [fingerprint(cpu.kernel(setup)[0]) for setup in found],
-        "sums": _sums_fingerprint() if isinstance(job, CurveJob) else fingerprint(STATISTICS[job.what]),
         **asked,
     }
+    if isinstance(job, CurveJob):
+        question["chosen"] = estimators.choose(job.estimator, job.problem, job.strategy)
+        question["sums"] = _code_of_sums()
+    else:
+        question["statistics"] = fingerprint(STATISTICS[job.what])
     text = json.dumps(json_ready(question), sort_keys=True)
     return f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
 
 
-def _sums_fingerprint() -> list[str]:
-    """The code between where runs end and the sums of a simulation."""
-    of_runs = (estimators.ArmSums.of.__func__, estimators.choose, estimators.fit, estimators.estimates)  # type: ignore[attr-defined]
-    return [fingerprint(function) for function in (*of_runs, work.Measurement._sums, work.Sums.of.__func__)]  # type: ignore[attr-defined]
+def _code_of_sums() -> list[str]:
+    """Fingerprints of the code between where runs end and the sums of a simulation."""
+    methods: list[Any] = [estimators.ArmSums.of, work.Sums.of]
+    functions = [estimators.fit, estimators.estimates, work.Measurement._sums, *(each.__func__ for each in methods)]
+    return [fingerprint(function) for function in functions]
 
 
 def _write(job: Job, result: Any, path: Path) -> None:
