@@ -11,6 +11,7 @@ from typing import Any
 from equipoise import theory
 from equipoise.lab.paper.design import ALPHA, ALPHAS, AUTO, EXPLORATIONS, PAIR, A, b_as, gafs_max
 from equipoise.lab.paper.tables import Row, Tables, exponent, first_order, matching, with_error
+from equipoise.tables import amount
 
 
 @dataclass(frozen=True)
@@ -384,7 +385,7 @@ def _bound_claims(made: Tables) -> list[Claim]:
             what = row["statement"].partition(", ")[2]
             trivial = name.startswith("Lemma") and not 0 < row["stated"] < n
             texts.append(
-                f"{what} {with_error(row['measured'], row['error'])}, bound {row['stated']:.3g}"
+                f"{what} {with_error(row['measured'], row['error'])}, bound {amount(row['stated'], 3)}"
                 + (" (trivial at this n)" if trivial else "")
             )
         found.append(

@@ -14,6 +14,7 @@ from equipoise import chart
 from equipoise.lab.paper.claims import Claim
 from equipoise.lab.paper.design import ALPHA, PAPER_RUNS, A, Design
 from equipoise.lab.paper.tables import Row, Tables, rounded
+from equipoise.tables import amount
 
 TEXTS: dict[str, tuple[str, str]] = {
     "left": (
@@ -233,9 +234,9 @@ def _bounds(rows: Sequence[Row], design: Design) -> list[Row]:
         {
             "statement": row["statement"],
             "setting": row["setting"],
-            "measured": f"{row['measured']:.4g}",
+            "measured": amount(row["measured"]),
             "": {"<=": "≤", ">=": "≥"}[row["relation"]],
-            "stated": f"{row['stated']:.4g}",
+            "stated": amount(row["stated"]),
             "holds": "yes" if row["holds"] else "no",
         }
         for row in rows
@@ -269,7 +270,7 @@ def _table(rows: Sequence[Row]) -> str:
         cells = []
         for name in names:
             value = row.get(name, "")
-            text = f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
+            text = f"{value:,}" if isinstance(value, int) else amount(value) if isinstance(value, float) else str(value)
             number = bool(text) and (text[0].isdigit() or text[0] == "-")
             kind = ' class="number"' if number else ""
             cells.append(f"<td{kind}>{_escape(text)}</td>")
