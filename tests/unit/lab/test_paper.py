@@ -118,7 +118,7 @@ def test_the_name_of_a_file_follows_the_question() -> None:
     others: list[tuple[CurveJob | StatisticsJob, int]] = [
         (replace(JOB, problem=BOUNDED), 1),
         (replace(JOB, strategy=eq.strategies.BAS(exploration=1)), 1),
-        (replace(JOB, strategy=eq.strategies.MCUCB(exploration=0.5)), 1),
+        (replace(JOB, strategy=eq.strategies.CHAS()), 1),
         (replace(JOB, budgets=(50, 200)), 1),
         (replace(JOB, runs=300), 1),
         (replace(JOB, estimator="controls"), 1),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -621,12 +622,12 @@ class Endless(Given):
 @pytest.mark.parametrize(
     ("strategy", "message"),
     [
-        (Negative(), "Negative.variance must return a finite number of at least 0, got -"),
-        (NotANumber(), "NotANumber.variance must return a finite number of at least 0, got nan"),
-        (Infinite(), "Infinite.variance must return a finite number of at least 0, got inf"),
-        (DividesByZero(), "DividesByZero.variance must return a finite number of at least 0, got nan"),
-        (Vague(), "Vague.share must return a finite number of at least 0, got nan"),
-        (Wordy(), "Wordy cannot be compiled"),
+        (Negative(), r"Negative.variance must return a finite number .* got -"),
+        (NotANumber(), r"NotANumber.variance must return a finite number .* got nan"),
+        (Infinite(), r"Infinite.variance must return a finite number .* got inf"),
+        (DividesByZero(), r"DividesByZero.variance must return a finite number .* got nan"),
+        (Vague(), r"Vague.share must return a finite number .* got nan"),
+        (Wordy(), r"Wordy.* cannot be compiled"),
         (Short(), "Short.variance"),
         (Endless(), "Endless.params"),
         (eq.strategies.Strategy(), "Strategy"),
@@ -640,7 +641,7 @@ def test_a_strategy_that_does_not_work_is_refused_in_one_sentence(
     for in_flight in (1, 3):
         with pytest.raises(eq.EquipoiseError) as refused:
             eq.simulate(PAIR, strategy, 20, runs=10, in_flight=in_flight)
-        assert str(refused.value).startswith(message)
+        assert re.match(message, str(refused.value))
         assert "\n" not in str(refused.value)
 
 

@@ -51,7 +51,7 @@ def test_laws(text: str, law: eq.Law) -> None:
         ("gaussian:0,,4", "'' in 'gaussian:0,,4' must be a number"),
         ("bernoulli:2", "p"),
         ("gaussian:0,nan", "variance"),
-        ("empirical", "no values"),
+        ("empirical", "values"),
     ],
 )
 def test_what_is_no_law_is_refused(text: str, sentence: str) -> None:
