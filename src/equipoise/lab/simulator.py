@@ -16,8 +16,7 @@ from equipoise.inputs import choice, integer, positive, shown
 from equipoise.lab import cuda, estimators, work
 from equipoise.lab.setup import Ends, Setup
 from equipoise.lab.simulation import Curve, Simulation, label
-from equipoise.problem import Objective, Problem, Stratified
-from equipoise.problem.objective import ROUNDING
+from equipoise.problem import Objective, Problem, Stratified, money
 from equipoise.problem.objective import objective as resolve_objective
 from equipoise.strategies import Strategy, Support, check_params, check_strategy, check_support, initial_own, resolve
 from equipoise.strategies import key as keys
@@ -229,13 +228,13 @@ def _budget(budget: Any, objective: Objective) -> float:
     """A number of samples or, where these have costs, an amount of money."""
     if objective.costs is None:
         return integer("budget", budget, 1)
-    money = positive("budget", budget, "amount of money")
-    if (samples := money / min(objective.costs)) > MOST_PULLS:
+    given = positive("budget", budget, "amount of money")
+    if (samples := given / min(objective.costs)) > MOST_PULLS:
         raise ValueError(
             f"budget must buy at most {amount(MOST_PULLS)} samples in a run, got {shown(budget)}, which buys "
             f"{amount(samples)}"
         )
-    return money
+    return given
 
 
 def setups(
@@ -266,8 +265,9 @@ def setups(
     check_strategy(strategy)
     objective = Objective() if objective is None else objective
     arms = len(problem)
-    price = strategy.warmup * math.fsum(objective.cost(arms))
-    if budgets[0] * (1 + ROUNDING) < price:
+    costs = objective.cost(arms)
+    price = strategy.warmup * math.fsum(costs)
+    if money.limit(budgets[0], float(min(costs))) < price:
         raise ValueError(
             f"budget must be at least {amount(price)}, got {shown(budgets[0])}: {label(strategy)} starts with "
             f"{count(strategy.warmup, 'sample')} of each arm"
