@@ -304,7 +304,7 @@ def test_which_kernel() -> None:
 
 
 def numbers(sim: Any) -> list[bytes]:
-    return [sim.losses.tobytes(), sim.loss_errors.tobytes(), sim.mean_pulls.tobytes(), sim._batches.tobytes()]
+    return [sim.losses.tobytes(), sim.loss_errors.tobytes(), sim.mean_pulls.tobytes(), sim.batches.tobytes()]
 
 
 def test_threads_do_not_matter() -> None:

@@ -522,7 +522,7 @@ def test_a_law_of_ones_own_is_refused() -> None:
     class Alien:
         mean, variance, third, fourth = 0.0, 1.0, 0.0, 3.0
 
-    with pytest.raises(TypeError, match=r"is not a law that can be simulated; eq.Empirical\(values\)"):
+    with pytest.raises(TypeError, match=r"eq.Empirical\(values\)"):
         eq.simulate(eq.Problem([Alien()]), "uniform", 10, runs=2)  # type: ignore[list-item]
     assert eq.simulate(eq.Problem([Odd(0, 1)]), "uniform", 10, runs=2).mean_pulls.tolist() == [10]
 
@@ -591,7 +591,7 @@ class Infinite(Given):
 class DividesByZero(Given):
     @staticmethod
     def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
-        return m2 / pooled
+        return m2 / (m2 - m2)
 
 
 class Vague(Given):
