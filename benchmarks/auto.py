@@ -1,8 +1,8 @@
 """
-What docs/auto.md says about the default strategy, measured.
+Measure what docs/auto.md says about the default strategy.
 
-`python benchmarks/auto.py` prints the page's tables and draws docs/figures/auto-right.png. About four minutes on two
-cores.
+`python benchmarks/auto.py` prints the page's tables, with standard errors in parentheses, and draws
+docs/figures/auto-right.png. About four minutes on two cores.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 import equipoise as eq
 from equipoise import chart
-from equipoise.lab.leaderboard import Task
+from equipoise.lab.leaderboard import EntryRun
 from equipoise.lab.suite import paper_right, suite
 from equipoise.problem import Law
 from equipoise.strategies import Strategy, Support
@@ -66,7 +66,7 @@ def second_order(runs: int = 20_000, n: int = 8000) -> None:
         sim = eq.simulate(problem, Second(c), n, runs=runs, seed=SEED)
         best = problem.optimal_loss(n)
         each = [
-            f"{n * (loss / best - 1):.1f} ± {n * error / best:.1f}"
+            f"{n * (loss / best - 1):.1f} ({n * error / best:.1f})"
             for loss, error in zip(sim.losses, sim.loss_errors, strict=True)
         ]
         print(
@@ -84,12 +84,12 @@ def rate(runs: int = 20_000) -> None:
     print(f"\n| n | {' | '.join(map(str, budgets))} |\n|---|{'---|' * len(budgets)}")
     for row in range(len(strategies)):
         sims = curve[row * len(budgets) : (row + 1) * len(budgets)]
-        cells = [f"{s.budget**2 * s.regret:.1f} ± {s.budget**2 * s.regret_error:.2f}" for s in sims]
+        cells = [f"{s.budget**2 * s.regret:.1f} ({s.budget**2 * s.regret_error:.2f})" for s in sims]
         print(f"| {sims[0].strategy.name} | {' | '.join(cells)} |")
 
 
 def right_hand(runs: int = 20_000, n: int = 1000) -> None:
-    """The paper's right-hand figure as excess: a Gaussian arm beside one of variance 1."""
+    """The paper's right-hand figure as excess: a Gaussian arm and one of variance 1."""
     rows: list[dict[str, Any]] = []
     inverses = [2, 3, 5, 10, 20, 50, 100]
     for family, law in (("Rademacher", eq.Rademacher), ("Gaussian", lambda sd: eq.Gaussian(0, sd * sd))):
@@ -101,7 +101,7 @@ def right_hand(runs: int = 20_000, n: int = 1000) -> None:
                 )
     print(f"\n| 1/λ_min | {' | '.join(map(str, inverses))} |\n|---|{'---|' * len(inverses)}")
     for name in dict.fromkeys(row["strategy"] for row in rows):
-        cells = [f"{row['excess']:.2f} ± {row['error']:.2f}" for row in rows if row["strategy"] == name]
+        cells = [f"{row['excess']:.2f} ({row['error']:.2f})" for row in rows if row["strategy"] == name]
         print(f"| {name} | {' | '.join(cells)} |")
     figure = chart.lines(
         rows,
@@ -109,7 +109,7 @@ def right_hand(runs: int = 20_000, n: int = 1000) -> None:
         y="excess",
         titles=("1/λ_min", "excess over Σ/n, %"),
         error="error",
-        title="A Gaussian arm beside one of variance 1, n = 1,000",
+        title="A Gaussian arm and one of variance 1, n = 1,000",
     )
     chart.save(figure, DOCS / "figures" / "auto-right.png")
 
@@ -121,12 +121,12 @@ def in_flight(runs: int = 2048) -> None:
     for case in suite():
         if case.budget >= 2000:
             prompt, late = (
-                Task("auto", eq.strategies.Auto(), case, runs, in_flight=m).measure(seed=1) for m in (1, 64)
+                EntryRun("auto", eq.strategies.Auto(), case, runs, in_flight=m).measure(seed=1) for m in (1, 64)
             )
             found.append((late.excess, prompt.excess, case))
             print(
-                f"| {case.name} | {len(case.problem)} | {case.budget} | {prompt.excess:.1f} ± {prompt.error:.1f} | "
-                f"{late.excess:.1f} ± {late.error:.1f} |",
+                f"| {case.name} | {len(case.problem)} | {case.budget} | {prompt.excess:.1f} ({prompt.error:.1f}) | "
+                f"{late.excess:.1f} ({late.error:.1f}) |",
                 flush=True,
             )
     top = [

@@ -1,8 +1,8 @@
 """
-The paper's bounds beside what happens: how much slack each of them has.
+Compare the paper's bounds with simulations: how much slack each of them has.
 
 `make docs` runs this and writes docs/bounds.md; the last line printed is one JSON object. Every row has a fixed seed,
-a number of runs and a standard error, and tests/functional/test_bounds.py holds the statement against them.
+a number of runs and a standard error, and tests/functional/test_bounds.py checks the statement.
 """
 
 from __future__ import annotations
@@ -15,17 +15,16 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 import equipoise as eq
 from equipoise import theory
-
-Floats = npt.NDArray[np.float64]
+from equipoise.arrays import Bools, Floats
+from equipoise.tables import amount
 
 
 @dataclass(frozen=True)
 class Row:
-    """A statement's number beside the measured one."""
+    """A statement's number and the measured one."""
 
     statement: str
     setting: str
@@ -36,7 +35,7 @@ class Row:
     stated: float
 
     def holds(self, sigmas: float = 5.0) -> bool:
-        """Whether the measured number stands in its relation to the stated one, within so many standard errors."""
+        """Return whether the measured number has its relation to the stated one, within `sigmas` standard errors."""
         slack = sigmas * self.error
         if self.relation == "<=":
             return self.measured <= self.stated + slack
@@ -47,13 +46,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Runs:
-    """Many runs of a strategy, a row for each: pulls, sums of samples less their means, whether an event held."""
+    """Many runs of a strategy, a row for each: pulls, sums of samples minus their means, whether an event held."""
 
     problem: eq.Problem
     n: int
     pulls: Floats
     sums: Floats
-    held: npt.NDArray[np.bool_]
+    held: Bools
 
     @property
     def losses(self) -> Floats:
@@ -90,7 +89,7 @@ def mean_and_error(values: Floats) -> tuple[float, float]:
 
 
 def regret(runs: Runs) -> tuple[float, float]:
-    """The regret and the standard error of the worst arm's loss."""
+    """Return the regret and the standard error of the worst arm's loss."""
     means, errors = zip(*(mean_and_error(column) for column in runs.losses.T), strict=True)
     worst = int(np.argmax(means))
     return runs.problem.regret(list(means), runs.n), errors[worst]
@@ -102,7 +101,7 @@ def share(outcomes: list[bool]) -> tuple[float, float]:
 
 
 def chernoff() -> list[Row]:
-    """CH-AS: Lemma 1, Theorem 1, Remark 3."""
+    """Measure CH-AS: Lemma 1, Theorem 1, Remark 3."""
     rows = []
     problem = eq.Problem([eq.Bernoulli(0.5), eq.Bernoulli(0.2)])
     n, count, rng = 100, 4000, np.random.default_rng(1)
@@ -162,7 +161,7 @@ def chernoff() -> list[Row]:
 
 
 def deviations() -> list[Row]:
-    """Theorem 4 and Lemmas 4 and 5: how often a standard deviation strays further than the radius."""
+    """Measure how often a standard deviation is off by more than the radius: Theorem 4, Lemmas 4 and 5."""
     count, t, delta, rng = 40_000, 20, 0.05, np.random.default_rng(5)
     rows = []
     uniform = rng.random((count, t)).std(axis=1, ddof=1)
@@ -177,7 +176,7 @@ def deviations() -> list[Row]:
             delta,
         )
     )
-    # The radius itself beside the deviation that is exceeded with probability δ.
+    # The radius itself and the deviation that is exceeded with probability δ.
     quantile = float(np.quantile(np.abs(uniform - math.sqrt(1 / 12)), 1 - delta))
     rows.append(
         Row(
@@ -220,7 +219,7 @@ def deviations() -> list[Row]:
 
 
 def bernstein() -> list[Row]:
-    """B-AS with the constants of Theorem 3: Lemma 2, Theorems 2 and 3, Lemma 6."""
+    """Measure B-AS with the constants of Theorem 3: Lemma 2, Theorems 2 and 3, Lemma 6."""
     problem = eq.Problem([eq.Gaussian(0, 4), eq.Gaussian(0, 1)])
     n, count = 1000, 400
     c1, c2 = theory.gaussian_constants(problem.variances)
@@ -249,7 +248,7 @@ def bernstein() -> list[Row]:
 
 
 def stopping() -> list[Row]:
-    """Wald's identity, equation (st2.1) and the Gaussian lemma, at stopping times that a strategy makes."""
+    """Measure Wald's identity, equation (st2.1) and the Gaussian lemma at the stopping times of a strategy."""
     rows = []
     n, count = 60, 6000
     problems = {
@@ -297,11 +296,12 @@ PARTS: dict[str, Callable[[], list[Row]]] = {
     "Stopping times": stopping,
 }
 
-HEAD = """# The paper's bounds beside what happens
+HEAD = """# The paper's bounds and what is measured
 
 Written by `make docs` (`benchmarks/bounds.py`), with fixed seeds. *stated* is the number of the function in
-`equipoise.theory`, *measured* the same quantity in simulated studies with its standard error, *ratio* the one over the
-other: how much room the statement leaves. A measured number without an error is an extreme over the runs or a quantile.
+`equipoise.theory`, *measured* the same quantity in simulated studies with its standard error in parentheses, *ratio*
+the first over the second: how much room the statement leaves. A measured number without a standard error is an extreme
+over the runs or a quantile.
 
 What it says: the identities (Wald, the Gaussian lemma, Lemma 7) hold as far as the runs can show; Remark 3's balance
 predicts the pulls of a constant arm to within a pull; and the regret bounds of Theorems 1 to 3 are true, and six to
@@ -319,9 +319,9 @@ def page(parts: dict[str, list[Row]]) -> str:
             "|---|---|--:|--:|:-:|--:|--:|",
         ]
         for row in rows:
-            measured = f"{row.measured:.4g}" + (f" ± {row.error:.1g}" if row.error else "")
-            ratio = f"{row.stated / row.measured:.2g}" if row.measured else "—"
-            cells = (row.statement, row.setting, f"{row.runs:,}", measured, row.relation, f"{row.stated:.4g}", ratio)
+            measured = amount(row.measured) + (f" ({row.error:.1g})" if row.error else "")
+            ratio = amount(row.stated / row.measured, 2) if row.measured else "—"
+            cells = (row.statement, row.setting, f"{row.runs:,}", measured, row.relation, amount(row.stated), ratio)
             lines.append(f"| {' | '.join(cells)} |")
         lines.append("")
     return "\n".join(lines)

@@ -1,11 +1,11 @@
 """
-How often intervals miss, and how wide they are: every kind, under every strategy, on ten problems of each support.
+Measure how often intervals miss and how wide they are, for every kind, strategy and support, on ten problems each.
 
 `make docs` runs this. It writes docs/coverage.md, the tables of docs/intervals.md and the picture there; the last line
 printed is one JSON object. A run misses if at any time, from the first sample of an arm to its last, the interval of
-any arm does not hold the arm's mean. All strategies meet the very same samples, and an arm's interval depends on its
-own samples alone: so each stream is watched once, and a strategy's run misses if a stream does before the strategy's
-last sample of it.
+any arm does not contain the arm's mean. All strategies meet the same samples, and an arm's interval depends on its own
+samples alone: so each stream is checked once, and a strategy's run misses if a stream does before the strategy's last
+sample of it.
 """
 
 from __future__ import annotations
@@ -22,17 +22,15 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import equipoise as eq
 from equipoise import chart
+from equipoise.arrays import Bools, Floats, Ints
 from equipoise.compiled import jit
 from equipoise.intervals import KINDS, Intervals, Kind, bounded_betting, fixed_n
 from equipoise.lab import cpu, streams
 from equipoise.lab.setup import Setup
 from equipoise.strategies import Strategy, Support
-
-Floats = npt.NDArray[np.float64]
 
 DOCS = Path(__file__).parent.parent / "docs"
 LEVEL, BUDGET, RUNS, SEED = 0.95, 1000, 2000, 5
@@ -48,7 +46,7 @@ class Setting:
 
 
 def _drawn(draw: Callable[[np.random.Generator], Floats]) -> eq.Empirical:
-    """A law made of 500 values, the same each time."""
+    """Return a law of 500 values, the same each time."""
     return eq.Empirical(draw(np.random.default_rng(1)))
 
 
@@ -118,7 +116,7 @@ SETTINGS: dict[str, list[Setting]] = {
 
 
 def strategies(support: Support) -> list[Strategy]:
-    """Every strategy, with the parameters it needs on such arms."""
+    """Return every strategy, with the parameters it needs on such arms."""
     of = eq.strategies
     scaled = {"b-as": of.BAS, "mc-ucb": of.MCUCB, "variance-ucb": of.VarianceUCB}
     known = {name: made() if support is not None else made(exploration=0.5) for name, made in scaled.items()}
@@ -140,12 +138,12 @@ BUILT_IN = (
 
 
 def kinds(support: Support) -> tuple[Kind, ...]:
-    """Those that the support allows."""
+    """Return the kinds that the support allows."""
     return KINDS if support is not None else ("asymptotic", "fixed-n")
 
 
-def counts(setting: Setting, strategy: Strategy, runs: int, seed: int, budget: int) -> npt.NDArray[np.int64]:
-    """How many samples of each arm the strategy took, by arm and run."""
+def counts(setting: Setting, strategy: Strategy, runs: int, seed: int, budget: int) -> Ints:
+    """Return how many samples of each arm the strategy took, by arm and run."""
     problem = setting.problem
     params = strategy.params(budget, len(problem), setting.support)
     ends = cpu.simulate(Setup(problem, strategy, (budget,), params, seed), 0, runs)
@@ -178,7 +176,7 @@ def quantiles(alpha: float, length: int) -> Floats:
     return np.array([math.inf, math.inf, *(fixed_n.student_quantile(float(df), alpha) for df in range(1, length))])
 
 
-def limits(p: float, alpha: float, length: int) -> npt.NDArray[np.int64]:
+def limits(p: float, alpha: float, length: int) -> Ints:
     """The fewest and the most ones among t tosses with which Clopper and Pearson's interval holds p, by t."""
     found = np.zeros((length + 1, 2), np.int64)
     least = most = 0
@@ -212,9 +210,7 @@ def _watch(update: Any, bounds: Any, inside: Any) -> Any:
     return jit(watch, nogil=True)
 
 
-def outside(
-    setting: Setting, kind: Kind, lengths: npt.NDArray[np.int64], runs: int, seed: int
-) -> list[npt.NDArray[np.bool_]]:
+def outside(setting: Setting, kind: Kind, lengths: Ints, runs: int, seed: int) -> list[Bools]:
     """For each arm: by run and time, whether the interval leaves out the mean."""
     problem = setting.problem
     kernel = Intervals(len(problem), setting.support, kind, LEVEL, BUDGET).kernel
@@ -227,7 +223,7 @@ def outside(
     inside = shortcuts.get(kernel.bounds)
     watch = _watch(kernel.update, kernel.bounds, inside)
 
-    def arm(k: int, length: int) -> npt.NDArray[np.bool_]:
+    def arm(k: int, length: int) -> Bools:
         mean = float(problem.means[k])
         tables: Any = kernel.settings
         if inside is _by_count:
@@ -361,7 +357,7 @@ def ever_missed(law: eq.Law, support: Support, length: int, runs: int, seed: int
 
 
 def picture(missed: list[dict[str, Any]], wide: list[dict[str, Any]], path: Path) -> None:
-    """Left: how many have missed so far. Right: how wide they are."""
+    """Draw how many intervals have missed so far (left) and how wide they are (right)."""
     nominal = [{"kind": "5%", "t": t, "missed": 0.05} for t in (1, max(row["t"] for row in missed))]
     left = chart.lines(
         [*missed, *nominal],
@@ -484,12 +480,12 @@ error of a share near 5% is {percent(math.sqrt(0.05 * 0.95 / RUNS))}.
 
 
 def fill(page: str, **blocks: str) -> str:
-    """The page with the text between the comments `name` and `/name` replaced."""
+    """Return the page with the text between the comments `name` and `/name` replaced."""
     for name, text in blocks.items():
         start, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
         found = page.count(start)
         if found != 1:
-            raise ValueError(f"the page has {found} places for {name!r}; it must have one")
+            raise ValueError(f"the page must have one place for {name!r}, got {found}")
         before, rest = page.split(start)
         page = before + start + text.rstrip() + "\n" + rest[rest.index(end) :]
     return page

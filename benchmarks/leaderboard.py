@@ -17,7 +17,7 @@ from equipoise.lab.leaderboard import GROUPS, Board, Cell, Summary, leaderboard
 from equipoise.lab.suite import ADDED, Case, suite, tuning_half
 
 DOCS = Path(__file__).parent.parent / "docs"
-# Excesses of the default above this are listed, and the problems where another is better by more than that.
+# The page lists where the default has an excess above the first, or is behind another strategy by more than the second.
 HIGH, MARGIN = 40.0, 5.0
 
 
@@ -40,13 +40,13 @@ def main() -> None:
 
 
 def parts(board: Board) -> dict[str, list[str]]:
-    """What stands between the marks of the page."""
+    """Return what goes between the marks of the page."""
     runs = [cell.runs for cell in board.cells]
     errors = sorted(cell.error / (100 + cell.excess) for cell in board.cells)
     how = (
         f"{len(board.cells)} pairs, {min(runs):,} to {max(runs):,} runs each, {sum(runs):,} in all, seed {board.seed}. "
         f"Half of the standard errors are below {100 * errors[len(errors) // 2]:.1f}% of the loss, nine in ten below "
-        f"{100 * errors[len(errors) * 9 // 10]:.1f}%."
+        f"{100 * errors[len(errors) * 9 // 10]:.1f}%; in the tables they are in parentheses."
     )
     return {
         "how": [how],
@@ -131,11 +131,11 @@ def described() -> list[str]:
 
 
 def worst(found: Summary) -> str:
-    return f"{percent(found.worst)} ± {percent(found.error)}"
+    return f"{percent(found.worst)} ({percent(found.error)})"
 
 
 def measured(cell: Cell) -> str:
-    return f"{percent(cell.excess)} ± {percent(cell.error)}"
+    return f"{percent(cell.excess)} ({percent(cell.error)})"
 
 
 def percent(excess: float) -> str:

@@ -23,8 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 import equipoise as eq
-from equipoise.lab import cpu, simulation
+from equipoise.lab import cpu
 from equipoise.lab.setup import Setup
+from equipoise.lab.work import PILOT
 from equipoise.problem import Objective
 from equipoise.strategies import Strategy
 
@@ -183,7 +184,7 @@ def time_to_precision(numpy_ns: float) -> dict[str, Any]:
     naive = naive_runs * BUDGET * numpy_ns * 1e-9
     return {
         "runs": runs,
-        "pilot_runs": simulation.PILOT,
+        "pilot_runs": PILOT,
         "seconds": round(seconds, 4),
         "standard_error": round(simulated(runs, threads=1)[1], 4),
         "numpy_naive_runs": naive_runs,

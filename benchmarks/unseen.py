@@ -1,9 +1,9 @@
 """
-The strategies on problems drawn at random, none of which anything was tuned on.
+Measure the strategies on random problems that nothing was tuned on.
 
 `python benchmarks/unseen.py` draws 200 problems and prints what docs/auto.md says of them: the worst excess of each
-strategy, its 90th percentile and its median, and the problems on which the default is at its worst. About ten minutes
-on two cores. `--seed` draws others, `--problems` more or fewer.
+strategy with its standard error in parentheses, its 90th percentile and its median, and the problems on which the
+default is at its worst. About ten minutes on two cores. `--seed` draws others, `--problems` more or fewer.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ STRATEGIES = ["auto", "b-as", "ch-as", "gafs-max", "greedy", "two-stage", "unifo
 
 
 def rare(sd: float) -> Law:
-    """A value that comes one time in twenty, and zero else."""
+    """Return the law of a value that occurs one time in twenty, and is zero otherwise."""
     return Empirical([0.0] * 19 + [sd / math.sqrt(0.05 * 0.95)])
 
 
 def spikes(sd: float) -> Law:
-    """Times that vary little, but for one in thirty."""
+    """Return the law of times that vary little, except one in thirty."""
     return mixture((29 / 30, 3 * sd, sd / 8), (1 / 30, 8.5 * sd, sd / 2), points=600)
 
 
@@ -48,7 +48,7 @@ FAMILIES: dict[str, tuple[Callable[[float], Law], Tails]] = {
 
 
 def deviations(rng: np.random.Generator, arms: int) -> list[float]:
-    """Standard deviations: equal, scattered, in a row, or all equal but for an eighth of them."""
+    """Return standard deviations: equal, scattered, geometric, or all equal except an eighth of them."""
     style = rng.integers(5)
     some = np.arange(arms) < max(1, arms // 8)
     if style == 0:
@@ -62,7 +62,7 @@ def deviations(rng: np.random.Generator, arms: int) -> list[float]:
 
 
 def draw(rng: np.random.Generator, name: str) -> Case:
-    """A problem: 2 to 100 arms, 15 to 1,000 samples each, 20,000 at most; one in four is binary."""
+    """Return a problem: 2 to 100 arms, 15 to 1,000 samples each, at most 20,000 in all; one in four is binary."""
     arms = round(2 * 50 ** rng.uniform())
     budget = round(min(20_000, arms * 15 * (1000 / 15) ** rng.uniform()))
     if rng.uniform() < 0.25:
@@ -95,7 +95,7 @@ GROUPS: dict[str, Callable[[Cell], bool]] = {
 
 
 def tables(board: Board) -> str:
-    """The strategies in each group, and the problems that are hardest there for the default."""
+    """Return the strategies in each group, and the problems that are hardest there for the default."""
     parts = []
     for title, belongs in GROUPS.items():
         cells = [cell for cell in board.cells if belongs(cell)]
@@ -106,7 +106,7 @@ def tables(board: Board) -> str:
             markdown(
                 ["strategy", "worst", "90th percentile", "median"],
                 [
-                    [name, f"{each.worst:,.0f} ± {each.error:,.0f}", f"{each.ninth:,.0f}", f"{each.median:.1f}"]
+                    [name, f"{each.worst:,.0f} ({each.error:,.0f})", f"{each.ninth:,.0f}", f"{each.median:.1f}"]
                     for name, each in ranked
                 ],
             )
@@ -117,7 +117,7 @@ def tables(board: Board) -> str:
             others = [other for other in cells if other.case is cell.case and other.strategy != "auto"]
             best = min(others, key=lambda other: other.excess)
             rows.append(
-                [cell.case.name, f"{cell.excess:.0f} ± {cell.error:.0f}", f"{best.excess:.0f}, {best.strategy}"]
+                [cell.case.name, f"{cell.excess:.0f} ({cell.error:.0f})", f"{best.excess:.0f}, {best.strategy}"]
             )
         parts.append(markdown(["hardest for auto", "excess", "best other"], rows))
     return "\n".join(parts)

@@ -127,5 +127,5 @@ def test_pages_are_filled() -> None:
     assert "old" not in page
     assert "| 0.01, 0.5, 0.99 | 3.0 | 3.0 | 3.0 | 3.0 | 1.0 |" in page
     assert "| 0.01, 0.5, 0.99 | 3.0 / 1.0 |" in full(found)
-    with pytest.raises(ValueError, match="0 places for 'widths'"):
+    with pytest.raises(ValueError, match="one place for 'widths', got 0"):
         fill(page, widths="")

@@ -29,43 +29,33 @@ def paper(
 ) -> None:
     """Reproduce the paper's experiments and check its claims."""
     from equipoise import chart
-    from equipoise.lab import page
-    from equipoise.lab import paper as experiments
+    from equipoise.lab.paper import Design, reproduce
 
-    design = experiments.Design(runs=runs)
+    design = Design(runs=runs)
     chart.require()
     if out.exists() and not out.is_dir():
         raise ValueError(f"--out must be a folder, got the file {out}")
     try:
         with progress_bar(counts=False) as progress:
             task = progress.add_task("", total=None)
-            results = experiments.measure(
+            found = reproduce(
+                out,
                 design,
-                out / "simulations",
                 lambda done, total, what: progress.update(
                     task, completed=done, total=total, description=f"{what:>40.40}"
                 ),
             )
-        tables = experiments.tables(design, results)
-        claims = experiments.claims(tables)
-        files = page.write(out, design, tables, claims, experiments.figures(tables))
     except KeyboardInterrupt:
         exits.say(f"stopped; the experiments that are done are saved in {out}; run the same command to continue")
         raise typer.Exit(Exit.INTERRUPTED) from None
     if as_json:
-        print_json(
-            {
-                "claims": [claim.to_dict() for claim in claims],
-                "tables": tables,
-                "files": [str(path) for path in files],
-            }
-        )
+        print_json(found.to_dict())
         return
     screen = console()
-    screen.print(_table(claims, runs))
+    screen.print(_table(found.claims, runs))
     screen.print(
-        f"{sum(claim.holds for claim in claims)} of {len(claims)} claims hold. "
-        f"Figures, tables and the page are in {files[0]}"
+        f"{sum(claim.holds for claim in found.claims)} of {len(found.claims)} claims hold. "
+        f"Figures, tables and the page are in {found.files[0]}"
     )
 
 

@@ -1,18 +1,18 @@
 """
-The leaderboard: every strategy on every problem of the suite, and how far it stays behind the best allocation.
+The leaderboard: how far every strategy stays behind the best allocation on every problem of the suite.
 
-**The number** is the excess, max_k L_k over Sigma/n less one, in percent, with its standard error. The largest of K
+**The number** is the excess, max_k L_k over Sigma/n minus one, in percent, with its standard error. The largest of K
 noisy losses is too large on average, and by a lot for a hundred arms. So the worst arm is found on one half of the runs
-and its loss taken from the other half, both ways round, and the two are averaged (`crossed`). That number is no larger
-than the true one on average; it is smaller where runs are too few to tell the worst arm from others near it, by no more
-than those differ.
+and its loss is taken from the other half, both ways round, and the two are averaged (`crossed`). On average that number
+is not above the true one; it is below it where runs are too few to tell the worst arm from others close to it, by no
+more than those differ.
 
-**Constants in the unit of the samples** are known to nobody who knows nothing of the samples. Strategies that have them
-are given the scale of the problem, which their user could not know: one unit is sqrt(Sigma/K), the root mean square of
-the arms' standard deviations. So every strategy that is not scale invariant and has an `exploration` enters with A =
-0.5 and with A = 2 of those units, and the others, such as CH-AS with its width of 1, with their defaults in those
-units. Where a support is declared they enter once more, with the constants that their own theory takes from it; these
-entries are on such problems only, and are listed last. Oracles do not take part.
+**Constants in the unit of the samples** cannot be chosen without knowing the samples. Strategies that have them are
+given the scale of the problem, which their user could not know: one unit is sqrt(Sigma/K), the root mean square of the
+arms' standard deviations. Every strategy that is not scale invariant and has an `exploration` enters with A = 0.5 and
+with A = 2 of those units, and the others, such as CH-AS with its width of 1, with their defaults in those units. Where
+a support is declared they enter a second time, with the constants that their own theory takes from it; these entries
+exist on such problems only, and are listed last. Oracles do not take part.
 
 **Runs** follow from the problem and from the error of the runs so far, by a fixed rule (`first_runs`, `more_runs`),
 never from the clock: the same seed gives the same board on any machine.
@@ -33,25 +33,27 @@ import numpy as np
 
 from equipoise import chart, strategies
 from equipoise.arrays import Floats
-from equipoise.inputs import integer
+from equipoise.inputs import choice, integer
 from equipoise.lab import cpu, cuda, estimators, texts
-from equipoise.lab.estimators import Estimator, Evidence
+from equipoise.lab.estimators import ArmSums, Estimator
 from equipoise.lab.setup import Ends
-from equipoise.lab.simulation import check_formula, label, plans
+from equipoise.lab.simulation import label
+from equipoise.lab.simulator import first_ends, setups
 from equipoise.lab.suite import Case, suite, tuning_half, unknown
 from equipoise.problem import Gaussian, Problem
 from equipoise.strategies import Strategy
+from equipoise.tables import json_ready
 
 SEED = 4
-# A, in units of sqrt(Sigma/K), of strategies that have one.
+# The values of A, in units of sqrt(Sigma/K), with which strategies that have one enter.
 EXPLORATIONS = (0.5, 2)
-# Runs to begin with: so many steps of all runs together, where losses are noisy, between the fewest and the most.
+# Runs to begin with: where losses are noisy, this many steps of all runs together, within the fewest and most runs.
 FIRST_STEPS, FEWEST, MOST = 1 << 21, 2048, 8192
-# More runs are made until the error is at this aim, in percent of the loss, with so many steps at most; where a
-# strategy loses more than as much again as it must, at the other.
+# Runs are added until the standard error is at this percentage of the loss, with at most this many steps; where a
+# strategy loses more than twice the best, until it is at the rougher one.
 AIM, ROUGH_AIM, MORE_STEPS = 1.0, 5.0, 1 << 26
-# Above this error, in percent of the loss, few runs decide (arms that starve): controls, fitted on runs among which are
-# few of those, then add noise, and from there on squared errors are averaged as they are.
+# Above this standard error, in percent of the loss, few runs decide (arms that starve): controls, fitted on runs that
+# include few of those, would add noise, and squared errors are averaged as they are.
 RARE = 10.0
 
 
@@ -63,9 +65,9 @@ class Entry:
     Attributes
     ----------
     name
-        How the line is called.
+        The name of the line.
     make
-        The strategy for a problem; None where it does not take part.
+        Returns the strategy for a problem; None where it does not take part.
     """
 
     name: str
@@ -74,7 +76,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Cell:
-    """What a strategy had on a problem: excess and its standard error in percent of Sigma/n, from so many runs."""
+    """The result of a strategy on a problem: excess and its standard error in percent of Sigma/n, and the runs."""
 
     strategy: str
     case: Case
@@ -84,7 +86,7 @@ class Cell:
 
     @property
     def half(self) -> str:
-        """Whether the default strategy was tuned on the problem."""
+        """Which half of the suite the problem is in: the one the default strategy was tuned on, or held out."""
         return "tuning" if self.case.name in tuning_half() else "held-out"
 
     @property
@@ -93,7 +95,7 @@ class Cell:
         return 100 * self.case.limit
 
     def row(self) -> dict[str, Any]:
-        """All of it as texts and numbers."""
+        """Return all of it as strings and numbers."""
         return {
             "strategy": self.strategy,
             "problem": self.case.name,
@@ -112,7 +114,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Summary:
-    """Of the excesses of one strategy on some problems: the worst and where it is, 90th percentile, median."""
+    """The excesses of one strategy on some problems: the worst and where it is, 90th percentile, median."""
 
     worst: float
     error: float
@@ -123,7 +125,7 @@ class Summary:
 
     @classmethod
     def of(cls, cells: Sequence[Cell]) -> Summary | None:
-        """The summary of these cells; None of none."""
+        """Return the summary of these cells; None if there are none."""
         if not cells:
             return None
         worst = max(cells, key=lambda cell: cell.excess)
@@ -132,7 +134,7 @@ class Summary:
         return cls(worst.excess, worst.error, worst.case.name, ninth, median, len(cells))
 
 
-# Which problems a summary is of. "enough" and "ones" are those on which a strategy should do well.
+# Groups of problems to summarise. "enough" and "ones" are those on which a strategy should do well.
 GROUPS: dict[str, tuple[str, Callable[[Cell], bool]]] = {
     "continuous": ("continuous", lambda cell: cell.case.kind == "continuous"),
     "binary": ("binary", lambda cell: cell.case.kind == "binary"),
@@ -160,21 +162,21 @@ GROUPS: dict[str, tuple[str, Callable[[Cell], bool]]] = {
 @dataclass(frozen=True)
 class Board:
     """
-    All cells, and what they come to.
+    All cells of a leaderboard, and their summaries.
 
     Attributes
     ----------
     cells
         By strategy, then by problem, in the order of the suite.
     seed
-        Of the samples.
+        Which samples.
     """
 
     cells: tuple[Cell, ...]
     seed: int
 
     def strategies(self, kind: str | None = None) -> list[str]:
-        """The entries by their worst excess, of a kind if given; last those that did not take part everywhere."""
+        """Return the entries by their worst excess, on one kind of problem if given; incomplete entries come last."""
         cells: dict[str, list[Cell]] = {}
         for cell in self.cells:
             if kind in (None, cell.case.kind):
@@ -183,19 +185,19 @@ class Board:
         return sorted(cells, key=lambda name: (len(cells[name]) < most, max(cell.excess for cell in cells[name])))
 
     def of(self, strategy: str) -> list[Cell]:
-        """The cells of a strategy."""
+        """Return the cells of a strategy."""
         return [cell for cell in self.cells if cell.strategy == strategy]
 
     def summary(self, strategy: str, group: str) -> Summary | None:
-        """What a strategy had on one of GROUPS; None where it has no problem there."""
+        """Return the summary of a strategy on one of GROUPS; None where it has no problem there."""
         return Summary.of([cell for cell in self.of(strategy) if GROUPS[group][1](cell)])
 
     def over_limit(self, strategy: str, gaussian: bool = False) -> float | None:
         """
-        The median of excess over the problem's limit, of continuous problems with n/K of 200 or more.
+        Return the median of excess over the problem's limit, on continuous problems with n/K of at least 200.
 
-        Those whose limit is not above zero are left out; with `gaussian`, all that have an arm of another law as well.
-        None is without such a problem.
+        Problems whose limit is not above zero are left out; with `gaussian`, so are those that have an arm of another
+        law. None without such a problem.
         """
         long = [cell for cell in self.of(strategy) if cell.case.per_arm >= 200 and cell.case.kind == "continuous"]
         ratios = [
@@ -207,11 +209,11 @@ class Board:
         return float(np.median(ratios)) if ratios else None
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each strategy and problem."""
+        """Return a row for each strategy and problem."""
         return [cell.row() for cell in self.cells]
 
     def summaries(self) -> list[dict[str, Any]]:
-        """A row for each strategy and group, the best strategy first."""
+        """Return a row for each strategy and group, the best strategy first."""
         return [
             {"strategy": name, "group": group} | {f.name: getattr(found, f.name) for f in fields(found)}
             for name in self.strategies()
@@ -220,12 +222,12 @@ class Board:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
+        """Return all of it, ready for JSON."""
         return {
             "seed": self.seed,
             "strategies": self.strategies(),
-            "cells": [chart.plain(row) for row in self.rows()],
-            "summaries": [chart.plain(row) for row in self.summaries()],
+            "cells": json_ready(self.rows()),
+            "summaries": json_ready(self.summaries()),
             "over_limit": {
                 kind: {name: self.over_limit(name, kind == "gaussian") for name in self.strategies()}
                 for kind in ("continuous", "gaussian")
@@ -233,21 +235,21 @@ class Board:
         }
 
     def plot(self) -> Any:
-        """An Altair chart of all cells, a column for each strategy; `chart.save` keeps it."""
+        """Return an Altair chart of all cells with a column for each strategy; `chart.save` writes it to a file."""
         return chart.board(self.rows(), self.strategies())
 
 
 def unit(case: Case) -> float:
-    """sqrt(Sigma/K), the root mean square of the arms' standard deviations."""
+    """Return sqrt(Sigma/K), the root mean square of the arms' standard deviations."""
     return math.sqrt(float(case.problem.variances.mean()))
 
 
 def entries(texts_given: Iterable[str] | None = None) -> list[Entry]:
     """
-    The lines of the board: of all registered strategies, or of those named.
+    Return the lines of the board, of all registered strategies or of those named.
 
     A name alone stands for all of its entries. With parameters, as in b-as:exploration=0.5, it is that strategy alone;
-    what is in the unit of the samples is in units of sqrt(Sigma/K) here as well.
+    parameters in the unit of the samples are in units of sqrt(Sigma/K) here as well.
     """
     if texts_given is None:
         everyone = [name for name in strategies.available() if strategies.get(name).own != "variance"]
@@ -260,7 +262,7 @@ def entries(texts_given: Iterable[str] | None = None) -> list[Entry]:
         else:
             found += _named(texts.strategy(text).name)
     if not found:
-        raise ValueError("no strategy was given; auto, or b-as:exploration=0.5, would do")
+        raise ValueError("at least one strategy must be given, such as auto or b-as:exploration=0.5, got none")
     return list({entry.name: entry for entry in found}.values())
 
 
@@ -296,7 +298,7 @@ def _scaled(strategy: Strategy, case: Case) -> Strategy | None:
 
 
 def _theory(strategy: Strategy, case: Case) -> Strategy | None:
-    """The strategy as it is where a support is declared, if that gives it its constants."""
+    """The strategy unscaled, where a support is declared and gives it its constants."""
     if case.support is None:
         return None
     try:
@@ -307,7 +309,7 @@ def _theory(strategy: Strategy, case: Case) -> Strategy | None:
 
 
 def problems(patterns: Iterable[str] | None = None) -> list[Case]:
-    """The problems of the suite whose names match any of these, as in gauss-2 or binary-*; all if none is given."""
+    """Return the problems of the suite whose names match one of the patterns, such as gauss-2 or binary-*."""
     if patterns is None:
         return list(suite())
     wanted: set[str] = set()
@@ -321,16 +323,16 @@ def problems(patterns: Iterable[str] | None = None) -> list[Case]:
 
 def crossed(problem: Problem, ends: Ends, chosen: Sequence[Estimator]) -> tuple[float, float, float]:
     """
-    The largest loss, its standard error and the doubt about it, from where runs ended, without the bias of a maximum.
+    Return the largest loss, its standard error and the doubt about it, without the bias of a maximum.
 
-    The worst arm of one half of the runs is looked at in the other half, and the other way round; what is found is
-    averaged. The half that names an arm, and on which the multiples of its controls are fitted, has no say in what its
-    loss is, so that the mean of each is the true loss of some arm and not above the largest.
+    The worst arm of one half of the runs is measured on the other half, and the other way round, and the two results
+    are averaged. The half that names an arm, and on which the multiples of its controls are fitted, has no influence on
+    its measured loss, so that the mean of each is the true loss of some arm and not above the largest.
 
     The doubt is the standard error, or more where an arm that was not named may well be the worst: half of how far two
-    errors of its own take it above what was found.
+    standard errors of its own take it above the result.
     """
-    halves = [Evidence.of(problem, half, 0) for half in ends.split(-(-ends.counts.shape[-1] // 2))]
+    halves = [ArmSums.of(problem, half, 0) for half in ends.split(-(-ends.counts.shape[-1] // 2))]
     fits = [estimators.fit(half, chosen) for half in halves]
     seen = [estimators.estimates(half, chosen, fit) for half, fit in zip(halves, fits, strict=True)]
     found = [
@@ -344,28 +346,41 @@ def crossed(problem: Problem, ends: Ends, chosen: Sequence[Estimator]) -> tuple[
 
 
 def _variance(halves: Sequence[Floats]) -> Any:
-    """Of the average of the means of two halves of the runs."""
+    """The variance of the average of the means of two halves of the runs."""
     return sum(each.var(axis=-1, ddof=1) / each.shape[-1] for each in halves) / 4
 
 
 def first_runs(case: Case) -> int:
-    """Runs to begin with: a fixed number of steps where tails make losses noisy, else the fewest."""
+    """Return the runs to begin with: a fixed number of steps where tails make losses noisy, else the fewest."""
     if case.tails == "light":
         return FEWEST
     return min(MOST, max(FEWEST, 1 << round(math.log2(FIRST_STEPS / case.budget))))
 
 
 def more_runs(case: Case, excess: float, doubt: float, runs: int) -> int:
-    """Runs to go on to, from the doubt so far: a power of two, no fewer than there were."""
-    # A loss that noise has put below the best possible one is taken for that one.
+    """Return the runs to continue to, from the doubt so far: a power of two, no fewer than there were."""
+    # A loss that noise has put below the best possible one counts as the best possible.
     aim = (AIM if excess <= 100 else ROUGH_AIM) / 100 * max(100 + excess, 100)
     wanted = math.ceil(math.log2(max(1.0, runs * (doubt / aim) ** 2)))
     return max(runs, 1 << min(wanted, math.floor(math.log2(MORE_STEPS / case.budget))))
 
 
 @dataclass(frozen=True)
-class Task:
-    """A cell to be measured, with so many runs or as many as its error asks for."""
+class EntryRun:
+    """
+    The measurement of one cell: an entry on a problem.
+
+    Attributes
+    ----------
+    entry, strategy, case
+        The name of the entry, its strategy for the problem, and the problem.
+    runs
+        How many runs; None for as many as the standard error asks for.
+    estimator, in_flight
+        As in `simulate`.
+    one_kernel
+        Whether to use the kernel for any number of arms, which is compiled once for a strategy.
+    """
 
     entry: str
     strategy: Strategy
@@ -373,14 +388,16 @@ class Task:
     runs: int | None = None
     estimator: str = "auto"
     in_flight: int = 1
+    one_kernel: bool = False
 
     def measure(self, seed: int = SEED, engine: Any = "cpu") -> Cell:
         """Simulate the cell, in this thread on a CPU."""
         case, estimator = self.case, self.estimator
-        [plan] = plans(case.problem, self.strategy, [case.budget], case.support, seed, self.in_flight)
+        [setup] = setups(
+            case.problem, self.strategy, [case.budget], case.support, seed, self.in_flight, one_kernel=self.one_kernel
+        )
         simulate = cuda.simulate if engine == "cuda" else cpu.simulate
-        ends = simulate(plan, 0, self.runs or first_runs(case))
-        check_formula(plan, ends)
+        ends = first_ends(simulate, setup, 0, self.runs or first_runs(case))
         while True:
             chosen = estimators.choose(estimator, case.problem, self.strategy)
             runs = ends.counts.shape[-1]
@@ -390,21 +407,22 @@ class Task:
                 return Cell(self.entry, case, loss - 100, error, runs)
             if error > RARE / 100 * max(loss, 100):
                 estimator = "naive"
-            ends = Ends.join([ends, simulate(plan, runs, more - runs)])
+            ends = Ends.join([ends, simulate(setup, runs, more - runs)])
 
 
-def tasks(lines: Sequence[Entry], cases: Sequence[Case], runs: int | None = None) -> list[Task]:
+def entry_runs(lines: Sequence[Entry], cases: Sequence[Case], runs: int | None = None) -> list[EntryRun]:
     """
-    The cells, strategy by strategy.
+    Return the cells to measure, strategy by strategy.
 
-    The first cell of each goes ahead into the midst of the one before: so one thread compiles a strategy while the
-    others have work.
+    The first cell of each strategy is moved ahead, among the cells of the one before: so one thread compiles a strategy
+    while the others have work.
     """
     by_entry = []
     for entry in lines:
         made = ((case, entry.make(case)) for case in cases)
-        by_entry.append([Task(entry.name, each, case, runs) for case, each in made if each])
-    ordered: list[Task] = []
+        # One kernel for a strategy instead of one for each number of arms: compiling those takes longer than the runs.
+        by_entry.append([EntryRun(entry.name, each, case, runs, one_kernel=True) for case, each in made if each])
+    ordered: list[EntryRun] = []
     for each in filter(None, by_entry):
         ahead = len(ordered) and max(1, len(ordered) - len(each) // 2)
         ordered.insert(ahead, each[0])
@@ -422,23 +440,23 @@ def leaderboard(
     progress: Callable[[int, int], Any] | None = None,
 ) -> Board:
     """
-    Every strategy on every problem.
+    Measure every strategy on every problem.
 
     Parameters
     ----------
     given, cases
         Lines and problems: all by default. `entries` and `problems` find them by name.
     runs
-        Runs of every cell. By default as many as its error asks for.
+        The runs of every cell; by default as many as its standard error asks for.
     seed
-        Which samples; all strategies meet the same.
+        Which samples; the same for all strategies.
     engine
         "cpu" or "cuda".
     threads
-        Cells measured side by side; as many as there are cores by default. The result does not depend on it. On a GPU
-        one at a time is on the card, while others are made ready and summed up.
+        How many cells are measured at the same time; by default as many as there are cores. The result does not depend
+        on it. One cell at a time uses the GPU, while others are prepared and summed up.
     progress
-        Called with the cells done so far and the cells in all.
+        Called with the number of cells done so far and their total.
 
     Examples
     --------
@@ -450,20 +468,17 @@ def leaderboard(
     chosen = problems() if cases is None else list(cases)
     if runs is not None:
         runs = integer("runs", runs, 4)
-    if engine == "cuda":
+    if choice("engine", engine, ("cpu", "cuda")) == "cuda":
         cuda.check()
-    elif engine != "cpu":
-        raise ValueError(f"engine={engine!r} will not do; it must be 'cpu' or 'cuda'")
     workers = os.cpu_count() or 1 if threads is None else integer("threads", threads, 1)
     found: dict[tuple[str, str], Cell] = {}
-    work = tasks(lines, chosen, runs)
-    if not work:
-        raise ValueError("none of these strategies takes part in any of these problems")
-    # One kernel for a strategy instead of one for each number of arms: compiling those takes longer than the runs.
-    with cpu.one_kernel(), cuda.one_kernel(), ThreadPoolExecutor(workers) as pool:
-        for done, cell in enumerate(pool.map(lambda task: task.measure(seed, engine), work), 1):
+    todo = entry_runs(lines, chosen, runs)
+    if not todo:
+        raise ValueError("at least one of the strategies must take part in one of the problems, got none that does")
+    with ThreadPoolExecutor(workers) as pool:
+        for done, cell in enumerate(pool.map(lambda each: each.measure(seed, engine), todo), 1):
             found[cell.strategy, cell.case.name] = cell
             if progress:
-                progress(done, len(work))
+                progress(done, len(todo))
     names = [line.name for line in lines]
     return Board(tuple(found[n, c.name] for n in names for c in chosen if (n, c.name) in found), seed)

@@ -1,9 +1,9 @@
 """
 The problem suite: named problems on which strategies are compared.
 
-They cover what decides how hard it is to share a budget well: few arms and many, few samples an arm and many, equal
-variances and very unequal ones, light tails and heavy ones, samples that hide their variance (coins, rare events), and
-data as they occur. Each has its exact best loss, Sigma/n, and a reason to be here.
+They cover what makes it hard to share a budget well: few arms and many, few samples per arm and many, equal variances
+and very unequal ones, light tails and heavy ones, samples that hide their variance (coins, rare events), and real data.
+Each has its exact best loss, Sigma/n, and a reason to be here.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Tails = Literal["light", "exponential", "heavy"]
 
 # The half of the suite on which the default strategy was tuned is drawn with this seed.
 TUNING_SEED = 20_261_115
-# These came after the tuning.
+# Problems that were added after the tuning.
 ADDED = frozenset(
     {
         "gauss-5-long",
@@ -64,7 +64,7 @@ class Case:
     Attributes
     ----------
     name, why
-        What it is called, and what it is there to show.
+        Its name, and what it is meant to show.
     problem, budget
         The arms and the number of samples.
     support
@@ -82,21 +82,22 @@ class Case:
 
     @property
     def kind(self) -> Literal["binary", "continuous"]:
-        """Whether the samples are 0 and 1, and declared so, or numbers."""
+        """The kind of samples: 0 and 1, and declared so, or numbers."""
         return "binary" if self.support == "binary" else "continuous"
 
     @property
     def optimal_loss(self) -> float:
-        """Sigma/n, what the best allocation has."""
+        """Sigma/n, the largest loss under the best allocation."""
         return self.problem.optimal_loss(self.budget)
 
     @property
     def limit(self) -> float:
         """
-        What the excess n R/Sigma tends to as n grows, to second order, for the best index known.
+        The limit of the excess n R/Sigma as n grows, to second order, for the best index known.
 
         It is the sum over arms of (1 - lambda) (5 + 6 skewness² - kurtosis), over n: 2(K-1)/n for Gaussian arms
-        (docs/auto.md). On long and even tails it is below zero, as adaptive sampling gains more by luck than it loses.
+        (docs/auto.md). For long symmetric tails it is below zero, as adaptive sampling gains more by chance than it
+        loses.
         """
         shares = self.problem.lambdas
         each = (
@@ -108,17 +109,17 @@ class Case:
 
     @property
     def per_arm(self) -> float:
-        """n/K."""
+        """Samples per arm, n/K."""
         return self.budget / len(self.problem)
 
     @property
     def least_ones(self) -> float:
-        """The least n p (1-p)/K of all arms."""
+        """The smallest n p (1-p)/K of all arms."""
         return float(self.problem.variances.min()) * self.per_arm
 
 
 def row(low: float, high: float, arms: int) -> list[float]:
-    """So many numbers from low to high in a geometric row."""
+    """Return a geometric sequence from low to high with one number for each arm."""
     return [low * (high / low) ** (k / (arms - 1)) for k in range(arms)]
 
 
@@ -127,9 +128,9 @@ _erf = np.vectorize(math.erf, otypes=[float])
 
 def mixture(*parts: tuple[float, float, float], points: int = 2000) -> Empirical:
     """
-    A mixture of normals (share, mean, standard deviation), as the law of its quantiles at so many even levels.
+    Return a mixture of normals (share, mean, standard deviation), as the law of quantiles at evenly spaced levels.
 
-    Its moments are exactly those of these points.
+    Its moments are exactly those of the quantiles, of which there are `points`.
     """
     levels = (np.arange(points) + 0.5) / points
     ends = [end for _, mean, sd in parts for end in (mean - 9 * sd, mean + 9 * sd)]
@@ -142,13 +143,13 @@ def mixture(*parts: tuple[float, float, float], points: int = 2000) -> Empirical
 
 
 def claims(zero: float, scale: float, points: int = 2000) -> Empirical:
-    """Nothing in so many of all cases, else an exponential sum: what an insurer pays."""
+    """Return what an insurer pays: nothing with probability `zero`, else an exponential amount."""
     paid = round(points * (1 - zero))
     return Empirical([0.0] * (points - paid) + [-scale * math.log(1 - (i + 0.5) / paid) for i in range(paid)])
 
 
 def of(law: Callable[[float], Law], sds: Iterable[float]) -> list[Law]:
-    """One arm of a family for each standard deviation."""
+    """Return one arm of a family for each standard deviation."""
     return [law(sd) for sd in sds]
 
 
@@ -169,19 +170,19 @@ def student(sd: float) -> Law:
 
 
 def lognormal(log_sd: float) -> Callable[[float], Law]:
-    """Lognormal laws with this standard deviation of their logarithms, by standard deviation."""
+    """Return the lognormal laws whose logarithms have this standard deviation, by their own standard deviation."""
     unit = math.sqrt(math.expm1(log_sd**2) * math.exp(log_sd**2))
     return lambda sd: LogNormal(math.log(sd / unit), log_sd)
 
 
 def mixed(sds: Sequence[float]) -> list[Law]:
-    """Gaussian, Rademacher, uniform, exponential and Laplace arms in turn."""
+    """Return Gaussian, Rademacher, uniform, exponential and Laplace arms in turn."""
     families: list[Callable[[float], Law]] = [gaussian, Rademacher, uniform, Exponential, laplace]
     return [families[k % len(families)](sd) for k, sd in enumerate(sds)]
 
 
 def paper_right(law: Callable[[float], Law], inverse: float) -> list[Law]:
-    """The paper's right-hand figure: a Gaussian arm beside one of variance 1 with 1/lambda_min = `inverse`."""
+    """Return the arms of the paper's right-hand figure: a Gaussian one and one of variance 1, for 1/lambda_min."""
     return [Gaussian(0, inverse - 1), law(1.0)]
 
 
@@ -210,7 +211,7 @@ def _generated() -> list[Case]:
         # Arms without any variance
         ("zero-2", "an arm that never varies", [gaussian(1), Constant(3)], 200, light),
         ("zero-6", "two of six arms never vary", [*of(gaussian, [1, 2, 3, 4]), Constant(0), Constant(5)], 600, light),
-        ("zero-10-rademacher", "coins beside constants", [*of(Rademacher, [1] * 8), Constant(0), Constant(1)], 300,
+        ("zero-10-rademacher", "coins and constants", [*of(Rademacher, [1] * 8), Constant(0), Constant(1)], 300,
          light),
         # Rademacher arms: the first j draws agree with probability 2^(1-j), and the sample variance is then zero
         ("rademacher-5", "the paper's right-hand figure, 1/lambda_min = 5", paper_right(Rademacher, 5), 1000, light),
@@ -219,7 +220,7 @@ def _generated() -> list[Case]:
         ("rademacher-2-short", "two coins, 15 throws each", of(Rademacher, [1, 1]), 30, light),
         ("rademacher-10-row", "ten coins, stakes 1 to 10", of(Rademacher, row(1, 10, 10)), 500, light),
         ("rademacher-100-short", "100 coins, 15 throws each", of(Rademacher, [1] * 100), 1500, light),
-        ("rademacher-quiet", "quiet coins beside loud normals", of(Rademacher, [0.3] * 5) + of(gaussian, [1] * 5), 1000,
+        ("rademacher-quiet", "quiet coins among loud normals", of(Rademacher, [0.3] * 5) + of(gaussian, [1] * 5), 1000,
          light),
         # Uniform arms
         ("uniform-2", "short tails, variances 25 to 1", of(uniform, [5, 1]), 100, light),
@@ -331,7 +332,7 @@ def _generated() -> list[Case]:
 
 @cache
 def _data() -> list[Case]:
-    """Resampled data from the files of statsmodels and scikit-learn."""
+    """Problems on data of statsmodels and scikit-learn, resampled."""
     try:
         from sklearn.datasets import load_digits
         from statsmodels.datasets import engel, randhie
@@ -360,12 +361,12 @@ def _data() -> list[Case]:
 
 @cache
 def suite() -> tuple[Case, ...]:
-    """All problems of the suite; those on real data where statsmodels and scikit-learn are installed."""
+    """Return all problems; those on real data only where statsmodels and scikit-learn are installed."""
     return (*_generated(), *_data())
 
 
 def case(name: str) -> Case:
-    """The problem of this name."""
+    """Return the problem of this name."""
     for each in suite():
         if each.name == name:
             return each
@@ -373,21 +374,21 @@ def case(name: str) -> Case:
 
 
 def unknown(name: str) -> str:
-    """What to say of a name that no problem has."""
-    hint = did_you_mean(name, [each.name for each in suite()]) or "; docs/leaderboard.md has them all"
-    return f"no problem of the suite is called {name!r}{hint}"
+    """Return the message about a name that no problem has."""
+    hint = did_you_mean(name, [each.name for each in suite()]) or "; docs/leaderboard.md lists them all"
+    return f"there is no problem {name!r} in the suite{hint}"
 
 
 def left_out() -> str:
-    """Which problems are missing here, and what to install for them; nothing if all are there."""
+    """Return which problems are missing and what to install for them; an empty string if all are there."""
     if _data():
         return ""
-    return "the six problems on data are left out: pip install statsmodels scikit-learn brings them"
+    return "the six problems on real data are left out; to add them: pip install statsmodels scikit-learn"
 
 
 @cache
 def tuning_half() -> frozenset[str]:
-    """The names of the half on which the default strategy was tuned, drawn at random from those there were then."""
+    """Return the names of the half on which the default was tuned, drawn at random from the problems of that time."""
     coin = random.Random(TUNING_SEED)
     halves = (sorted(each.name for each in cases if each.name not in ADDED) for cases in (_generated(), _data()))
     return frozenset(name for names in halves for name in coin.sample(names, len(names) // 2))

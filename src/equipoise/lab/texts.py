@@ -1,13 +1,12 @@
-"""Laws, strategies, supports and objectives as typed at a command line: gaussian:0,4 or b-as:exploration=0.5."""
+"""Parse laws, strategies, supports and objectives typed at a command line: gaussian:0,4, b-as:exploration=0.5."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
 from dataclasses import MISSING, fields
 from typing import Any
 
 from equipoise import strategies
+from equipoise.inputs import did_you_mean
 from equipoise.problem import (
     Bernoulli,
     Constant,
@@ -39,7 +38,7 @@ LAWS: dict[str, Any] = {
 
 def law(text: str) -> Law:
     """
-    A law from its name and its parameters in order.
+    Return a law from its name and its parameters in order.
 
     Examples
     --------
@@ -51,16 +50,16 @@ def law(text: str) -> Law:
     if name == "empirical":
         return Empirical([_number(part, text) for part in _parts(rest)])
     if name not in LAWS:
-        raise ValueError(f"there is no law {name!r}; {_near(name, [*LAWS, 'empirical'])}")
+        known = [*LAWS, "empirical"]
+        raise ValueError(f"a law must be one of {', '.join(known)}, got {name!r}{did_you_mean(name, known)}")
     made = LAWS[name]
     asked = [f for f in fields(made) if f.init]
     values = [_number(part, text) for part in _parts(rest)] if colon else []
     needed = sum(f.default is MISSING for f in asked)
     if not needed <= len(values) <= len(asked):
         names = ", ".join(f.name if f.default is MISSING else f"{f.name} ({f.default:g})" for f in asked)
-        raise ValueError(
-            f"{text!r} will not do; {name} takes {names}, as in {name}:{','.join(_EXAMPLES[f.name] for f in asked)}"
-        )
+        example = f"{name}:{','.join(_EXAMPLES[f.name] for f in asked)}"
+        raise ValueError(f"{name} must have the parameters {names}, as in {example}, got {text!r}")
     return made(*map(float, values))
 
 
@@ -80,7 +79,7 @@ _EXAMPLES = {
 
 def strategy(text: str) -> Strategy:
     """
-    A strategy from its name, with parameters by name where it has some.
+    Return a strategy from its name, with parameters by name where it has some.
 
     Examples
     --------
@@ -94,27 +93,32 @@ def strategy(text: str) -> Strategy:
     for part in _parts(rest):
         parameter, equals, value = (piece.strip() for piece in part.partition("="))
         if parameter not in known:
-            there = _near(parameter, known) if known else "it has none"
-            raise ValueError(f"{text!r} will not do: {name.lower()} has no parameter {parameter!r}; {there}")
+            if not known:
+                raise ValueError(f"{name.lower()} has no parameters, got {parameter!r}")
+            near = did_you_mean(parameter, known)
+            raise ValueError(
+                f"a parameter of {name.lower()} must be one of {', '.join(known)}, got {parameter!r}{near}"
+            )
         if not equals or parameter in given:
-            raise ValueError(f"{text!r} will not do; give each parameter once, as in {name.lower()}:{parameter}=0.5")
+            example = f"{name.lower()}:{parameter}=0.5"
+            raise ValueError(f"each parameter must be given once with its value, as in {example}, got {text!r}")
         given[parameter] = _number(value, text)
     return made(**given)
 
 
 def support(text: str | None) -> Support:
-    """A support from `binary` or `low,high`; none from nothing."""
+    """Return a support from `binary` or `low,high`; None from None."""
     if text is None or text == "binary":
         return check_support(text)
     ends = text.split(",")
     if len(ends) != 2:
-        raise ValueError(f"support={text!r} will not do; it must be binary, or its two ends, as in 0,1")
+        raise ValueError(f"support must be binary or its two ends, as in 0,1, got {text!r}")
     return check_support((_number(ends[0], text), _number(ends[1], text)))
 
 
 def objective(text: str) -> float | Stratified:
     """
-    An objective from p, inf for the largest loss, or from strata with their shares.
+    Return an objective from p (inf for the largest loss), or from strata with their shares.
 
     Examples
     --------
@@ -128,12 +132,13 @@ def objective(text: str) -> float | Stratified:
         return _number(text, text)
     except ValueError:
         raise ValueError(
-            f"objective={text!r} will not do; it must be p > 0, inf for the largest loss, or as in stratified:0.3,0.7"
+            f"objective must be a positive number p, inf for the largest loss, or strata as in stratified:0.3,0.7, "
+            f"got {text!r}"
         ) from None
 
 
 def numbers(text: str | None) -> list[float] | None:
-    """Numbers from a list with commas; none from nothing."""
+    """Return numbers from a list with commas; None from None."""
     return None if text is None else [_number(part, text) for part in _parts(text)]
 
 
@@ -142,7 +147,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _number(text: str, whole: str) -> float:
-    """A number; a whole one stays one, as some parameters are counts."""
+    """A number from text; an integer stays one, as some parameters are counts."""
     try:
         return int(text)
     except ValueError:
@@ -150,10 +155,4 @@ def _number(text: str, whole: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"{whole!r} will not do; {text.strip()!r} is not a number") from None
-
-
-def _near(name: str, known: Iterable[str]) -> str:
-    known = list(known)
-    near = difflib.get_close_matches(name, known, n=1)
-    return (f"did you mean {near[0]!r}? " if near else "") + f"there are {', '.join(known)}"
+        raise ValueError(f"{text.strip()!r} in {whole!r} must be a number") from None

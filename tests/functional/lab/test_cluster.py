@@ -33,7 +33,7 @@ def client(request: pytest.FixtureRequest) -> Iterator[Client]:
 
 
 def numbers(sim: Simulation) -> tuple[Any, ...]:
-    return (sim.to_dict(), sim._batches.tolist(), sim._sums.m2.tolist())
+    return (sim.to_dict(), sim.batches.tolist(), sim.sums.m2.tolist())
 
 
 def test_the_same_bits(client: Client) -> None:
@@ -68,5 +68,5 @@ def test_a_killed_worker_changes_nothing(client: Client) -> None:
 
 def test_a_closed_client_is_refused_in_one_sentence(client: Client) -> None:
     client.close()
-    with pytest.raises(ValueError, match=r"^the Dask client .* is closed; a running one is needed$"):
+    with pytest.raises(ValueError, match=r"^engine must be a Dask client that is running, got .*, which is closed$"):
         eq.simulate(PROBLEM, "uniform", 100, runs=10, engine=client)

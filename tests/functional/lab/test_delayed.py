@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.lab import Curve, Simulation
 
 PAIR = eq.Problem([eq.Gaussian(0, 4), eq.Gaussian(0, 1)])
 
@@ -19,8 +19,8 @@ def test_the_default_with_64_in_flight() -> None:
 
     Measured 0.135% against 0.124%, a factor of 1.086 with a standard error of 0.02.
     """
-    prompt: Simulation = eq.simulate(PAIR, "auto", 2000, runs=20_000)
-    late: Simulation = eq.simulate(PAIR, "auto", 2000, runs=20_000, in_flight=64)
+    prompt = eq.simulate(PAIR, "auto", 2000, runs=20_000)
+    late = eq.simulate(PAIR, "auto", 2000, runs=20_000, in_flight=64)
     error = math.hypot(late.excess_error, 1.2 * prompt.excess_error)
     assert late.excess + 5 * error < 1.2 * prompt.excess
     # Late answers are worth less: the difference is there, and is measured in pairs.
@@ -38,12 +38,12 @@ def test_the_default_with_64_in_flight() -> None:
     ids=["exponential", "mixed", "Gaussian"],
 )
 @pytest.mark.parametrize("given", [{"in_flight": 20}, {"in_flight": 8, "objective": 1, "costs": True}], ids=str)
-def test_estimators_agree_with_the_naive_one(problem: eq.Problem, given: dict[str, object]) -> None:
+def test_estimators_agree_with_the_naive_one(problem: eq.Problem, given: dict[str, Any]) -> None:
     """On the same 20,000 runs, each arm's difference to the naive estimate is within 5 of its standard errors."""
     arms = len(problem)
     given = given | {"costs": [1.0, 2.5, 0.7][:arms]} if "costs" in given else given
     naive, wald, controls, auto = (
-        eq.simulate(problem, "auto", 40 * arms, runs=20_000, estimator=each, **given)  # type: ignore[arg-type]
+        eq.simulate(problem, "auto", 40 * arms, runs=20_000, estimator=each, **given)
         for each in ("naive", "wald", "controls", "auto")
     )
     for sim in (wald, controls, auto):
@@ -56,7 +56,7 @@ def test_estimators_agree_with_the_naive_one(problem: eq.Problem, given: dict[st
 
 def test_all_in_flight_at_once_is_uniform() -> None:
     """No answer is in when the last pull is asked for: every arm has the same number, which is 60% too much here."""
-    curve: Curve = eq.simulate(PAIR, ["auto", "b-as"], [200], runs=50, in_flight=10_000, support=(-20, 20))
+    curve = eq.simulate(PAIR, ["auto", "b-as"], [200], runs=50, in_flight=10_000, support=(-20, 20))
     for sim in curve:
         assert sim.mean_pulls.tolist() == [100, 100]
         assert sim.excess == pytest.approx(60)

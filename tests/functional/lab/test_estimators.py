@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.lab import simulation
+from equipoise.lab import work
 from equipoise.strategies import Strategy
 
 PAIR = eq.Problem([eq.Gaussian(0, 4), eq.Gaussian(0, 1)])
@@ -66,7 +66,7 @@ def test_stated_errors_cover(problem: eq.Problem, estimator: str, monkeypatch: p
     strategy is one that does not starve arms: a loss that rare runs decide has no normal interval after 1000 runs.
     """
     strategy, n = eq.strategies.CHAS(), 150
-    monkeypatch.setattr(simulation, "PILOT", 512)
+    monkeypatch.setattr(work, "PILOT", 512)
     long = eq.simulate(problem, strategy, n, runs=400_000, estimator=estimator, seed=12345)
     held = np.zeros(2)
     for seed in range(400):
@@ -90,7 +90,7 @@ def test_regret_against_n(name: str) -> None:
     """Within 4 standard errors, the known values' own 0.1 and their rounding among them; 20,000 runs."""
     strategy, known = LEFT[name]
     for sim in eq.simulate(PAIR, strategy, list(known), runs=20_000):
-        value = known[sim.budget]
+        value = known[int(sim.budget)]
         allowed = 4 * math.hypot(sim.rescaled_error, 0.1) + 0.05
         assert sim.rescaled_regret == pytest.approx(value, abs=allowed), sim
         # So precise that the claim says something.

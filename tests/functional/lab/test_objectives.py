@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 import equipoise as eq
-from equipoise.lab import Simulation
 
 UNIFORM = eq.Problem([eq.Uniform(0, width) for width in (1.0, 2.0, 4.0, 7.0)])
 GIVEN: dict[str, dict[str, Any]] = {
@@ -28,7 +27,7 @@ def test_the_oracle_reaches_the_best(name: str, estimator: str) -> None:
     The oracle's pulls are the same in every run, so that what rounding to whole pulls costs is known exactly: less than
     half a percent at a budget of 1,000, and an arm of no concern keeps one pull.
     """
-    sim: Simulation = eq.simulate(UNIFORM, "oracle", 1000, runs=5000, estimator=estimator, **GIVEN[name])
+    sim = eq.simulate(UNIFORM, "oracle", 1000, runs=5000, estimator=estimator, **GIVEN[name])
     exact = sim.objective.loss(UNIFORM.variances / sim.mean_pulls)
     rounding = exact - sim.objective.optimal_loss(UNIFORM.variances, 1000)
     assert 0 <= rounding + 1e-15 < 0.005 * exact

@@ -82,10 +82,10 @@ def test_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     ("words", "sentence"),
     [
         (["--strategy", "b-sa"], "there is no strategy 'b-sa'"),
-        (["--strategy", "b-as:A=1"], "no parameter 'A'"),
-        (["--problem", "gauss-3"], "no problem of the suite is called 'gauss-3'"),
+        (["--strategy", "b-as:A=1"], "a parameter of b-as must be one of exploration, c1, c2, delta, got 'A'"),
+        (["--problem", "gauss-3"], "there is no problem 'gauss-3' in the suite"),
         (["--runs", "2"], "runs must be an integer of at least 4, got 2"),
-        (["--engine", "tpu"], "'tpu'"),
+        (["--engine", "tpu"], "engine must be one of 'cpu', 'cuda', got 'tpu'"),
         (["--csv", "no/such/folder/a.csv"], "there is no folder"),
         (["--plot", "a.jpg"], "a.jpg"),
         (["--runs", "many"], "Invalid value for '--runs'"),

@@ -16,7 +16,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.cli import app, main
-from equipoise.lab import paper
+from equipoise.lab.paper import Design
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
@@ -71,24 +71,36 @@ def test_wrong_input_is_one_sentence_and_exit_code_2(words: list[str], sentence:
     [
         (["simulate"], "LAW"),
         (["simulate", "gausian:0,4"], "did you mean 'gaussian'?"),
-        (["simulate", "bernoulli"], "bernoulli takes p"),
+        (["simulate", "bernoulli"], "bernoulli must have the parameters p"),
         (["simulate", "rademacher", "--strategy", "b-sa"], "there is no strategy 'b-sa'"),
         (["simulate", "rademacher", "--strategy", "b-as"], "no safe default"),
-        (["simulate", "rademacher", "--strategy", "b-as:A=1"], "no parameter 'A'"),
+        (
+            ["simulate", "rademacher", "--strategy", "b-as:A=1"],
+            "a parameter of b-as must be one of exploration, c1, c2, delta, got 'A'",
+        ),
         (["simulate", "rademacher", "--budget", "0"], "budget must be a positive integer, got 0"),
         (["simulate", "rademacher", "--runs", "1"], "runs must be an integer of at least 2, got 1"),
-        (["simulate", "rademacher", "--support", "1,0"], "support"),
-        (["simulate", "rademacher", "--estimator", "best"], "'best'"),
-        (["simulate", "rademacher", "--plot", "a.jpg"], "a.jpg"),
+        (["simulate", "rademacher", "--support", "1,0"], "support must be"),
+        (
+            ["simulate", "rademacher", "--estimator", "best"],
+            "estimator must be one of 'auto', 'naive', 'wald', 'controls', 'gaussian', got 'best'",
+        ),
+        (["simulate", "rademacher", "--plot", "a.jpg"], "must end in .png, .svg, .html, got 'a.jpg'"),
         (["simulate", "rademacher", "--budget", "10.5"], "budget must be a positive integer, got 10.5"),
         (["simulate", "rademacher", "--in-flight", "0"], "in_flight must be a positive integer, got 0"),
-        (["simulate", "rademacher", "--objective", "most"], "'most'"),
-        (["simulate", "rademacher", "--objective", "0"], "objective"),
-        (["simulate", "rademacher", "--objective", "stratified:0.4"], "the shares sum to 0.4"),
-        (["simulate", "rademacher", "--weights", "1,2"], "weights must have one value for each"),
-        (["simulate", "rademacher", "--weights", "1;2"], "'1;2' is not a number"),
-        (["simulate", "rademacher", "--costs", "0"], "costs"),
-        (["simulate", "rademacher", "--costs", "3", "--budget", "5.5"], "2 samples of"),
+        (
+            ["simulate", "rademacher", "--objective", "most"],
+            "objective must be a positive number p, inf for the largest loss, or strata",
+        ),
+        (["simulate", "rademacher", "--objective", "0"], "objective must be a positive number p"),
+        (["simulate", "rademacher", "--objective", "stratified:0.4"], "shares must sum to 1, got a sum of 0.4"),
+        (["simulate", "rademacher", "--weights", "1,2"], "weights must have one value for each of the 1 arms, got 2"),
+        (["simulate", "rademacher", "--weights", "1;2"], "'1;2' in '1;2' must be a number"),
+        (["simulate", "rademacher", "--costs", "0"], "costs[0] must be positive, got 0"),
+        (
+            ["simulate", "rademacher", "--costs", "3", "--budget", "5.5"],
+            "budget must be at least 6, got 5.5: auto starts with 2 samples of each arm",
+        ),
         (["simulate", "rademacher", "--csv", "no/such/folder/a.csv"], "there is no folder"),
         (["paper", "--runs", "5"], "runs must be an integer of at least 100, got 5"),
         (["paper", "--out", __file__], "--out must be a folder, got the file"),
@@ -216,7 +228,7 @@ def test_paper_stops_with_a_sentence_and_keeps_what_is_done(tmp_path: Path) -> N
 
 def test_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     small = partial(
-        paper.Design,
+        Design,
         budgets=(50, 200),
         ratios=(2, 5, 10),
         n=100,
@@ -225,7 +237,7 @@ def test_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
         far=(1000,),
         long=(100,),
     )
-    monkeypatch.setattr(paper, "Design", small)
+    monkeypatch.setattr("equipoise.lab.paper.Design", small)
     words = ["paper", "--runs", "100", "--out", str(tmp_path / "out")]
     app([*words, "--json"], standalone_mode=False)
     found = json.loads(capsys.readouterr().out)

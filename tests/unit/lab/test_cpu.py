@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pytest
 
 import equipoise as eq
-from equipoise.lab import cpu, simulation, streams
+from equipoise.lab import cpu, streams, work
 from equipoise.lab.rule import Rule
 from equipoise.lab.setup import Ends, Setup
 from equipoise.problem import Objective
@@ -305,7 +305,7 @@ def test_which_kernel() -> None:
 
 
 def numbers(sim: Any) -> list[bytes]:
-    return [sim.losses.tobytes(), sim.loss_errors.tobytes(), sim.mean_pulls.tobytes(), sim._batches.tobytes()]
+    return [sim.losses.tobytes(), sim.loss_errors.tobytes(), sim.mean_pulls.tobytes(), sim.batches.tobytes()]
 
 
 def test_threads_do_not_matter() -> None:
@@ -319,7 +319,7 @@ def test_blocks_matter_to_the_rounding_alone(monkeypatch: pytest.MonkeyPatch) ->
     problem = eq.Problem([eq.Gaussian(0, 4), eq.Exponential(1)])
     expected = eq.simulate(problem, "auto", 60, runs=3000)
     for block in (64, 100, 4096):
-        monkeypatch.setattr(simulation, "BLOCK", block)
+        monkeypatch.setattr(work, "BLOCK", block)
         sim = eq.simulate(problem, "auto", 60, runs=3000)
         np.testing.assert_allclose(sim.losses, expected.losses, rtol=1e-12)
         np.testing.assert_allclose(sim.loss_errors, expected.loss_errors, rtol=1e-10)

@@ -21,7 +21,7 @@ SCRIPT = """
 import json, math, sys, warnings
 warnings.simplefilter("ignore")
 import equipoise as eq
-from equipoise.lab import cpu, cuda, simulation
+from equipoise.lab import cpu, cuda, work
 from equipoise.lab.setup import Setup
 from equipoise.problem import Objective
 
@@ -38,7 +38,7 @@ class Odd(eq.strategies.Strategy):
 
 cuda.THREADS = 4  # in the simulator each thread is one of the machine's
 cuda.SHARED = 8000  # so that ten arms fit, and twenty-six do not
-simulation.PILOT = 32  # it runs there too
+work.PILOT = 32  # it runs there too
 s = eq.strategies
 strategies = [s.Auto(), s.BAS(exploration=0.5), s.CHAS(), s.GAFSMAX(), s.TwoStage(pilot=3), s.Greedy()]
 strategies += [s.Oracle(), s.Uniform(), Odd()]
@@ -113,9 +113,9 @@ def test_without_a_gpu_one_sentence() -> None:
     problem = eq.Problem([eq.Gaussian(0, 4), eq.Gaussian(0, 1)])
     with pytest.raises(ValueError, match=r"found no NVIDIA GPU|needs numba-cuda"):
         eq.simulate(problem, budget=100, runs=10, engine="cuda")
-    with pytest.raises(ValueError, match="precision='half'"):
+    with pytest.raises(ValueError, match="precision must be one of 'double', 'single', got 'half'"):
         eq.simulate(problem, budget=100, runs=10, precision="half")
-    with pytest.raises(ValueError, match="'single' with engine='cuda'"):
+    with pytest.raises(ValueError, match="precision must be 'double' unless engine='cuda'"):
         eq.simulate(problem, budget=100, runs=10, precision="single")
 
 

@@ -14,7 +14,7 @@ import pytest
 import equipoise as eq
 from equipoise import moments
 from equipoise.lab import cpu, estimators, streams
-from equipoise.lab.estimators import Evidence, choose
+from equipoise.lab.estimators import ArmSums, choose
 from equipoise.lab.setup import Ends, Setup
 from equipoise.strategies import Strategy
 
@@ -127,14 +127,14 @@ def test_the_identities_are_exact(problem: eq.Problem, n: int, rule: Rule) -> No
     assert crooked != 0 or rule is by_mean
 
 
-def evidence(problem: eq.Problem, rule: Rule, n: int) -> tuple[Evidence, Floats]:
+def evidence(problem: eq.Problem, rule: Rule, n: int) -> tuple[ArmSums, Floats]:
     """Every way a study can go as if each were a run, and their probabilities."""
     columns, probabilities = [], []
     for probability, seen in paths(problem, rule, n):
         probabilities.append(float(probability))
         columns.append([moments.of([float(x) for x in xs]) for xs in seen])
     counts, means, m2s = np.array(columns, dtype=float).transpose(2, 1, 0)
-    return Evidence.of(problem, Ends(counts[None], means[None], m2s[None]), 0), np.array(probabilities)
+    return ArmSums.of(problem, Ends(counts[None], means[None], m2s[None]), 0), np.array(probabilities)
 
 
 @pytest.mark.parametrize("estimator", ["wald", "controls"])
@@ -195,10 +195,10 @@ def test_the_best_that_is_valid() -> None:
 @pytest.mark.parametrize(
     ("estimator", "problem", "strategy", "message"),
     [
-        ("Naive", HALF, eq.strategies.Auto(), "estimator='Naive' will not do; it must be 'auto', 'naive', 'wald'"),
-        (None, HALF, eq.strategies.Auto(), "estimator=None will not do"),
-        ("gaussian", HALF, eq.strategies.Auto(), r"for Gaussian arms .*Exponential\(scale=1\) is not"),
-        ("gaussian", GAUSSIANS, Looks(), "the strategy looks at means"),
+        ("Naive", HALF, eq.strategies.Auto(), "estimator must be one of 'auto', 'naive', 'wald', .*, got 'Naive'"),
+        (None, HALF, eq.strategies.Auto(), "estimator must be .*, got None"),
+        ("gaussian", HALF, eq.strategies.Auto(), r"needs Gaussian arms .*, got Exponential\(scale=1\)"),
+        ("gaussian", GAUSSIANS, Looks(), "got Looks, which uses means"),
     ],
 )
 def test_an_estimator_that_is_not_valid_is_refused(
@@ -211,10 +211,10 @@ def test_an_estimator_that_is_not_valid_is_refused(
 NAMES = ("P", "PP", "Q", "QP", "QQ", "S", "M", "SP", "MP", "SQ", "MQ")
 
 
-def simulated(problem: eq.Problem, runs: int = 3000, n: int = 60) -> Evidence:
+def simulated(problem: eq.Problem, runs: int = 3000, n: int = 60) -> ArmSums:
     strategy = eq.strategies.Greedy()
     plan = Setup(problem, strategy, (n,), strategy.params(n, len(problem), None), 1)
-    return Evidence.of(problem, cpu.simulate(plan, 0, runs), 0)
+    return ArmSums.of(problem, cpu.simulate(plan, 0, runs), 0)
 
 
 def test_evidence_is_sums_of_deviations() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,12 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.lab import cpu, page, paper
+from equipoise.lab import cpu, estimators, paper
+from equipoise.lab.paper import claims, figures, measure, page
+from equipoise.lab.paper import tables as rows_of
+from equipoise.lab.paper.design import AUTO, BOUNDED, PAIR, CurveJob, StatisticsJob, jobs
+from equipoise.lab.paper.measure import Results, file_name
+from equipoise.lab.paper.tables import Tables
 from equipoise.lab.setup import Ends
 
 SMALL = paper.Design(
@@ -33,13 +39,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def results(folder: Path) -> dict[tuple[Any, ...], Any]:
-    return paper.measure(SMALL, folder / "simulations")
+def results(folder: Path) -> Results:
+    return measure.measure_all(SMALL, folder / "simulations")
 
 
 @pytest.fixture(scope="module")
-def tables(results: dict[tuple[Any, ...], Any]) -> paper.Tables:
-    return paper.tables(SMALL, results)
+def tables(results: Results) -> Tables:
+    return rows_of.build(SMALL, results)
 
 
 class Counter:
@@ -49,42 +55,39 @@ class Counter:
         self.calls = self.jobs = 0
         one, whole = cpu.simulate, eq.simulate
 
-        def count_one(*words: Any) -> Any:
+        def count_one(*given: Any) -> Any:
             self.calls += 1
-            return one(*words)
+            return one(*given)
 
-        def count_whole(*words: Any, **named: Any) -> Any:
+        def count_whole(*given: Any, **named: Any) -> Any:
             self.jobs += 1
             if self.jobs > jobs:
                 raise KeyboardInterrupt
-            return whole(*words, **named)
+            return whole(*given, **named)
 
         monkeypatch.setattr(cpu, "simulate", count_one)
-        monkeypatch.setattr(paper, "simulate", count_whole)
+        monkeypatch.setattr(measure, "simulate", count_whole)
 
 
-def same(one: dict[tuple[Any, ...], Any], other: dict[tuple[Any, ...], Any]) -> bool:
-    return json.dumps(paper.tables(SMALL, one)) == json.dumps(paper.tables(SMALL, other))
+def same(one: Results, other: Results) -> bool:
+    return json.dumps(rows_of.build(SMALL, one)) == json.dumps(rows_of.build(SMALL, other))
 
 
-def test_a_second_call_simulates_nothing(
-    folder: Path, results: dict[tuple[Any, ...], Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_call_simulates_nothing(folder: Path, results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
     counter = Counter(monkeypatch)
     told: list[Any] = []
-    again = paper.measure(SMALL, folder / "simulations", lambda *words: told.append(words))
+    second = measure.measure_all(SMALL, folder / "simulations", lambda *now: told.append(now))
     assert (counter.calls, counter.jobs) == (0, 0)
     assert told == []
-    assert same(again, results)
-    assert len(list((folder / "simulations").iterdir())) == len(paper.jobs(SMALL))
+    assert same(second, results)
+    assert len(list((folder / "simulations").iterdir())) == len(jobs(SMALL))
 
 
 def test_an_interrupted_call_goes_on_and_a_broken_file_is_made_again(
-    tmp_path: Path, folder: Path, results: dict[tuple[Any, ...], Any], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, folder: Path, results: Results, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # All but five of the files are there already, and one of those is broken, one is another's, one of another kind.
-    jobs = list(paper.jobs(SMALL).values())
-    names = [paper._file(tmp_path, job, SMALL.seed) for job in jobs]
+    names = [tmp_path / file_name(job, SMALL.seed) for job in jobs(SMALL).values()]
     assert len(set(names)) == len(names)
     for name in names[5:]:
         name.write_bytes((folder / "simulations" / name.name).read_bytes())
@@ -94,36 +97,83 @@ def test_an_interrupted_call_goes_on_and_a_broken_file_is_made_again(
     with monkeypatch.context() as patch:
         Counter(patch, jobs=2)
         with pytest.raises(KeyboardInterrupt):
-            paper.measure(SMALL, tmp_path)
+            measure.measure_all(SMALL, tmp_path)
     assert [name.exists() for name in names[:5]] == [True, True, False, False, False]
     assert not list(tmp_path.glob("*.part"))
     kept = names[0].stat().st_mtime_ns
     told: list[tuple[float, float, str]] = []
-    again = paper.measure(SMALL, tmp_path, lambda *words: told.append(words))
+    second = measure.measure_all(SMALL, tmp_path, lambda *now: told.append(now))
     assert names[0].stat().st_mtime_ns == kept
-    assert same(again, results)
+    assert same(second, results)
     done = [share for share, _, _ in told]
     assert done == sorted(done)
     assert done[-1] == told[-1][1]
 
 
-def test_the_name_of_a_file_follows_all_that_matters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    job = paper.Job(paper.PAIR, eq.strategies.BAS(exploration=0.5), (50, 100), 200)
-    others = [
-        (paper.Job(paper.BOUNDED, job.strategy, job.budgets, job.runs), 1),
-        (paper.Job(job.problem, eq.strategies.BAS(exploration=1), job.budgets, job.runs), 1),
-        (paper.Job(job.problem, job.strategy, (50, 200), job.runs), 1),
-        (paper.Job(job.problem, job.strategy, job.budgets, 300), 1),
-        (paper.Job(job.problem, job.strategy, job.budgets, job.runs, "controls"), 1),
-        (job, 2),
+JOB = CurveJob(PAIR, eq.strategies.BAS(exploration=0.5), (50, 100), 200)
+STATISTICS = StatisticsJob("pulls", PAIR, JOB.strategy, 100, 200)
+
+
+def test_the_name_of_a_file_follows_the_question() -> None:
+    others: list[tuple[CurveJob | StatisticsJob, int]] = [
+        (replace(JOB, problem=BOUNDED), 1),
+        (replace(JOB, strategy=eq.strategies.BAS(exploration=1)), 1),
+        (replace(JOB, strategy=eq.strategies.CHAS()), 1),
+        (replace(JOB, budgets=(50, 200)), 1),
+        (replace(JOB, runs=300), 1),
+        (replace(JOB, estimator="controls"), 1),
+        (JOB, 2),
+        (STATISTICS, 1),
+        (replace(STATISTICS, what="shape"), 1),
     ]
-    files = {paper._file(tmp_path, each, seed) for each, seed in [(job, 1), *others]}
-    assert len(files) == len(others) + 1
-    monkeypatch.setattr(eq, "__version__", "another")
-    assert paper._file(tmp_path, job, 1) not in files
+    names = {file_name(job, seed) for job, seed in [(JOB, 1), *others]}
+    assert len(names) == len(others) + 1
+    assert file_name(CurveJob(**{f.name: getattr(JOB, f.name) for f in fields(JOB)}), 1) in names
 
 
-def test_tables_have_every_row(tables: paper.Tables) -> None:
+def wider(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+    """The variance of B-AS with another constant in place of one of its own."""
+    return (math.sqrt(m2 / (count - 1)) + 3 * params[0] / math.sqrt(count)) ** 2
+
+
+@pytest.mark.parametrize("job", [JOB, STATISTICS], ids=["curve", "statistics"])
+def test_a_changed_strategy_never_meets_old_numbers(
+    job: CurveJob | StatisticsJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = file_name(job, 1)
+    monkeypatch.setattr(eq.strategies.BAS, "variance", staticmethod(wider))
+    formula = file_name(job, 1)
+    monkeypatch.setattr(eq.strategies.BAS, "params", lambda self, budget, arms, support: (0.7,))
+    parameters = file_name(job, 1)
+    monkeypatch.setattr(eq.strategies.BAS, "warmup", 3)
+    assert len({before, formula, parameters, file_name(job, 1)}) == 4
+    monkeypatch.undo()
+    assert file_name(job, 1) == before
+    # Other strategies are not simulated again.
+    other = replace(job, strategy=eq.strategies.GAFSMAX())
+    kept = file_name(other, 1)
+    monkeypatch.setattr(eq.strategies.BAS, "variance", staticmethod(wider))
+    assert file_name(other, 1) == kept
+
+
+def test_changed_estimators_never_meet_old_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, numbers = file_name(JOB, 1), file_name(STATISTICS, 1)
+    monkeypatch.setattr(estimators, "RCOND", 1e-3)
+    assert file_name(JOB, 1) != before
+    assert file_name(STATISTICS, 1) == numbers
+
+
+def test_a_changed_strategy_is_simulated_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "jobs", lambda design: {("left", "B-AS"): JOB, ("pulls", "B-AS"): STATISTICS})
+    before = measure.measure_all(SMALL, tmp_path)
+    monkeypatch.setattr(eq.strategies.BAS, "variance", staticmethod(wider))
+    after = measure.measure_all(SMALL, tmp_path)
+    assert before["left", "B-AS"][0].mean_pulls.tolist() != after["left", "B-AS"][0].mean_pulls.tolist()
+    assert before["pulls", "B-AS"] != after["pulls", "B-AS"]
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_tables_have_every_row(tables: Tables) -> None:
     assert len(tables["left"]) == 9 * 3
     assert len(tables["right"]) == 3 * (4 + 4 + 2 + 2)
     assert len(tables["shape"]) == 2 * 2 * 2
@@ -143,7 +193,7 @@ def test_the_first_order_of_b_as() -> None:
         T = (few + many) / 2
         ahead = (2 + 1 / math.sqrt(T)) ** 2 / T > (1 + 1 / math.sqrt(n - T)) ** 2 / (n - T)
         few, many = (T, many) if ahead else (few, T)
-    assert paper.first_order(paper.PAIR, 0.5) == pytest.approx(n**1.5 * (4 / T - 5 / n), rel=1e-3)
+    assert rows_of.first_order(PAIR, 0.5) == pytest.approx(n**1.5 * (4 / T - 5 / n), rel=1e-3)
 
 
 def test_where_the_loss_of_an_arm_comes_from() -> None:
@@ -151,7 +201,7 @@ def test_where_the_loss_of_an_arm_comes_from() -> None:
     problem = eq.Problem([eq.Gaussian(0, 9), eq.Rademacher()])
     counts, means = np.array([2.0, 2.0, 4.0, 4.0]), np.array([1.0, -1.0, 0.0, 0.5])
     both = [np.stack([values, values])[None] for values in (counts, means, counts * (1 - means**2))]
-    found = paper.shape(Ends(*both), problem, 100)
+    found = measure.shape(Ends(*both), problem, 100)
     assert found["starved"] == 0.5
     assert found["starved pulls"] == 2
     assert found["identity"] == pytest.approx(0)
@@ -164,11 +214,11 @@ def test_where_the_loss_of_an_arm_comes_from() -> None:
     assert found["s2 mean 1/T"] == pytest.approx(0.375)
 
 
-def verdicts(tables: paper.Tables) -> dict[str, bool]:
-    return {claim.claim: claim.holds for claim in paper.claims(tables)}
+def verdicts(tables: Tables) -> dict[str, bool]:
+    return {claim.claim: claim.holds for claim in claims.judge(tables)}
 
 
-def changed(tables: paper.Tables, table: str, column: str, to: Any, **keys: Any) -> paper.Tables:
+def changed(tables: Tables, table: str, column: str, to: Any, **keys: Any) -> Tables:
     """The tables with one column of some rows set to a number, or to a function of the row."""
     rows = [
         row | {column: to(row) if callable(to) else to} if all(row[k] == v for k, v in keys.items()) else row
@@ -178,10 +228,10 @@ def changed(tables: paper.Tables, table: str, column: str, to: Any, **keys: Any)
     return tables | {table: rows}
 
 
-def test_claims_say_what_was_measured(tables: paper.Tables) -> None:
-    claims = paper.claims(tables)
-    assert len(claims) == 22
-    for claim in claims:
+def test_claims_say_what_was_measured(tables: Tables) -> None:
+    judged = claims.judge(tables)
+    assert len(judged) == 22
+    for claim in judged:
         assert claim.measured
         assert claim.rule
         assert bool(claim.why) != claim.holds
@@ -209,7 +259,7 @@ def test_claims_say_what_was_measured(tables: paper.Tables) -> None:
         ("when its mean is accurate", ("shape", "gap others", lambda row: row["gap"], {"partner": "Rademacher"})),
         ("negatively correlated", ("shape", "correlation given T", 0.0, {"partner": "Rademacher"})),
         ("The shape of the laws", ("right", "rescaled_regret", 5.0, {"strategy": "B-AS, A = 1"})),
-        ("Any algorithm", ("right", "rescaled_regret", 5.0, {"strategy": paper.AUTO})),
+        ("Any algorithm", ("right", "rescaled_regret", 5.0, {"strategy": AUTO})),
         ("zero variance at least", ("remark3", "pulls", 20.0, {"strategy": "CH-AS"})),
         ("n^(-4/3)", ("remark3", "regret", 1.0, {"strategy": "CH-AS", "n": 300})),
         ("over-pulls it", ("remark3", "pulls", 90.0, {"strategy": "GAFS-MAX, α = 1", "n": 3000})),
@@ -220,16 +270,16 @@ def test_claims_say_what_was_measured(tables: paper.Tables) -> None:
         ("pulls of B-AS", ("bounds", "holds", False, {"statement": "Lemma 2, fewest pulls of any arm"})),
     ],
 )
-def test_a_verdict_follows_the_numbers(tables: paper.Tables, claim: str, change: Any) -> None:
+def test_a_verdict_follows_the_numbers(tables: Tables, claim: str, change: Any) -> None:
     table, column, to, keys = change
     before, after = verdicts(tables), verdicts(changed(tables, table, column, to, **keys))
     [name] = [name for name in before if claim in name]
     assert before[name] != after[name]
 
 
-def test_what_is_written(folder: Path, tables: paper.Tables) -> None:
-    claims = paper.claims(tables)
-    files = page.write(folder, SMALL, tables, claims, paper.figures(tables))
+def test_what_is_written(folder: Path, tables: Tables) -> None:
+    judged = claims.judge(tables)
+    files = page.write(folder, SMALL, tables, judged, figures.draw(tables))
     assert files[0] == folder / "index.html"
     names = {path.name for path in files}
     assert {f"{name}.{kind}" for name in ("left", "right", "remark3", "open") for kind in ("png", "svg")} <= names
@@ -240,22 +290,23 @@ def test_what_is_written(folder: Path, tables: paper.Tables) -> None:
         rows = list(csv.DictReader(file))
     assert [float(row["rescaled_regret"]) for row in rows] == [row["rescaled_regret"] for row in tables["left"]]
     text = files[0].read_text(encoding="utf-8")
+    assert "±" not in text  # it is a half-width of 95% elsewhere, and these are standard errors
     assert text.count("data:image/svg+xml;base64,") == 4
     assert "http" not in text  # nothing is fetched
-    assert text.count("does not hold</span>") == sum(not claim.holds for claim in claims)
+    assert text.count("does not hold</span>") == sum(not claim.holds for claim in judged)
     for heading, _ in page.TEXTS.values():
         assert heading in text.replace("&#x27;", "'")
 
 
 def test_a_design_is_checked() -> None:
-    with pytest.raises(ValueError, match="runs=5 will not do"):
+    with pytest.raises(ValueError, match="runs must be an integer of at least 100, got 5"):
         paper.Design(runs=5)
     with pytest.raises(TypeError, match="runs"):
         paper.Design(runs=1e4)  # type: ignore[arg-type]
 
 
 def test_numbers_with_errors() -> None:
-    assert paper.plus_minus(3.14159, 0.012) == "3.14 ± 0.01"
-    assert paper.plus_minus(2716.4, 39.2) == "2716 ± 39"
-    assert paper.plus_minus(6.38e-5, 7e-9) == "6.38e-05 ± 7e-09"
-    assert paper.plus_minus(33.0, 0.0) == "33"
+    assert rows_of.with_error(3.14159, 0.012) == "3.14 (standard error 0.01)"
+    assert rows_of.with_error(2716.4, 39.2) == "2,716 (standard error 39)"
+    assert rows_of.with_error(6.38e-5, 7e-9) == "6.38e-05 (standard error 7e-09)"
+    assert rows_of.with_error(33.0, 0.0) == "33"

@@ -86,13 +86,13 @@ def test_the_tuning_half_is_drawn_and_stays() -> None:
 
 
 def test_a_name_that_is_none() -> None:
-    with pytest.raises(ValueError, match="no problem of the suite is called 'gauss-3'; did you mean 'gauss-2'"):
+    with pytest.raises(ValueError, match="there is no problem 'gauss-3' in the suite; did you mean 'gauss-2'"):
         case("gauss-3")
-    with pytest.raises(ValueError, match=r"called 'zzz'; docs/leaderboard.md has them all"):
+    with pytest.raises(ValueError, match=r"no problem 'zzz' in the suite; docs/leaderboard.md lists them all"):
         case("zzz")
 
 
 def test_missing_data_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert left_out() == ""
     monkeypatch.setattr(problems, "_data", list)
-    assert left_out() == "the six problems on data are left out: pip install statsmodels scikit-learn brings them"
+    assert left_out() == "the six problems on real data are left out; to add them: pip install statsmodels scikit-learn"

@@ -1,4 +1,4 @@
-"""What `equipoise paper` leaves in its folder: figures, tables, and one page with all of it and its explanations."""
+"""Write what `equipoise paper` leaves in its folder: figures, tables, and one page that explains all of it."""
 
 from __future__ import annotations
 
@@ -11,64 +11,65 @@ from pathlib import Path
 from typing import Any
 
 from equipoise import chart
-from equipoise.lab.paper import ALPHA, PAPER_RUNS, A, Claim, Design, Row, Tables, plus_minus
+from equipoise.lab.paper.claims import Claim
+from equipoise.lab.paper.design import ALPHA, PAPER_RUNS, A, Design
+from equipoise.lab.paper.tables import Row, Tables, rounded
+from equipoise.tables import amount
 
 TEXTS: dict[str, tuple[str, str]] = {
     "left": (
         "Left figure: rescaled regret against the budget",
         f"""Two arms, N(0, 4) and N(0, 1). The paper names neither B-AS's exploration A nor GAFS-MAX's α, nor the
 δ of CH-AS on arms that are not bounded. Here CH-AS runs as for samples in [0, 1], with δ = n^(-5/2); the main
-panel takes A = {A:g} and α = {ALPHA:g}, and the two panels below it show the other values. GAFS-MAX is the
-rule as recalled from Antos, Grover and Szepesvári, whose text was not at hand. The grey band is one standard
-error to each side of what an average of squared errors over {PAPER_RUNS:,} runs has, sqrt(2) Σ sqrt(n/runs):
-that is how the paper measured. Coloured bands are the standard errors here.""",
+panel has A = {A:g} and α = {ALPHA:g}, and the two panels below it show the other values. GAFS-MAX is the rule as
+recalled from Antos, Grover and Szepesvári, whose text was not available. The grey band is one standard error, on
+either side, of an average of squared errors over {PAPER_RUNS:,} runs, sqrt(2) Σ sqrt(n/runs): this is how the
+paper measured. Coloured bands are the standard errors here.""",
     ),
     "right": (
         "Right figure: rescaled regret of B-AS against 1/λ_min",
-        """N(0, 1/λ_min - 1) beside an arm of variance 1, at one budget. Both axes are logarithmic. Below the
-dashed line the paper's estimator, had it used 50,000 runs, saw nothing but noise. The dotted line is what the
-regret tends to with a fixed A, to first order: B-AS equates (s + 2A/sqrt(T))²/T, which leaves arm k the loss
-Σ/n + 4A sqrt(Σ) (K - 1/λ_k) n^(-3/2). At 1/λ_min = 2 the arms are equal and that is 0.""",
+        """N(0, 1/λ_min - 1) and an arm of variance 1, at one budget. Both axes are logarithmic. Below the dashed
+line the paper's estimator, with 50,000 runs, could see nothing but noise. The dotted line is the limit of the
+regret with a fixed A, to first order: B-AS equates (s + 2A/sqrt(T))²/T, which gives arm k the loss
+Σ/n + 4A sqrt(Σ) (K - 1/λ_k) n^(-3/2). At 1/λ_min = 2 the arms are equal and the limit is 0.""",
     ),
     "shape": (
-        "Why the Rademacher arm is lost: starvation, apart from the paper's mechanism",
+        "Why the Rademacher arm does badly: starvation, rather than the paper's mechanism",
         """For values -1 and 1 the sample variance is T/(T-1) (1 - mean²), so that given T a small sample
-variance goes with a large error. The paper takes this to be the cause: the arm is pulled more when its mean
-is accurate already. It is the cause only in its extreme form. A run is called starved here if all samples of
-the arm agree at the end: its sample variance was 0 from the start, and B-AS does not come back before T is
-about 2A sqrt(n/Σ). The gap, loss - s²/T, would be 0 on average by the Gaussian lemma; it is split into
-starved runs and the others. In the others the mechanism of the paper is what is left. Numbers are rescaled,
-times n^(3/2).""",
+variance goes with a large error. The paper takes this to be the cause: the arm is pulled more when its mean is
+already accurate. It is the cause only in its extreme form. A run is called starved here if all samples of the
+arm are equal at the end: its sample variance was 0 from the start, and B-AS does not pull the arm again before T
+is about 2A sqrt(n/Σ). The gap, loss - s²/T, would be 0 on average by the Gaussian lemma; it is split into starved
+runs and the others, in which only the paper's mechanism is left. Numbers are rescaled, times n^(3/2).""",
     ),
     "remark3": (
         "Remark 3: an arm of zero variance",
-        """Bernoulli(0.5) beside a constant. The points are measured; the dashed line is the T at which the two
-indices of CH-AS meet if each variance is seen as it is, the dotted one α sqrt(n) + 1. The measured pulls are
-within one of both. Up to a million samples the exponent is still well above 2/3, as CH-AS spends a good part
-of the budget on the constant arm; the balance of the indices says what it comes to.""",
+        """Bernoulli(0.5) and a constant. The points are measured; the dashed line is the T at which the two
+indices of CH-AS are equal if each variance is known exactly, the dotted one α sqrt(n) + 1. The measured pulls are
+within one of both. Up to a million samples the exponent is still well above 2/3, as CH-AS spends a good part of
+the budget on the constant arm; the balance of the indices gives its limit.""",
     ),
     "lemma": (
         "The Gaussian lemma",
-        """The loss of an arm, estimated without the lemma (controls), beside s² E[1/T]. They agree on Gaussian
-arms under rules that look at variances alone, B-AS and GAFS-MAX alike. On a Rademacher arm they do not, and
-the loss is the larger.""",
+        """The loss of an arm, estimated without the lemma (controls), and s² E[1/T]. They agree on Gaussian arms
+under rules that use variances alone, such as B-AS and GAFS-MAX. On a Rademacher arm they do not agree, and the
+loss is the larger of the two.""",
     ),
     "bounds": (
         "Theorems and lemmas",
-        """Every bound holds, with room: they say how things scale, not how large they are. Pulls are extremes
-over all runs. docs/bounds.md has more of them.""",
+        """Every bound holds by a wide margin: bounds say how quantities scale, not how large they are. Pulls are
+extremes over all runs. docs/bounds.md has more of them.""",
     ),
     "open": (
         "The paper's open questions",
         """Can the result on Gaussian arms be extended to others? Second arms of variance 1 with other laws,
-under B-AS with A = 1 and under auto, the default here. With A large enough that no arm is starved, the laws
-give nearly the same regret: what B-AS loses is what it spends on its bonus. Is there a lower bound with
-1/λ_min? The table has n² R/Σ of auto. On Gaussian, uniform and Rademacher arms it falls towards a small
-constant, which the law sets and 1/λ_min does not: at 1/λ_min = 5 and 20 it is nearly the same at the longest
-budget, at 100 it is still on its way. So there is no sign of a factor 1/λ_min in the limit, nor of the rate
-n^(-3/2); what remains is a cost of learning while n λ_min is small. On an exponential arm it stays large: few
-samples of it have a variance that is far too small too often, and no rule here looks at more than the
-variance. These are measurements, not proofs.""",
+under B-AS with A = 1 and under auto, the default here. With A large enough that no arm is starved, the laws give
+nearly the same regret: B-AS loses what it spends on its bonus. Is there a lower bound with 1/λ_min? The table has
+n² R/Σ of auto. On Gaussian, uniform and Rademacher arms it falls toward a small constant that depends on the law
+and not on 1/λ_min: at 1/λ_min = 5 and 20 it is nearly the same at the longest budget, at 100 it is still falling.
+So there is no sign of a factor 1/λ_min in the limit, nor of the rate n^(-3/2); what remains is a cost of learning
+while n λ_min is small. On an exponential arm it stays large: the variance of few samples is far too small too
+often, and no rule here uses more than the variance. These are measurements, not proofs.""",
     ),
 }
 
@@ -99,7 +100,7 @@ details td { white-space: nowrap; }
 
 
 def write(folder: Path, design: Design, made: Tables, judged: Sequence[Claim], drawn: Mapping[str, Any]) -> list[Path]:
-    """Write figures as PNG and SVG, tables and claims as CSV, and index.html; the paths, the page first."""
+    """Write figures as PNG and SVG, tables and claims as CSV, and index.html; return the paths, the page first."""
     files = []
     for name, figure in drawn.items():
         files += [chart.save(figure, folder / f"{name}{suffix}") for suffix in (".png", ".svg")]
@@ -116,19 +117,20 @@ def write(folder: Path, design: Design, made: Tables, judged: Sequence[Claim], d
 
 
 def page(folder: Path, design: Design, made: Tables, judged: Sequence[Claim]) -> str:
-    """The page, with the SVG files of the folder in it."""
+    """Return the page, with the SVG files of the folder in it."""
     held = sum(claim.holds for claim in judged)
     parts = [
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>The paper's experiments again</title><style>{STYLE}</style></head><body>",
-        "<h1>The paper's experiments again</h1>",
+        f"<title>Reproducing the paper's experiments</title><style>{STYLE}</style></head><body>",
+        "<h1>Reproducing the paper's experiments</h1>",
         "<p>Carpentier, Lazaric, Ghavamzadeh, Munos, Auer, Antos: <em>Upper-Confidence-Bound Algorithms for Active "
         f"Learning in Multi-Armed Bandits</em>. {design.runs:,} runs, seed {design.seed}; {design.few:,} for auto at "
-        f"long budgets and beside a constant arm, where runs hardly differ, and {design.one} for its pulls at n of "
-        f"{design.far[0]:,} and more. Regret is estimated with controls of mean zero, far more precisely than by "
-        "averaging squared errors. A number after ± is a standard error.</p>",
-        f"<h2>What the paper says, and what is found</h2><p>{held} of {len(judged)} hold.</p>",
+        f"long budgets and with a constant arm, where runs hardly differ, and {design.one} for the pulls of that arm "
+        f"at n of {design.far[0]:,} and more. Regret is estimated with controls of mean zero, far more precisely than "
+        "by averaging squared errors. In the tables, a number in parentheses is the standard error of the number "
+        "before it.</p>",
+        f"<h2>The paper's claims</h2><p>{held} of {len(judged)} hold.</p>",
         '<div class="wide"><table><thead><tr><th>the paper</th><th>measured</th><th>holds</th></tr></thead><tbody>',
     ]
     for claim in judged:
@@ -159,7 +161,7 @@ def _left(rows: Sequence[Row], design: Design) -> list[Row]:
     """A row for each n, a column for each strategy."""
     wide: dict[int, Row] = {}
     for row in rows:
-        wide.setdefault(row["n"], {"n": row["n"]})[row["strategy"]] = plus_minus(
+        wide.setdefault(row["n"], {"n": row["n"]})[row["strategy"]] = _with_error(
             row["rescaled_regret"], row["rescaled_error"]
         )
     return list(wide.values())
@@ -171,7 +173,7 @@ def _right(rows: Sequence[Row], design: Design) -> list[Row]:
         line = wide.setdefault(
             (row["strategy"], row["partner"]), {"strategy": row["strategy"], "second arm": row["partner"]}
         )
-        line[f"1/λ_min = {row['ratio']}"] = plus_minus(row["rescaled_regret"], row["rescaled_error"])
+        line[f"1/λ_min = {row['ratio']}"] = _with_error(row["rescaled_regret"], row["rescaled_error"])
     return list(wide.values())
 
 
@@ -183,9 +185,9 @@ def _shape(rows: Sequence[Row], design: Design) -> list[Row]:
             "1/λ_min": row["ratio"],
             "A": row["exploration"],
             "starved runs": f"{100 * row['starved']:.2f}%",
-            "their pulls": "" if math.isnan(row["starved pulls"]) else f"{row['starved pulls']:.1f}",
-            "gap": plus_minus(scale * row["gap"], scale * row["gap error"]),
-            "gap, not starved": plus_minus(scale * row["gap others"], scale * row["gap others error"]),
+            "pulls in starved runs": "" if math.isnan(row["starved pulls"]) else f"{row['starved pulls']:.1f}",
+            "gap": _with_error(scale * row["gap"], scale * row["gap error"]),
+            "gap, not starved": _with_error(scale * row["gap others"], scale * row["gap others error"]),
             "correlation of error² and sample variance given T": f"{row['correlation given T']:.3f}",
             "correlation of T and error², not starved": f"{row['correlation of T and loss']:.3f}",
         }
@@ -199,12 +201,12 @@ def _remark3(rows: Sequence[Row], design: Design) -> list[Row]:
             "strategy": row["strategy"],
             "n": row["n"],
             "runs": row["runs"],
-            "pulls": plus_minus(row["pulls"], row["pulls_error"]),
+            "pulls": _with_error(row["pulls"], row["pulls_error"]),
             "predicted": f"{row['balance']:.1f}",
-            "exponent": "" if math.isnan(row["pulls_exponent"]) else f"{row['pulls_exponent']:.3f}",
+            "exponent of the pulls": "" if math.isnan(row["pulls_exponent"]) else f"{row['pulls_exponent']:.3f}",
             "regret": "" if math.isnan(row["regret"]) else f"{row['regret']:.4g}",
             "predicted regret": f"{row['balance_regret']:.4g}",
-            "its exponent": "" if math.isnan(row["regret_exponent"]) else f"{row['regret_exponent']:.3f}",
+            "exponent of the regret": "" if math.isnan(row["regret_exponent"]) else f"{row['regret_exponent']:.3f}",
         }
         for row in rows
     ]
@@ -218,8 +220,10 @@ def _lemma(rows: Sequence[Row], design: Design) -> list[Row]:
             "n": row["n"],
             "loss": f"{row['loss']:.5g}",
             "s² E[1/T]": f"{row['s2_mean_1_over_T']:.5g}",
-            "difference": f"{row['difference']:.2g} ± {row['difference_error']:.1g}",
-            "in errors": f"{row['difference'] / row['difference_error']:.1f}" if row["difference_error"] else "",
+            "difference": f"{row['difference']:.2g} ({row['difference_error']:.1g})",
+            "in standard errors": f"{row['difference'] / row['difference_error']:.1f}"
+            if row["difference_error"]
+            else "",
         }
         for row in rows
     ]
@@ -230,9 +234,9 @@ def _bounds(rows: Sequence[Row], design: Design) -> list[Row]:
         {
             "statement": row["statement"],
             "setting": row["setting"],
-            "measured": f"{row['measured']:.4g}",
+            "measured": amount(row["measured"]),
             "": {"<=": "≤", ">=": "≥"}[row["relation"]],
-            "stated": f"{row['stated']:.4g}",
+            "stated": amount(row["stated"]),
             "holds": "yes" if row["holds"] else "no",
         }
         for row in rows
@@ -243,7 +247,7 @@ def _long(rows: Sequence[Row], design: Design) -> list[Row]:
     wide: dict[tuple[str, int], Row] = {}
     for row in rows:
         line = wide.setdefault((row["partner"], row["ratio"]), {"second arm": row["partner"], "1/λ_min": row["ratio"]})
-        line[f"n² R/Σ at n = {row['n']:,}"] = plus_minus(row["n2_regret_over_Sigma"], row["error"])
+        line[f"n² R/Σ at n = {row['n']:,}"] = _with_error(row["n2_regret_over_Sigma"], row["error"])
     return list(wide.values())
 
 
@@ -266,12 +270,18 @@ def _table(rows: Sequence[Row]) -> str:
         cells = []
         for name in names:
             value = row.get(name, "")
-            text = f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
+            text = f"{value:,}" if isinstance(value, int) else amount(value) if isinstance(value, float) else str(value)
             number = bool(text) and (text[0].isdigit() or text[0] == "-")
             kind = ' class="number"' if number else ""
             cells.append(f"<td{kind}>{_escape(text)}</td>")
         lines.append(f"<tr>{''.join(cells)}</tr>")
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
+
+
+def _with_error(value: float, error: float) -> str:
+    """A number with its standard error in parentheses."""
+    number, error_text = rounded(value, error)
+    return f"{number} ({error_text})" if error_text else number
 
 
 def _escape(text: str) -> str:

@@ -1,0 +1,234 @@
+"""
+Simulate what a design asks for, and keep each finished simulation in a file.
+
+A file is named by a hash of the question and of the code that answers it (`file_name`): the kernel, which includes the
+strategy's functions, and the estimators. So a changed strategy never meets old numbers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from equipoise.arrays import Floats
+from equipoise.compiled import fingerprint
+from equipoise.lab import cpu, estimators, streams, work
+from equipoise.lab.paper.design import CurveJob, Design, Job, Key, jobs
+from equipoise.lab.setup import Ends, Setup
+from equipoise.lab.simulation import Curve
+from equipoise.lab.simulator import setups, simulate
+from equipoise.problem import Problem
+from equipoise.strategies import serialise
+from equipoise.tables import json_ready
+
+Numbers = dict[str, float]
+# Called with the work done so far, all the work, and the name of the simulation at work.
+Progress = Callable[[float, float, str], Any]
+# What `measure_all` returns: a Curve or Numbers for each job of a design.
+Results = dict[Key, Any]
+
+_FORMAT = "equipoise numbers 2"
+
+
+def measure_all(design: Design, folder: Path, progress: Progress | None = None) -> Results:
+    """
+    Simulate what is not in the folder yet; each finished simulation is a file there.
+
+    A file that cannot be read, or does not hold what its name says, is replaced. An interruption loses only the
+    simulation at work.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    todo = jobs(design)
+    paths = {key: folder / file_name(job, design.seed) for key, job in todo.items()}
+    results: Results = {}
+    for key, job in todo.items():
+        try:
+            results[key] = _read(job, paths[key])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            continue
+    left = {key: job for key, job in todo.items() if key not in results}
+    total, done = sum(job.work() for job in left.values()), 0.0
+    for key, job in left.items():
+        what = ", ".join(map(str, key))
+
+        def tell(share: float, done: float = done, work: float = job.work(), what: str = what) -> None:
+            if progress:
+                progress(done + share * work, total, what)
+
+        tell(0.0)
+        results[key] = _measure(job, design.seed, tell)
+        part = paths[key].with_suffix(".part")
+        _write(job, results[key], part)
+        os.replace(part, paths[key])
+        done += job.work()
+        tell(0.0, done)
+    return {key: results[key] for key in todo}
+
+
+def _measure(job: Job, seed: int, tell: Callable[[float], Any]) -> Curve | Numbers:
+    if isinstance(job, CurveJob):
+        return simulate(
+            job.problem,
+            [job.strategy],
+            job.budgets,
+            runs=job.runs,
+            seed=seed,
+            estimator=job.estimator,
+            progress=lambda done, total: tell(done / total),
+        )
+    [setup] = _setups(job, seed)
+    size = 1024
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        parts = pool.map(
+            lambda first: cpu.simulate(setup, first, min(size, job.runs - first)), range(0, job.runs, size)
+        )
+        ends = Ends.join(list(parts))
+    tell(1.0)
+    return STATISTICS[job.what](ends, job.problem, job.budget)
+
+
+def _setups(job: Job, seed: int) -> list[Setup]:
+    budgets = job.budgets if isinstance(job, CurveJob) else (job.budget,)
+    return setups(job.problem, job.strategy, budgets, None, seed)
+
+
+# ---- files
+
+
+def file_name(job: Job, seed: int) -> str:
+    """
+    Return the name of the file for a job: a hash of everything that its numbers depend on.
+
+    That is the question (laws, strategy, budgets, runs, seed, estimator), the parameters that the strategy makes of it,
+    and the fingerprints of the code: kernels with the strategy's functions in them, estimators, statistics.
+    """
+    found = _setups(job, seed)
+    asked = {f.name: getattr(job, f.name) for f in fields(job) if f.name not in ("problem", "strategy")}
+    question: dict[str, Any] = {
+        "job": type(job).__name__,
+        "seed": seed,
+        "laws": [np.asarray(each).tolist() for each in streams.encode(job.problem.arms)],
+        "moments": [(law.mean, law.variance, law.third, law.fourth) for law in job.problem.arms],
+        "strategy": serialise(job.strategy),
+        "warmup": job.strategy.warmup,
+        "setups": [(setup.checkpoints, setup.params, setup.initial_own) for setup in found],
+        "kernels": [fingerprint(cpu.kernel(setup)[0]) for setup in found],
+        **asked,
+    }
+    if isinstance(job, CurveJob):
+        question["chosen"] = estimators.choose(job.estimator, job.problem, job.strategy)
+        question["sums"] = _code_of_sums()
+    else:
+        question["statistics"] = fingerprint(STATISTICS[job.what])
+    text = json.dumps(json_ready(question), sort_keys=True)
+    return f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
+
+
+def _code_of_sums() -> list[str]:
+    """Fingerprints of the code between where runs end and the sums of a simulation."""
+    methods: list[Any] = [estimators.ArmSums.of, work.Sums.of]
+    functions = [estimators.fit, estimators.estimates, work.Measurement._sums, *(each.__func__ for each in methods)]
+    return [fingerprint(function) for function in functions]
+
+
+def _write(job: Job, result: Any, path: Path) -> None:
+    if isinstance(job, CurveJob):
+        result.save(path)
+    else:
+        path.write_text(json.dumps({"format": _FORMAT, "what": job.what, "runs": job.runs, "numbers": result}))
+
+
+def _read(job: Job, path: Path) -> Curve | Numbers:
+    if isinstance(job, CurveJob):
+        curve = Curve.load(path)
+        found = [(sim.problem, sim.strategy, sim.budget, sim.runs) for sim in curve]
+        if found != [(job.problem, job.strategy, n, job.runs) for n in job.budgets]:
+            raise ValueError(f"{path} holds another simulation")
+        return curve
+    kept = json.loads(path.read_text())
+    if (kept["format"], kept["what"], kept["runs"]) != (_FORMAT, job.what, job.runs):
+        raise ValueError(f"{path} holds other numbers")
+    return {str(name): float(value) for name, value in kept["numbers"].items()}
+
+
+# ---- statistics of single runs
+
+
+def pulls(ends: Ends, problem: Problem, n: int) -> Numbers:
+    """Return the fewest and the most pulls of the first two arms in any run."""
+    first, second = ends.counts[0, 0], ends.counts[0, 1]
+    return {
+        "fewest 1": float(first.min()),
+        "most 1": float(first.max()),
+        "fewest 2": float(second.min()),
+        "most 2": float(second.max()),
+    }
+
+
+def shape(ends: Ends, problem: Problem, n: int) -> Numbers:
+    """
+    Return the second arm's loss, and where it comes from.
+
+    A run is starved if all samples of the arm are equal at its end: the sample variance was 0 from the first pulls on.
+    E[loss] - Sigma/n then splits into starved runs and the others, and so does `gap`, loss - s²/T, whose mean is 0 by
+    the Gaussian lemma if the arm is Gaussian.
+    """
+    T, mean, m2 = ends.counts[0, 1], ends.means[0, 1], ends.m2s[0, 1]
+    s2, mu, best = float(problem.variances[1]), float(problem.means[1]), problem.optimal_loss(n)
+    loss = (mean - mu) ** 2
+    starved = m2 <= 1e-9 * s2
+    sample = m2 / (T - 1)
+    gap = loss - s2 / T
+    numbers = {
+        "starved": float(starved.mean()),
+        "starved error": _error(starved.astype(float)),
+        "starved pulls": float(T[starved].mean()) if starved.any() else math.nan,
+        "mean 1/T": float((1 / T).mean()),
+        "s2 mean 1/T": s2 * float((1 / T).mean()),
+        "s2 mean 1/T error": s2 * _error(1 / T),
+        # Exact for values -1 and 1 alone.
+        "identity": float(np.abs(sample - T / (T - 1) * (s2 - loss)).max()),
+        "correlation given T": _within(T, loss, sample),
+        "correlation of T and loss": _correlation(T[~starved], loss[~starved]),
+    }
+    for name, values in {
+        "excess": loss - best,
+        "excess starved": np.where(starved, loss - best, 0.0),
+        "excess others": np.where(starved, 0.0, loss - best),
+        "gap": gap,
+        "gap others": np.where(starved, 0.0, gap),
+    }.items():
+        numbers[name], numbers[f"{name} error"] = float(values.mean()), _error(values)
+    return numbers
+
+
+STATISTICS: dict[str, Callable[[Ends, Problem, int], Numbers]] = {"pulls": pulls, "shape": shape}
+
+
+def _error(values: Floats) -> float:
+    """The standard error of the mean."""
+    return float(values.std(ddof=1) / math.sqrt(values.size))
+
+
+def _correlation(x: Floats, y: Floats) -> float:
+    if x.size < 2 or x.std() == 0 or y.std() == 0:
+        return math.nan
+    return float(np.corrcoef(x, y)[0, 1])
+
+
+def _within(T: Floats, x: Floats, y: Floats) -> float:
+    """The correlation of x and y given T: both minus their means over the runs with the same T."""
+    _, group = np.unique(T, return_inverse=True)
+    size = np.bincount(group)
+    x = x - (np.bincount(group, x) / size)[group]
+    y = y - (np.bincount(group, y) / size)[group]
+    return _correlation(x[size[group] > 1], y[size[group] > 1])

@@ -1,0 +1,345 @@
+"""`simulate`: simulate whole studies of a problem, after checking everything that was asked for."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, overload
+
+from numba.core.errors import NumbaError
+
+from equipoise.errors import EquipoiseError
+from equipoise.inputs import choice, integer, positive, shown
+from equipoise.lab import cuda, estimators, work
+from equipoise.lab.setup import Ends, Setup
+from equipoise.lab.simulation import Curve, Simulation, label
+from equipoise.problem import Objective, Problem, Stratified, money
+from equipoise.problem.objective import objective as resolve_objective
+from equipoise.strategies import Strategy, Support, check_params, check_strategy, check_support, initial_own, resolve
+from equipoise.strategies import key as keys
+from equipoise.tables import amount, count
+
+# Samples that a budget of money may buy: more take days, and far more could not be paid for one by one in doubles.
+MOST_PULLS = 1e12
+# The formula of a strategy is checked on this many arms.
+CHECKED_ARMS = 64
+
+ByArm = Iterable[float] | Mapping[int, float]
+Progress = Callable[[int, int], Any]
+
+
+@overload
+def simulate(  # type: ignore[overload-overlap]  # a string is an iterable of strings too; it is one strategy
+    problem: Problem,
+    strategy: str | Strategy = "auto",
+    budget: float = 1000,
+    runs: int = 10_000,
+    seed: int = 1,
+    engine: Any = "cpu",
+    support: Support = None,
+    estimator: str = "auto",
+    threads: int | None = None,
+    precision: str = "double",
+    progress: Progress | None = None,
+    in_flight: int = 1,
+    objective: float | Stratified = math.inf,
+    weights: ByArm | None = None,
+    costs: ByArm | None = None,
+) -> Simulation: ...
+@overload
+def simulate(
+    problem: Problem,
+    strategy: Iterable[str | Strategy],
+    budget: float | Iterable[float] = 1000,
+    runs: int = 10_000,
+    seed: int = 1,
+    engine: Any = "cpu",
+    support: Support = None,
+    estimator: str = "auto",
+    threads: int | None = None,
+    precision: str = "double",
+    progress: Progress | None = None,
+    in_flight: int = 1,
+    objective: float | Stratified = math.inf,
+    weights: ByArm | None = None,
+    costs: ByArm | None = None,
+) -> Curve: ...
+@overload
+def simulate(
+    problem: Problem,
+    strategy: str | Strategy | Iterable[str | Strategy] = "auto",
+    *,
+    budget: Iterable[float],
+    runs: int = 10_000,
+    seed: int = 1,
+    engine: Any = "cpu",
+    support: Support = None,
+    estimator: str = "auto",
+    threads: int | None = None,
+    precision: str = "double",
+    progress: Progress | None = None,
+    in_flight: int = 1,
+    objective: float | Stratified = math.inf,
+    weights: ByArm | None = None,
+    costs: ByArm | None = None,
+) -> Curve: ...
+@overload
+def simulate(
+    problem: Problem,
+    strategy: str | Strategy | Iterable[str | Strategy],
+    budget: Iterable[float],
+    runs: int = 10_000,
+    seed: int = 1,
+    engine: Any = "cpu",
+    support: Support = None,
+    estimator: str = "auto",
+    threads: int | None = None,
+    precision: str = "double",
+    progress: Progress | None = None,
+    in_flight: int = 1,
+    objective: float | Stratified = math.inf,
+    weights: ByArm | None = None,
+    costs: ByArm | None = None,
+) -> Curve: ...
+
+
+def simulate(
+    problem: Problem,
+    strategy: str | Strategy | Iterable[str | Strategy] = "auto",
+    budget: float | Iterable[float] = 1000,
+    runs: int = 10_000,
+    seed: int = 1,
+    engine: Any = "cpu",
+    support: Support = None,
+    estimator: str = "auto",
+    threads: int | None = None,
+    precision: str = "double",
+    progress: Progress | None = None,
+    in_flight: int = 1,
+    objective: float | Stratified = math.inf,
+    weights: ByArm | None = None,
+    costs: ByArm | None = None,
+) -> Simulation | Curve:
+    """
+    Simulate whole studies of a problem and measure what they lose against the best allocation.
+
+    Parameters
+    ----------
+    problem
+        The arms and their laws.
+    strategy, budget
+        One or several of each; every strategy is simulated at every budget, on the same samples. Budgets that do not
+        change the strategy's parameters are points along the same runs.
+    runs
+        How many studies to simulate with each strategy at each budget.
+    seed
+        Which samples. The i-th sample of an arm in a run is a function of (seed, run, arm, i) and of nothing else.
+    engine
+        "cpu", "cuda", or a Dask client, whose workers then share the runs. The numbers are the same, bit for bit (on a
+        GPU to rounding).
+    support
+        What the studies declare as possible values.
+    estimator
+        How losses are estimated: "naive", "wald", "controls", "gaussian" (Gaussian arms under strategies that do not
+        use means), or "auto", the best that is valid for each arm.
+    threads
+        How many threads the CPU engine uses; all cores by default. The result does not depend on it.
+    precision
+        "double", or "single" for speed on a GPU.
+    progress
+        Called with the number of runs done so far and their total.
+    in_flight
+        How many pulls are kept in flight: this many are asked for first, then the answers come one at a time, the
+        oldest first, and after each the next pull is asked for. At the end all answers come in.
+    objective
+        What to minimise: p of the norm of the losses, infinity for the largest, or Stratified(shares).
+    weights
+        One for each arm, on its loss.
+    costs
+        The cost of one sample of each arm. The budget is then money: where the next arm costs more than is left, the
+        best of the affordable arms by the same rule is taken, and a run ends when there is none. A strategy whose
+        parameters depend on the budget is told how many samples it buys when spread evenly.
+
+    Returns
+    -------
+    Simulation or Curve
+        One simulation for one strategy and one budget; a curve where several of either were given.
+
+    Examples
+    --------
+    >>> import equipoise as eq
+    >>> problem = eq.Problem([eq.Gaussian(0, 4), eq.Gaussian(0, 1)])
+    >>> sim = eq.simulate(problem, "uniform", budget=100, runs=2000)
+    >>> print(round(sim.excess, 6))
+    60.0
+    """
+    if not isinstance(problem, Problem):
+        example = "eq.Problem([eq.Gaussian(0, 4), eq.Rademacher()])"
+        raise TypeError(f"problem must be a problem such as {example}, got {shown(problem)}")
+    several, grid = (isinstance(each, Iterable) and not isinstance(each, str) for each in (strategy, budget))
+    given: Any = strategy if several else [strategy]
+    strategies = [resolve(each) for each in given]
+    aim = resolve_objective(range(len(problem)), objective, weights, costs)
+    given = budget if grid else [budget]
+    budgets = sorted({_budget(n, aim) for n in given})
+    for name, values in (("strategy", strategies), ("budget", budgets)):
+        if not values:
+            raise ValueError(f"{name} must have at least one value, got none")
+    in_flight, runs, seed = integer("in_flight", in_flight, 1), integer("runs", runs, 2), integer("seed", seed, 0)
+    if seed >= 1 << 64:
+        raise ValueError(f"seed must be below 2^64, got {shown(seed)}")
+    support = check_support(support)
+    on_gpu = isinstance(engine, str) and engine == "cuda"
+    if choice("precision", precision, ("double", "single")) == "single" and not on_gpu:
+        raise ValueError("precision must be 'double' unless engine='cuda', got 'single'")
+    if on_gpu:
+        cuda.refuse(in_flight, aim)
+    worker = work.engine(engine, threads, precision)
+    jobs = [
+        (place, setup, estimators.choose(estimator, problem, each))
+        for place, each in enumerate(strategies)
+        for setup in setups(problem, each, budgets, support, seed, in_flight, aim)
+    ]
+    found: list[tuple[int, Simulation]] = []
+    for done, (place, setup, chosen) in enumerate(jobs):
+        pilot = first_ends(worker.ends, setup, work.PILOT_FIRST, work.pilot_runs(setup, chosen))
+        measurement = work.Measurement(setup, chosen, work.multiples(setup, chosen, pilot), runs)
+        report = partial(_report, progress, done * runs, len(jobs) * runs) if progress else None
+        results = worker.measure(measurement, report)
+        for n, (sums, batches) in zip(setup.checkpoints, results, strict=True):
+            sim = Simulation(problem, strategies[place], n, runs, seed, chosen, sums, batches, aim, in_flight)
+            found.append((place, sim))
+    if not several and not grid:
+        return found[0][1]
+    return Curve(sim for _, sim in sorted(found, key=lambda each: (each[0], each[1].budget)))
+
+
+def _report(progress: Progress, before: int, total: int, runs: int) -> None:
+    progress(before + runs, total)
+
+
+# ---- what is asked for
+
+
+def _budget(budget: Any, objective: Objective) -> float:
+    """A number of samples or, where these have costs, an amount of money."""
+    if objective.costs is None:
+        return integer("budget", budget, 1)
+    given = positive("budget", budget, "amount of money")
+    if (samples := given / min(objective.costs)) > MOST_PULLS:
+        raise ValueError(
+            f"budget must buy at most {amount(MOST_PULLS)} samples in a run, got {shown(budget)}, which buys "
+            f"{amount(samples)}"
+        )
+    return given
+
+
+def setups(
+    problem: Problem,
+    strategy: Strategy,
+    budgets: Sequence[float],
+    support: Support,
+    seed: int,
+    in_flight: int = 1,
+    objective: Objective | None = None,
+    one_kernel: bool = False,
+) -> list[Setup]:
+    """
+    Return what an engine has to simulate for one strategy.
+
+    Parameters
+    ----------
+    problem, strategy, budgets, support, seed, in_flight, objective
+        As in `simulate`, checked; the budgets in ascending order.
+    one_kernel
+        Whether to use the kernel for any number of arms, which is compiled once for a strategy.
+
+    Returns
+    -------
+    list of Setup
+        One for all budgets that give the strategy the same parameters.
+    """
+    check_strategy(strategy)
+    objective = Objective() if objective is None else objective
+    arms = len(problem)
+    costs = objective.cost(arms)
+    price = strategy.warmup * math.fsum(costs)
+    if money.limit(budgets[0], float(min(costs))) < price:
+        raise ValueError(
+            f"budget must be at least {amount(price)}, got {shown(budgets[0])}: {label(strategy)} starts with "
+            f"{count(strategy.warmup, 'sample')} of each arm"
+        )
+    by_params: dict[tuple[float, ...], list[float]] = {}
+    for n in budgets:
+        params = check_params(strategy, strategy.params(objective.samples(n, arms), arms, support))
+        by_params.setdefault(params, []).append(n)
+    initial_own(strategy, arms, problem.variances)  # refuses variances for another number of arms
+    return [
+        Setup(problem, strategy, tuple(ns), params, seed, in_flight, objective, one_kernel)
+        for params, ns in by_params.items()
+    ]
+
+
+# ---- whether a strategy works
+
+
+def first_ends(ends: Callable[[Setup, int, int], Ends], setup: Setup, first: int, runs: int) -> Ends:
+    """Simulate the first runs of a setup; refuse a strategy that cannot be compiled or gives an invalid variance."""
+    with _compiling(setup):
+        found = ends(setup, first, runs)
+    check_formula(setup, found)
+    return found
+
+
+@contextmanager
+def _compiling(setup: Setup) -> Iterator[None]:
+    """Turn what Numba says of a strategy that it cannot compile into one sentence."""
+    try:
+        yield
+    except NumbaError as error:
+        lines = (line.strip() for line in re.sub(r"\x1b\[\d*m", "", str(error)).splitlines())
+        reason = next((line for line in lines if line and not line.startswith("Failed in")), type(error).__name__)
+        raise EquipoiseError(
+            f"{type(setup.strategy).__name__} cannot be compiled; its functions may use numbers, math, functions "
+            f"compiled with Numba and params, here a tuple of {count(len(setup.params), 'number')}: {reason}"
+        ) from error
+
+
+def check_formula(setup: Setup, ends: Ends) -> None:
+    """Refuse a strategy that gives an invalid variance or share where the first run ended; kernels do not check."""
+    strategy, params = setup.strategy, setup.params or (0.0,)
+    arms = range(min(len(setup.problem), CHECKED_ARMS))
+    for c in range(len(setup.checkpoints)):
+        counts, means, m2s = ([float(each[c, k, 0]) for k in arms] for each in (ends.counts, ends.means, ends.m2s))
+        own = [float(each) for each in setup.initial_own[: len(arms)]]
+        if strategy.own == "frozen":
+            # As after a first sample and a last one, both at the mean.
+            own = [_number(strategy.freeze, means[k], 1.0, means[k], 0.0, 0.0, own[k], params) for k in arms]
+            own = [_number(strategy.freeze, means[k], counts[k], means[k], m2s[k], 0.0, own[k], params) for k in arms]
+        pooled = 0.0
+        if strategy.pool != "none":
+            for k in arms:
+                share = _number(strategy.share, counts[k], means[k], m2s[k], own[k], params) if counts[k] >= 2 else 0.0
+                _check_number("share", strategy, share)
+            pooled = keys.pooled(strategy, params, [int(n) for n in counts], means, m2s, own)
+        for k in arms:
+            v = _number(strategy.variance, counts[k], means[k], m2s[k], pooled, own[k], params)
+            _check_number("variance", strategy, v)
+
+
+def _number(function: Callable[..., float], *arguments: Any) -> float:
+    """The value of a strategy's function; NaN where plain Python raises and compiled code does not."""
+    try:
+        return float(function(*arguments))
+    except (ZeroDivisionError, OverflowError, ValueError):
+        return math.nan
+
+
+def _check_number(what: str, strategy: Strategy, value: float) -> None:
+    if not 0 <= value < math.inf:
+        raise EquipoiseError(
+            f"{type(strategy).__name__}.{what} must return a finite number of at least 0, got {shown(value)}"
+        )

@@ -1,0 +1,232 @@
+"""From runs to sums: a measurement in blocks of runs, and the engines that work through them."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from equipoise import moments
+from equipoise.arrays import Floats
+from equipoise.inputs import did_you_mean, integer, shown
+from equipoise.lab import cpu, cuda, estimators
+from equipoise.lab.setup import Ends, Setup
+from equipoise.problem import Objective
+
+# Runs whose sums are formed together on every engine, so that results do not depend on how the work was split.
+BLOCK = 1024
+# Two simulations are compared by the means of this many batches of runs.
+BATCHES = 64
+# The multiples of the controls are fitted on a pilot of this many runs, far from the runs that are counted.
+PILOT, PILOT_FIRST = 2048, 1 << 62
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Count, mean and M2 over runs: losses and pulls by arm, and the objective of variances over pulls."""
+
+    count: int
+    mean: Floats
+    m2: Floats
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(*moments.merge(self.count, self.mean, self.m2, other.count, other.mean, other.m2))
+
+    @classmethod
+    def of(cls, rows: Floats) -> Sums:
+        """Sum each row over its columns, one for each run."""
+        mean = rows.mean(axis=1)
+        return cls(rows.shape[1], mean, ((rows - mean[:, None]) ** 2).sum(axis=1))
+
+
+# For each checkpoint: the sums of all runs, and the means of batches of runs with their number in the last column.
+Results = list[tuple[Sums, Floats]]
+# Called with the number of runs done so far.
+Done = Callable[[int], Any]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """
+    Everything a worker needs to measure one setup.
+
+    Attributes
+    ----------
+    setup
+        One strategy with one set of parameters on one problem, at one or more budgets.
+    estimator
+        How the loss of each arm is estimated.
+    multiples
+        The multiples of the controls, for each checkpoint and arm.
+    runs
+        How many runs are measured.
+    """
+
+    setup: Setup
+    estimator: tuple[estimators.Estimator, ...]
+    multiples: list[list[Floats]]
+    runs: int
+
+    def block_runs(self) -> int:
+        """Return the runs in a block: fewer where there are many arms, so that a block fits into memory."""
+        return max(1, min(BLOCK, 2**22 // (len(self.setup.problem) * len(self.setup.checkpoints))))
+
+    def blocks(self) -> int:
+        """Return the number of blocks."""
+        return -(-self.runs // self.block_runs())
+
+    def block(self, b: int) -> list[list[Sums]]:
+        """Simulate block b and return its sums for each checkpoint, in enough pieces to fill the batches."""
+        size = self.block_runs()
+        first = b * size
+        return self.sums(cpu.simulate(self.setup, first, min(size, self.runs - first)))
+
+    def sums(self, ends: Ends) -> list[list[Sums]]:
+        """Return the sums of a block of runs for each checkpoint, in enough pieces to fill the batches."""
+        return [self._sums(ends, c) for c in range(len(self.setup.checkpoints))]
+
+    def _sums(self, ends: Ends, c: int) -> list[Sums]:
+        problem = self.setup.problem
+        sums = estimators.ArmSums.of(problem, ends, c)
+        losses = estimators.estimates(sums, self.estimator, self.multiples[c])
+        norm = _norms(self.setup.objective, problem.variances[:, None] / sums.T)
+        rows = np.vstack([losses, sums.T, norm[None]])
+        pieces = min(rows.shape[1], -(-BATCHES // self.blocks()))
+        return [Sums.of(piece) for piece in np.array_split(rows, pieces, axis=1)]
+
+
+def _norms(objective: Objective, losses: Floats) -> Floats:
+    """|| w L ||_p of each column of losses by arm."""
+    values = objective.weight(len(losses))[:, None] * losses
+    top = values.max(axis=0)
+    if objective.p == math.inf:
+        return top
+    # Over the largest, so that no power overflows.
+    scale = np.where(top > 0, top, 1.0)
+    return np.asarray(top * ((values / scale) ** objective.p).sum(axis=0) ** (1 / objective.p))
+
+
+def pilot_runs(setup: Setup, chosen: tuple[estimators.Estimator, ...]) -> int:
+    """Return how many runs a pilot has: a few are enough for Wald's multiples, and no others are fitted on them."""
+    fitted = len(chosen) <= estimators.MOST_CONTROLLED and any(each in ("controls", "gaussian") for each in chosen)
+    return PILOT if fitted else cpu.kernel(setup)[1]
+
+
+def multiples(setup: Setup, chosen: tuple[estimators.Estimator, ...], pilot: Ends) -> list[list[Floats]]:
+    """Return the multiples of the controls for each checkpoint and arm, fitted on a pilot of other runs."""
+    return [
+        estimators.fit(estimators.ArmSums.of(setup.problem, pilot, c), chosen) for c in range(len(setup.checkpoints))
+    ]
+
+
+# ---- engines
+
+
+class Engine(NamedTuple):
+    """
+    What does the work: the cores of this machine, a GPU or a cluster.
+
+    - `ends(setup, first, runs)`: where runs `first` to `first + runs` end, for a pilot;
+    - `measure(measurement, done)`: the sums and batches of a measurement.
+    """
+
+    ends: Callable[[Setup, int, int], Ends]
+    measure: Callable[[Measurement, Done | None], Results]
+
+
+def engine(name: Any, threads: int | None, precision: str) -> Engine:
+    """Return the engine that a user asked for: "cpu", "cuda" or a Dask client."""
+    if isinstance(name, str) and name == "cuda":
+        cuda.check()
+        single = precision == "single"
+        return Engine(partial(cuda.simulate, single=single), partial(_on_cuda, single))
+    workers = integer("threads", threads, 1) if threads is not None else os.cpu_count() or 1
+    if isinstance(name, str) and name == "cpu":
+        return Engine(partial(_ends_on_cpu, workers), partial(_on_cpu, workers))
+    if hasattr(name, "scheduler_info"):
+        if name.status != "running":
+            raise ValueError(f"engine must be a Dask client that is running, got {name!r}, which is {name.status}")
+        return Engine(partial(_ends_on_cpu, workers), partial(_on_dask, name))
+    near = did_you_mean(name, ("cpu", "cuda")) if isinstance(name, str) else ""
+    raise ValueError(f"engine must be 'cpu', 'cuda' or a Dask client, got {shown(name)}{near}")
+
+
+def _ends_on_cpu(workers: int, setup: Setup, first: int, runs: int) -> Ends:
+    size = max(cpu.LANES, runs // workers)
+    starts = range(first, first + runs, size)
+    with ThreadPoolExecutor(workers) as pool:
+        parts = pool.map(lambda start: cpu.simulate(setup, start, min(size, first + runs - start)), starts)
+        return Ends.join(list(parts))
+
+
+def _on_cpu(workers: int, measurement: Measurement, done: Done | None) -> Results:
+    with ThreadPoolExecutor(workers) as pool:
+        return _collect(measurement, pool.map(measurement.block, range(measurement.blocks())), done)
+
+
+def _on_cuda(single: bool, measurement: Measurement, done: Done | None) -> Results:
+    """Simulate many blocks at once on the GPU; their sums are formed on the CPU, as everywhere."""
+    setup, size = measurement.setup, measurement.block_runs()
+    at_once = max(1, cuda.launch_runs(len(setup.problem), len(setup.checkpoints)) // size)
+
+    def blocks(pool: ThreadPoolExecutor) -> Iterator[list[list[Sums]]]:
+        for first in range(0, measurement.runs, at_once * size):
+            ends = cuda.simulate(setup, first, min(at_once * size, measurement.runs - first), single)
+            yield from pool.map(measurement.sums, ends.split(size))
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return _collect(measurement, blocks(pool), done)
+
+
+def _itself(measurement: Measurement) -> Measurement:
+    return measurement
+
+
+def _on_dask(client: Any, measurement: Measurement, done: Done | None) -> Results:
+    """Simulate the blocks on the client's workers; a block that is lost with its worker is done again by another."""
+    # Not scattered: what is scattered is gone with the last worker that had it, a result is computed again.
+    everywhere = client.submit(_itself, measurement, pure=False, retries=10)
+    ahead = 4 * max(1, sum(client.nthreads().values()))
+
+    def blocks() -> Iterator[list[list[Sums]]]:
+        waiting: deque[Any] = deque()
+        for b in range(measurement.blocks()):
+            waiting.append(client.submit(Measurement.block, everywhere, b, pure=False, retries=10))
+            if len(waiting) >= ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+    return _collect(measurement, blocks(), done)
+
+
+def _collect(measurement: Measurement, blocks: Iterable[list[list[Sums]]], done: Done | None) -> Results:
+    """Add the blocks up in their order, over all runs and in batches."""
+    checkpoints = range(len(measurement.setup.checkpoints))
+    totals: list[Sums | None] = [None] * len(checkpoints)
+    parts: list[list[Sums | None]] = [[None] * BATCHES for _ in checkpoints]
+    runs = 0
+    for block in blocks:
+        for c in checkpoints:
+            first = runs
+            for sums in block[c]:
+                batch = first * BATCHES // measurement.runs
+                total, part = totals[c], parts[c][batch]
+                totals[c] = sums if total is None else total + sums
+                parts[c][batch] = sums if part is None else part + sums
+                first += sums.count
+        runs += sum(sums.count for sums in block[0])
+        if done:
+            done(runs)
+    return [
+        (total, np.array([[*part.mean, part.count] for part in parts[c] if part is not None]))
+        for c, total in enumerate(totals)
+        if total is not None
+    ]
