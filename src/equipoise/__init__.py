@@ -72,6 +72,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])
+
+
 def __getattr__(name: str) -> Any:
     if name == "testing":  # needs pytest and hypothesis, which not everybody has
         return importlib.import_module("equipoise.testing")

@@ -37,11 +37,10 @@ from equipoise.inputs import choice, integer
 from equipoise.lab import cpu, cuda, estimators, texts
 from equipoise.lab.estimators import ArmSums, Estimator
 from equipoise.lab.setup import Ends
-from equipoise.lab.simulation import label
 from equipoise.lab.simulator import first_ends, setups
 from equipoise.lab.suite import Case, suite, tuning_half, unknown
 from equipoise.problem import Gaussian, Problem
-from equipoise.strategies import Strategy
+from equipoise.strategies import Strategy, label
 from equipoise.tables import json_ready
 
 SEED = 4

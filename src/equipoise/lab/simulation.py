@@ -15,10 +15,10 @@ import numpy as np
 
 from equipoise import chart, tables
 from equipoise.arrays import Floats
-from equipoise.inputs import choice, shown
+from equipoise.inputs import shown
 from equipoise.lab.work import Sums
 from equipoise.problem import Law, Objective, Problem, laws
-from equipoise.strategies import Strategy, deserialise, serialise
+from equipoise.strategies import Strategy, deserialise, label, serialise
 
 Scale = Literal["excess", "paper"]
 
@@ -364,15 +364,7 @@ class Curve(Sequence[Simulation]):
         scale
             "excess": the excess over the best allocation in percent. "paper": the regret times n^{3/2}.
         """
-        if choice("scale", scale, ("excess", "paper")) == "paper":
-            return chart.regret(self.rows())
-        return chart.lines(
-            self.rows(),
-            x="n",
-            y="excess",
-            error="excess_error",
-            titles=("budget n", "excess over the best allocation, %"),
-        )
+        return chart.regret(self.rows(), scale=scale)
 
     def to_json(self) -> str:
         """Return all simulations as one JSON array."""
@@ -437,15 +429,6 @@ class Curve(Sequence[Simulation]):
 
 
 # ---- words
-
-
-def label(strategy: Strategy) -> str:
-    """Return a strategy's name with the parameters that are not its defaults."""
-    text = repr(strategy)
-    inside = text[text.index("(") + 1 : -1] if "(" in text else ""
-    given = [part for part in inside.split(", ") if part and not part.endswith("=None")]
-    name = strategy.name or type(strategy).__name__
-    return f"{name} ({', '.join(given)})" if given and type(strategy)() != strategy else name
 
 
 def _with_error(value: float, error: float, unit: str = "") -> str:

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, overload
 
-from numba.core.errors import NumbaError
-
-from equipoise.errors import EquipoiseError
 from equipoise.inputs import choice, integer, positive, shown
+from equipoise.keywords import suggests_keywords
 from equipoise.lab import cuda, estimators, work
 from equipoise.lab.setup import Ends, Setup
-from equipoise.lab.simulation import Curve, Simulation, label
+from equipoise.lab.simulation import Curve, Simulation
 from equipoise.problem import Objective, Problem, Stratified, money
 from equipoise.problem.objective import objective as resolve_objective
-from equipoise.strategies import Strategy, Support, check_params, check_strategy, check_support, initial_own, resolve
-from equipoise.strategies import key as keys
+from equipoise.strategies import (
+    Strategy,
+    Support,
+    check_compiles,
+    check_formula,
+    check_numbers,
+    check_params,
+    check_strategy,
+    check_support,
+    initial_own,
+    label,
+    resolve,
+)
 from equipoise.tables import amount, count
 
 # Samples that a budget of money may buy: more take days, and far more could not be paid for one by one in doubles.
@@ -106,6 +113,7 @@ def simulate(
 ) -> Curve: ...
 
 
+@suggests_keywords
 def simulate(
     problem: Problem,
     strategy: str | Strategy | Iterable[str | Strategy] = "auto",
@@ -275,6 +283,9 @@ def setups(
     by_params: dict[tuple[float, ...], list[float]] = {}
     for n in budgets:
         params = check_params(strategy, strategy.params(objective.samples(n, arms), arms, support))
+        if params not in by_params:
+            check_numbers(strategy, params, support)
+            check_compiles(strategy, params)
         by_params.setdefault(params, []).append(n)
     initial_own(strategy, arms, problem.variances)  # refuses variances for another number of arms
     return [
@@ -283,63 +294,12 @@ def setups(
     ]
 
 
-# ---- whether a strategy works
-
-
 def first_ends(ends: Callable[[Setup, int, int], Ends], setup: Setup, first: int, runs: int) -> Ends:
-    """Simulate the first runs of a setup; refuse a strategy that cannot be compiled or gives an invalid variance."""
-    with _compiling(setup):
-        found = ends(setup, first, runs)
-    check_formula(setup, found)
-    return found
-
-
-@contextmanager
-def _compiling(setup: Setup) -> Iterator[None]:
-    """Turn what Numba says of a strategy that it cannot compile into one sentence."""
-    try:
-        yield
-    except NumbaError as error:
-        lines = (line.strip() for line in re.sub(r"\x1b\[\d*m", "", str(error)).splitlines())
-        reason = next((line for line in lines if line and not line.startswith("Failed in")), type(error).__name__)
-        raise EquipoiseError(
-            f"{type(setup.strategy).__name__} cannot be compiled; its functions may use numbers, math, functions "
-            f"compiled with Numba and params, here a tuple of {count(len(setup.params), 'number')}: {reason}"
-        ) from error
-
-
-def check_formula(setup: Setup, ends: Ends) -> None:
-    """Refuse a strategy that gives an invalid variance or share where the first run ended; kernels do not check."""
-    strategy, params = setup.strategy, setup.params or (0.0,)
-    arms = range(min(len(setup.problem), CHECKED_ARMS))
+    """Simulate the first runs of a setup; refuse a strategy whose numbers are wrong there, as kernels do not look."""
+    found = ends(setup, first, runs)
+    own = setup.initial_own
     for c in range(len(setup.checkpoints)):
-        counts, means, m2s = ([float(each[c, k, 0]) for k in arms] for each in (ends.counts, ends.means, ends.m2s))
-        own = [float(each) for each in setup.initial_own[: len(arms)]]
-        if strategy.own == "frozen":
-            # As after a first sample and a last one, both at the mean.
-            own = [_number(strategy.freeze, means[k], 1.0, means[k], 0.0, 0.0, own[k], params) for k in arms]
-            own = [_number(strategy.freeze, means[k], counts[k], means[k], m2s[k], 0.0, own[k], params) for k in arms]
-        pooled = 0.0
-        if strategy.pool != "none":
-            for k in arms:
-                share = _number(strategy.share, counts[k], means[k], m2s[k], own[k], params) if counts[k] >= 2 else 0.0
-                _check_number("share", strategy, share)
-            pooled = keys.pooled(strategy, params, [int(n) for n in counts], means, m2s, own)
-        for k in arms:
-            v = _number(strategy.variance, counts[k], means[k], m2s[k], pooled, own[k], params)
-            _check_number("variance", strategy, v)
-
-
-def _number(function: Callable[..., float], *arguments: Any) -> float:
-    """The value of a strategy's function; NaN where plain Python raises and compiled code does not."""
-    try:
-        return float(function(*arguments))
-    except (ZeroDivisionError, OverflowError, ValueError):
-        return math.nan
-
-
-def _check_number(what: str, strategy: Strategy, value: float) -> None:
-    if not 0 <= value < math.inf:
-        raise EquipoiseError(
-            f"{type(strategy).__name__}.{what} must return a finite number of at least 0, got {shown(value)}"
-        )
+        for k in range(min(len(setup.problem), CHECKED_ARMS)):
+            count, mean, m2 = (float(each[c, k, 0]) for each in (found.counts, found.means, found.m2s))
+            check_formula(setup.strategy, setup.params, count, mean, m2, own[k])
+    return found

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from equipoise import chart, tables
 from equipoise.arrays import Floats, Ints
 from equipoise.inputs import probability, shown
+from equipoise.keywords import suggests_keywords
 from equipoise.plan import words
 from equipoise.plan.arguments import Wholes, arms_and_variances, budget_for, limits, precision_by_arm
 from equipoise.problem.allocation import MOST, Allocation, Terms, allocate, even, relaxed
@@ -27,6 +28,7 @@ _PER_DECADE, _DECADES_DOWN, _DECADES_UP = 4, 2, 1
 _CLOSE = 1e-9
 
 
+@suggests_keywords
 def plan(
     variances: PerArm,
     budget: float | None = None,

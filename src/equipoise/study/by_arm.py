@@ -9,8 +9,7 @@ import numpy as np
 
 from equipoise.arrays import Floats
 from equipoise.inputs import Names, plain_name
-from equipoise.intervals import Interval, Kind
-from equipoise.study.certificate import describe
+from equipoise.intervals import Interval, Kind, describe
 from equipoise.tables import MOST_ROWS
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from equipoise.inputs import listed
-from equipoise.intervals import Kind
+from equipoise.intervals import Kind, describe
 from equipoise.study.evidence import Answered
 from equipoise.tables import amount, count, percent, plus_minus
 
@@ -25,14 +25,6 @@ SLOW: Final = 0.001
 _BIAS: Final = 0.05
 # The decisions of these strategies do not depend on the samples.
 _BLIND: Final = ("uniform", "oracle")
-
-
-def describe(kind: Kind, level: float) -> str:
-    """Return in a sentence what intervals of a kind promise at a level."""
-    if kind == "fixed-n":
-        return f"{percent(level)} fixed-n intervals, simultaneous over arms; not valid if you look and then decide."
-    about = "asymptotic; approximate below ~50 samples" if kind == "asymptotic" else f"{kind}; guaranteed"
-    return f"{percent(level)} confidence sequences, simultaneous over arms and valid at any time ({about})."
 
 
 def too_few(arm: Hashable, samples: int) -> str:

@@ -8,7 +8,6 @@ compiles only its own few lines.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -22,8 +21,7 @@ from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from equipoise.arrays import Floats
 from equipoise.compiled import address, jit
-from equipoise.errors import EquipoiseError
-from equipoise.strategies import Strategy
+from equipoise.strategies import Strategy, compile_error
 
 # The addresses, by name; 0 where a strategy has no use for a function.
 FUNCTIONS = np.dtype([("variance", np.int64), ("floor", np.int64), ("freeze", np.int64), ("share", np.int64)])
@@ -59,16 +57,6 @@ def _address(strategy: Strategy, name: str, params: int) -> int:
         except NumbaError as error:
             raise compile_error(strategy, name, params, error) from error
     return _KNOWN[function, params]
-
-
-def compile_error(strategy: Strategy, name: str, params: int, error: Exception) -> EquipoiseError:
-    """Return the error for a function that Numba cannot compile, with its reason in one line."""
-    lines = (line.strip() for line in re.sub(r"\x1b\[\d*m", "", str(error)).splitlines())
-    reason = next((line for line in lines if line and not line.startswith("Failed in")), type(error).__name__)
-    return EquipoiseError(
-        f"{type(strategy).__name__}.{name} cannot be compiled; it may use numbers, math and functions compiled with "
-        f"Numba, and params, a tuple of {params} here: {reason}"
-    )
 
 
 # ---- C functions of numbers and a pointer to the parameters. An exception cannot leave one of them (it would be

@@ -10,10 +10,10 @@ import numpy as np
 
 from equipoise.arrays import Bools, Floats, Ints
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import LARGEST, Names, integer, positive
+from equipoise.inputs import LARGEST, Names, integer
 from equipoise.problem import Objective, money
 from equipoise.problem.objective import objective as objective_of
-from equipoise.strategies import Strategy, Support, check_params, check_strategy, initial_own
+from equipoise.strategies import Strategy, Support, check_numbers, check_params, check_strategy, initial_own, label
 from equipoise.strategies.key import POOLS, next_refresh
 from equipoise.study import steps
 from equipoise.study.evidence import Answered, Lines
@@ -21,9 +21,6 @@ from equipoise.study.functions import compile_rule
 from equipoise.study.snapshot import Snapshot
 from equipoise.study.state import State
 from equipoise.tables import amount, count
-
-# Whole numbers up to here are floats without rounding.
-MOST_SAMPLES: Final = 2**53
 
 # Of what a saved study looks like; another version's is refused.
 FORMAT: Final = 5
@@ -61,6 +58,7 @@ class Ledger:
         arms = len(names)
         self.budget = self._checked_budget(budget)
         self._params = self._params_for(self.budget)
+        check_numbers(strategy, self._params, support)
         self._rule = compile_rule(strategy, self._params)
         self.issued = 0
         # Tickets handed out, less those that were forgotten.
@@ -314,7 +312,7 @@ class Ledger:
     def tell_moments(self, place: int, samples: int, mean: float, m2: float) -> None:
         """Take samples of an arm from elsewhere, as their number, mean and sum of squared deviations from it."""
         samples = integer("count", samples, least=1)
-        if samples > MOST_SAMPLES - int(self._state.header["samples"]):
+        if samples > money.MOST_SAMPLES - int(self._state.header["samples"]):
             raise ValueError(f"count must not take a study past 2**53 samples, got {samples:,}")
         if not 0 <= m2 < LARGEST**2:
             raise ValueError(f"m2 must be finite and not negative, as a sum of squares is, got {m2!r}")
@@ -419,19 +417,13 @@ class Ledger:
     def _checked_budget(self, budget: float | None) -> float | None:
         if budget is None:
             return None
-        costs = self.objective.costs
-        found = integer("budget", budget, least=1) if costs is None else positive("budget", budget, "amount of money")
-        least = self.strategy.warmup * math.fsum(self.objective.cost(len(self.names)))
-        if self._limit(found) < least:
-            name = self.strategy.name or type(self.strategy).__name__
-            raise ValueError(
-                f"budget must be at least {amount(least)}, as {name} starts with "
-                f"{count(self.strategy.warmup, 'sample')} of each of {count(len(self.names), 'arm')}, "
-                f"got {amount(found)}"
-            )
-        if found > MOST_SAMPLES * min(costs or (1.0,)):
-            raise ValueError(f"budget must buy at most 2**53 samples, or be None for no limit, got {budget!r}")
-        return found
+        strategy = self.strategy
+        return money.check_budget(
+            budget,
+            self.objective.costs,
+            least=strategy.warmup * math.fsum(self.objective.cost(len(self.names))),
+            reason=f"{label(strategy)} starts with {count(strategy.warmup, 'sample')} of each arm",
+        )
 
     # ---- saved and loaded: all but the addresses of compiled functions, which are of this process
 

@@ -16,6 +16,7 @@ from equipoise import tables
 from equipoise.arrays import Floats, Ints
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import MISSING, Names, integer, number, shown
+from equipoise.keywords import suggests_keywords
 from equipoise.problem.objective import Objective, Stratified
 from equipoise.problem.objective import objective as objective_of
 from equipoise.strategies import Strategy, Support, check_support, resolve
@@ -73,6 +74,7 @@ class Study:
     {'rough': 81, 'smooth': 19}
     """
 
+    @suggests_keywords
     def __init__(
         self,
         arms: int | Iterable[Hashable],

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from equipoise.study.certificate import describe, too_few
+from equipoise.intervals import describe
+from equipoise.study.certificate import too_few
 from equipoise.tables import MOST_ROWS, amount, count, percent, plus_minus, rounded
 
 if TYPE_CHECKING:
