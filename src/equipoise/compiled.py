@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 import pickle
 import platform
@@ -26,7 +27,8 @@ from typing import Any, TypeVar
 
 import numba
 import numpy as np
-from numba.core import caching, ccallback, compiler, serialize, sigutils
+from llvmlite import ir
+from numba.core import caching, compiler, serialize, sigutils
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
@@ -35,7 +37,8 @@ from equipoise.people import watched
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Divisions by zero give infinities, as in NumPy. No fast mathematics: compiled or not, a formula gives the same bits.
-OPTIONS: dict[str, Any] = {"error_model": "numpy"}
+# Nobody calls compiled code through Numba's C wrappers.
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
 
 # What Numba can be told from outside (NUMBA_BOUNDSCHECK and the like) that changes the code it makes.
 _FLAGS = ("BOUNDSCHECK", "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "DEBUGINFO_DEFAULT", "USING_SVML")
@@ -65,6 +68,11 @@ def borrowing(function: Function) -> Function:
     References to arrays are not counted, as the counting is most of a short call. Other compiled code calls it.
     """
     return _compiled(function, _nrt=False)
+
+
+def internal(function: Function) -> Function:
+    """Compile a `borrowing` function that only other compiled code calls: it cannot be called from Python."""
+    return _compiled(function, _nrt=False, no_cpython_wrapper=True)
 
 
 def inlined(function: Function) -> Function:
@@ -97,17 +105,25 @@ def records(typing: Any, memory: Any, first: Any, count: Any, record: Any) -> An
 
 def address(function: Callable[..., Any], signature: Any) -> int:
     """
-    The address of `function` compiled as a C function, for kernels that take the function as a number.
+    Return the address of `function`, compiled, for kernels that take it as a number and call it with `call_address`.
 
     The function stays compiled for as long as the process lives.
     """
-    callback: Any = ccallback.CFunc(
-        function, sigutils.normalize_signature(signature), locals={}, options={"nopython": True, **OPTIONS}
-    )
-    callback._cache = _Cache(function, OPTIONS)
-    callback.compile()
-    _KEPT.append(callback)
-    return int(callback.address)
+    arguments, _ = sigutils.normalize_signature(signature)
+    dispatcher: Any = _compiled(function, no_cpython_wrapper=True)
+    dispatcher.compile(arguments)
+    _KEPT.append(dispatcher)
+    result = dispatcher.overloads[arguments]
+    return int(result.library.get_pointer_to_function(result.fndesc.llvm_func_name))
+
+
+def call_address(context: Any, builder: Any, where: Any, signature: Any, arguments: Any) -> Any:
+    """Write a call of the function at an address, inside an intrinsic; NaN where the function raises."""
+    convention = context.call_conv
+    kind = convention.get_function_type(signature.return_type, signature.args)
+    pointer = builder.inttoptr(where, kind.as_pointer())
+    status, value = convention.call_function(builder, pointer, signature.return_type, signature.args, arguments)
+    return builder.select(status.is_error, ir.Constant(ir.DoubleType(), math.nan), value)
 
 
 _KEPT: list[Any] = []

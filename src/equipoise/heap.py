@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.compiled import borrowing, inlined
+from equipoise.compiled import inlined, internal
 
 # A heap is an array of these: the score and the arm at position i, and the place of arm i.
 ENTRY = np.dtype([("score", np.float64), ("arm", np.int64), ("place", np.int64)])
@@ -66,7 +66,7 @@ def sift_up(heap: Heap, i: int, score: float, arm: int) -> None:
     put(heap, i, score, arm)
 
 
-@borrowing
+@internal
 def sift_down(heap: Heap, i: int, score: float, arm: int) -> None:
     """Put an arm at position i, or as far down from there as its score belongs."""
     while 4 * i + 1 < len(heap):
@@ -78,7 +78,7 @@ def sift_down(heap: Heap, i: int, score: float, arm: int) -> None:
     put(heap, i, score, arm)
 
 
-@borrowing
+@internal
 def change(heap: Heap, arm: int, score: float) -> None:
     """Give an arm another score, and put it where it belongs."""
     i = heap[arm].place

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,8 +13,13 @@ from equipoise.heap import ENTRY, change, heapify
 
 
 @borrowing
-def make(heap: np.ndarray) -> None:
+def make(heap: Any) -> None:
     heapify(heap)
+
+
+@borrowing
+def set_score(heap: Any, arm: int, score: float) -> None:
+    change(heap, arm, score)
 
 
 @settings(deadline=None, derandomize=True, max_examples=200)
@@ -28,7 +35,7 @@ def test_the_top_is_the_largest_and_lowest(scores: list[float], changes: list[tu
     current = list(scores)
     for k, s in [(0, scores[0]), *changes]:
         k %= size
-        change(heap, k, s)
+        set_score(heap, k, s)
         current[k] = s
         assert heap["arm"][0] == max(range(size), key=lambda arm: (current[arm], -arm))
         # The entries are the arms with their scores, and each arm knows where it is.

@@ -7,7 +7,6 @@ compiles only its own few lines.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +19,7 @@ from numba.extending import intrinsic
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from equipoise.arrays import Floats
-from equipoise.compiled import address, jit
+from equipoise.compiled import address, call_address, jit
 from equipoise.strategies import Strategy, compile_error
 
 # The addresses, by name; 0 where a strategy has no use for a function.
@@ -51,54 +50,44 @@ _KNOWN: dict[tuple[Callable[..., float], int], int] = {}
 def _address(strategy: Strategy, name: str, params: int) -> int:
     function = getattr(strategy, name)
     if (function, params) not in _KNOWN:
-        signature = types.float64(*[types.float64] * _NUMBERS[name], types.CPointer(types.float64))
         try:
-            _KNOWN[function, params] = address(_WRAPPERS[name](jit(function), params), signature)
+            _KNOWN[function, params] = address(_WRAPPERS[name](jit(function), params), _signature(_NUMBERS[name]))
         except NumbaError as error:
             raise compile_error(strategy, name, params, error) from error
     return _KNOWN[function, params]
 
 
-# ---- C functions of numbers and a pointer to the parameters. An exception cannot leave one of them (it would be
-# printed, and zero returned), so it becomes NaN, which the steps report.
+def _signature(numbers: int) -> Any:
+    return types.float64(*[types.float64] * numbers, types.CPointer(types.float64))
+
+
+# ---- functions of numbers and a pointer to the parameters
 
 
 def _variance(function: Callable[..., float], params: int) -> Callable[..., float]:
     def variance(count: float, mean: float, m2: float, pooled: float, own: float, pointer: Any) -> float:
-        try:
-            return function(count, mean, m2, pooled, own, to_fixed_tuple(numba.carray(pointer, params), params))
-        except Exception:
-            return math.nan
+        return function(count, mean, m2, pooled, own, to_fixed_tuple(numba.carray(pointer, params), params))
 
     return variance
 
 
 def _floor(function: Callable[..., float], params: int) -> Callable[..., float]:
     def floor(t: float, arms: float, pointer: Any) -> float:
-        try:
-            return function(t, arms, to_fixed_tuple(numba.carray(pointer, params), params))
-        except Exception:
-            return math.nan
+        return function(t, arms, to_fixed_tuple(numba.carray(pointer, params), params))
 
     return floor
 
 
 def _freeze(function: Callable[..., float], params: int) -> Callable[..., float]:
     def freeze(sample: float, count: float, mean: float, m2: float, pooled: float, own: float, pointer: Any) -> float:
-        try:
-            return function(sample, count, mean, m2, pooled, own, to_fixed_tuple(numba.carray(pointer, params), params))
-        except Exception:
-            return math.nan
+        return function(sample, count, mean, m2, pooled, own, to_fixed_tuple(numba.carray(pointer, params), params))
 
     return freeze
 
 
 def _share(function: Callable[..., float], params: int) -> Callable[..., float]:
     def share(count: float, mean: float, m2: float, own: float, pointer: Any) -> float:
-        try:
-            return function(count, mean, m2, own, to_fixed_tuple(numba.carray(pointer, params), params))
-        except Exception:
-            return math.nan
+        return function(count, mean, m2, own, to_fixed_tuple(numba.carray(pointer, params), params))
 
     return share
 
@@ -110,11 +99,10 @@ _WRAPPERS = {"variance": _variance, "floor": _floor, "freeze": _freeze, "share":
 
 
 def _call(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    rule = context.make_array(signature.args[-1])(context, builder, args[-1])
-    params = builder.gep(rule.data, [ir.Constant(ir.IntType(64), FUNCTION_WORDS)])
-    double = ir.DoubleType()
-    kind = ir.FunctionType(double, [double] * (len(args) - 2) + [double.as_pointer()])
-    return builder.call(builder.inttoptr(args[0], kind.as_pointer()), [*args[1:-1], params])
+    where, *numbers, rule = args
+    words = context.make_array(signature.args[-1])(context, builder, rule)
+    params = builder.gep(words.data, [ir.Constant(ir.IntType(64), FUNCTION_WORDS)])
+    return call_address(context, builder, where, _signature(len(numbers)), [*numbers, params])
 
 
 @intrinsic

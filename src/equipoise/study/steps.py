@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from equipoise import moments
-from equipoise.compiled import borrowing, inlined
+from equipoise.compiled import borrowing, inlined, internal
 from equipoise.heap import change, heapify
 from equipoise.problem import money
 from equipoise.strategies import key as keys
@@ -43,7 +43,7 @@ _affordable = inlined(money.affordable)
 # ---- keys
 
 
-@inlined
+@internal
 def evaluate(book: Book, k: int) -> int:
     """Ask the strategy about arm k, if that is due; BAD_VARIANCE if its variance is not a finite number >= 0."""
     arm, header = book.arms[k], book.header
@@ -80,7 +80,7 @@ def rekey_all(book: Book) -> int:
     return answer
 
 
-@borrowing
+@internal
 def refresh(book: Book) -> int:
     """Compute what is pooled over the arms, and every key."""
     header = book.header
@@ -127,7 +127,7 @@ def can_pay(book: Book, cost: float) -> bool:
     return _affordable(cost, book.header.spent, book.header.carry, book.header.limit)
 
 
-@borrowing
+@internal
 def best_affordable(book: Book, t: int) -> int:
     """Return the arm that is wanted most of those that are not retired and can be paid for; NO_ARM if none can be."""
     least, best, best_key = NO_ARM, NO_ARM, 0.0
@@ -220,7 +220,7 @@ def check(header: Any, ticket: Any, arm: int, value: float) -> int:
     return DONE
 
 
-@borrowing
+@internal
 def take(book: Book, k: int, count: int, mean: float, m2: float, landed: int) -> int:
     """Add samples of arm k to what is known, `landed` of which were in flight."""
     arm, header = book.arms[k], book.header
