@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
@@ -92,6 +93,10 @@ class Command:
         Where it runs.
     timeout
         Seconds after which it is killed, with all that it started: a failure, or a 0 where the exit code is measured.
+    running
+        The commands that run now, of which it becomes one.
+    clock
+        What "seconds" are read off.
     """
 
     arm: str
@@ -100,18 +105,19 @@ class Command:
     folder: Path
     timeout: float | None = None
     running: Running = field(default_factory=Running, repr=False)
+    clock: Callable[[], float] = field(default=time.perf_counter, repr=False)
 
     def __call__(self, seed: int = 0) -> float:
         # 31 bits of the seed: shells and many programs take no larger number.
         env = os.environ | {"EQUIPOISE_ARM": self.arm, "EQUIPOISE_SEED": str(seed >> 33)}
         # Files and no pipes: a child that stays behind would keep a pipe open, and a reader waiting.
         with tempfile.TemporaryFile() as err, tempfile.TemporaryFile() as out:
-            start = time.perf_counter()
+            start = self.clock()
             process = self.running.start(
                 self.command, self.folder, out if self.measure == "stdout" else subprocess.DEVNULL, err, env
             )
             late = self._wait(process)
-            seconds = time.perf_counter() - start
+            seconds = self.clock() - start
             if self.measure == "exit" and (late or process.returncode not in _NOT_RUN):
                 return float(process.returncode == 0 and not late)
             if late:

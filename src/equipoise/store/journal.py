@@ -15,7 +15,7 @@ from equipoise.arrays import Floats, Ints
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import shown
 from equipoise.store.fold import begin, fold
-from equipoise.store.log import Event, Header, Store
+from equipoise.store.log import PATIENCE, Event, Header, Patience, Store
 from equipoise.store.plain import dumps
 
 
@@ -33,9 +33,13 @@ class Journal:
         What the study is made of; without a seed, that of the store, or one of chance for a new study.
     where
         A path or a URL, as `Store` takes it; None for no store.
+    patience
+        As in `Store`.
     """
 
-    def __init__(self, header: Header, where: str | os.PathLike[str] | None = None) -> None:
+    def __init__(
+        self, header: Header, where: str | os.PathLike[str] | None = None, patience: Patience = PATIENCE
+    ) -> None:
         self.store: Store | None = None
         # By the tickets' ids.
         self._seconds = np.full(256, math.nan)
@@ -44,7 +48,7 @@ class Journal:
             self.study, self.seed = begin(header), fresh
             return
         header = Header.from_json(header.to_json())  # so that what was kept and what is given compare as equals
-        self.store = Store(where, write=True)
+        self.store = Store(where, write=True, patience=patience)
         try:
             if self.store.header is None:
                 # The study first: what it refuses leaves nothing behind in the store.
