@@ -1,4 +1,4 @@
-"""A real PostgreSQL, and stores in it and in files."""
+"""A real PostgreSQL, and stores in it and in files; and what makes each test independent of the others."""
 
 from __future__ import annotations
 
@@ -9,6 +9,25 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+from equipoise.strategies import register
+
+# The same examples on every machine, however slow it is, and nothing kept for the next time.
+settings.register_profile(
+    "house", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("house")
+
+
+@pytest.fixture(autouse=True)
+def _strategies_of_the_test_alone() -> Iterator[None]:
+    """What a test registers is known to no other."""
+    known = register.__globals__["_REGISTER"]
+    before = dict(known)
+    yield
+    known.clear()
+    known.update(before)
 
 
 @pytest.fixture(scope="session")
