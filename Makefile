@@ -9,10 +9,11 @@ INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 demo: $(VENV)/core
 	$(BIN)/equipoise demo
 
+# Under five minutes on two idle cores, in another order each time; the first line of the output has the seed.
 test: $(VENV)/dev
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
-# What takes minutes: a billion normals, and 200 runs killed.
+# The tests marked slow, which take minutes: a billion normals, and 200 runs killed.
 test-slow: $(VENV)/dev
 	$(BIN)/python -m pytest -m slow --durations 0 --capture no
 
@@ -27,7 +28,7 @@ bench: $(VENV)/dev
 	$(BIN)/python benchmarks/simulator.py
 	$(BIN)/python benchmarks/estimate.py
 
-# Measures every strategy on the suite, and writes the tables of docs/leaderboard.md, its CSV file and its picture.
+# Measures every strategy on the suite, and writes the tables of docs/leaderboard.md, its CSV file and its chart.
 leaderboard: $(VENV)/dev
 	$(BIN)/python benchmarks/leaderboard.py
 
@@ -42,7 +43,7 @@ clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The core alone, as a user has it; and all that the tests and the linters use.
+# The core alone, as users install it; then everything that the tests and linters need.
 $(VENV)/core: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("equipoise needs Python 3.11 or later") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)

@@ -3,11 +3,13 @@ What `estimate` costs beside the samples: microseconds a sample in this thread, 
 
 Run it with `make bench`. The last line is one JSON object. Times are the best of five rounds, and beside each stands
 the same sampler called in a bare loop. It fails beyond 30 microseconds a sample in this thread or 1 in arrays, and
-below 80% of the ideal on a Dask cluster of two workers with samples of a millisecond.
+below 80% of the ideal on a Dask cluster of two workers with samples of a millisecond, and where the first rounds of a
+study with a precision take more than three times as long for 200,000 arms as for 200.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import platform
 import sys
@@ -81,6 +83,21 @@ def arrays(store: str | None = None, samples: int = 1_000_000) -> dict[str, floa
     return beside(work, lambda: measure("arm 0", samples), samples)
 
 
+def first_rounds(arms: int) -> float:
+    """Microseconds a sample of a study with a precision, in the best hundred of its first thousand samples."""
+    at: list[float] = []
+
+    def measure(arm: int) -> float:
+        at.append(time.perf_counter())
+        if len(at) > 1000:
+            raise OSError("enough")
+        return 10.0 + arm % 7
+
+    with contextlib.suppress(eq.EquipoiseError):
+        eq.estimate(measure, arms=arms, precision="5%", progress=False)
+    return round(float(np.diff(at[::100]).min()) / 100 * 1e6, 3)
+
+
 def nap(arm: str, seed: int) -> float:
     time.sleep(0.001)
     return (seed % 1000) / 1000
@@ -122,6 +139,7 @@ def main() -> None:
             "arrays": arrays(),
             "one_at_a_time_sqlite": one_at_a_time(str(Path(folder) / "one")),
             "arrays_sqlite": arrays(str(Path(folder) / "many"), samples=100_000),
+            "first_rounds": {str(arms): first_rounds(arms) for arms in (200, 200_000)},
             "dask_two_workers_1ms": dask(),
             "versions": {"equipoise": eq.__version__, "python": platform.python_version(), "numpy": np.__version__},
         }
@@ -132,6 +150,7 @@ def main() -> None:
         report["one_at_a_time"]["overhead"] > 30,
         report["arrays"]["overhead"] > 1,
         report["dask_two_workers_1ms"]["share"] < 0.8,
+        report["first_rounds"]["200000"] > 3 * report["first_rounds"]["200"],
     ]
     sys.exit(int(any(too_slow)))
 

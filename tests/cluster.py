@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -12,7 +11,7 @@ from distributed import Client, LocalCluster
 
 @contextmanager
 def local_cluster(workers: int = 2) -> Iterator[Client]:
-    """So many worker processes. On a busy machine one may fail to start in time, and gets two more tries."""
+    """A client of this many worker processes; a cluster that fails to start on a busy machine gets two more tries."""
     with ExitStack() as stack:
         stack.enter_context(
             dask.config.set({"distributed.comm.timeouts.connect": "120s", "distributed.comm.timeouts.tcp": "120s"})
@@ -28,5 +27,4 @@ def local_cluster(workers: int = 2) -> Iterator[Client]:
             except RuntimeError:
                 if not left:
                     raise
-                time.sleep(2)
         yield stack.enter_context(Client(cluster))

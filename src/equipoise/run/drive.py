@@ -16,6 +16,7 @@ import math
 import queue
 import time
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -69,11 +70,18 @@ class Settings:
 
 
 class Driver:
-    """One run of a study, from where it stands."""
+    """One run of a study, from where it stands. All its seconds are read off `clock`."""
 
     def __init__(
-        self, journal: Journal, samplers: Samplers, settings: Settings, first: Ints, display: Display | None
+        self,
+        journal: Journal,
+        samplers: Samplers,
+        settings: Settings,
+        first: Ints,
+        display: Display | None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
+        self._clock = clock
         self._journal, self._study = journal, journal.study
         self._samplers, self._settings, self._display = samplers, settings, display
         self._ledger = self._study.ledger
@@ -103,7 +111,7 @@ class Driver:
         self._weighed = _stage(self._samples) if settings.weighed else -1
         self._ending: EquipoiseError | None = None
         self._each = 0.0  # seconds that a sample takes
-        self._start = time.perf_counter()
+        self._start = self._clock()
         self._last = math.inf if settings.max_seconds is None else self._start + settings.max_seconds
         self._next_tick = self._next_show = self._start
         self._running: dict[Answer, tuple[Jobs, list[Ints], float]] = {}
@@ -117,7 +125,7 @@ class Driver:
         self._sort_arms()
         turn = self._batch_here if self._samplers.vectorised else self._one_here
         while turn() or (self._ending is None and self._sort_arms()):
-            now = time.perf_counter()
+            now = self._clock()
             if now >= self._next_tick:
                 self._tick(now)
 
@@ -126,7 +134,7 @@ class Driver:
         if not len(jobs.ids):
             return False
         calls, which = self._samplers.calls(jobs.places, jobs.indices)
-        self._absorb(jobs, which, perform(calls))
+        self._absorb(jobs, which, perform(calls, self._clock))
         return True
 
     def _one_here(self) -> bool:
@@ -140,7 +148,7 @@ class Driver:
         if job is None:
             return False
         ticket, k, i = job
-        (outcome,) = perform((self._samplers.call(k, i),))
+        (outcome,) = perform((self._samplers.call(k, i),), self._clock)
         value = outcome.values
         if type(value) is not float or not self._ledger.possible(value):
             self._absorb(Jobs(*np.array([job]).T), [np.zeros(1, np.int64)], [outcome])
@@ -183,7 +191,7 @@ class Driver:
                 break
             flying += len(jobs.ids)
             ready.append(jobs)
-        self._tick(time.perf_counter())
+        self._tick(self._clock())
         for jobs in ready:
             calls, which = self._samplers.calls(jobs.places, jobs.indices)
             try:
@@ -194,7 +202,7 @@ class Driver:
             except RuntimeError as error:
                 self._end(f"the executor takes no more work: {error}")
                 return
-            self._running[answer] = jobs, which, time.perf_counter() + (settings.lease or math.inf)
+            self._running[answer] = jobs, which, self._clock() + (settings.lease or math.inf)
             answer.add_done_callback(self._done.put)
 
     def _settle(self, answer: Answer, workers: Workers) -> None:
@@ -226,7 +234,7 @@ class Driver:
         self._end(f"a worker died while sampling {', '.join(names[:5])}{more}, and the executor with it")
 
     def _expire(self, workers: Workers) -> None:
-        now = time.perf_counter()
+        now = self._clock()
         for answer in [answer for answer, (_, _, until) in self._running.items() if until <= now]:
             jobs, which, _ = self._running[answer]
             if answer.done():
@@ -272,7 +280,7 @@ class Driver:
 
     def _patience(self) -> float:
         """How long to wait for an answer before looking at the clock again."""
-        now = time.perf_counter()
+        now = self._clock()
         until = min(until for _, _, until in self._running.values())
         return max(0.0, min(until - now, 1.0))
 
@@ -282,7 +290,7 @@ class Driver:
         """Up to m tickets to sample: those to be tried again first; none when it is time to stop."""
         self._end_round()
         while True:
-            if self._ending is not None or time.perf_counter() >= self._last:
+            if self._ending is not None or self._clock() >= self._last:
                 return _NONE
             if self._again:
                 rows = [self._again.popleft() for _ in range(min(m, len(self._again)))]
@@ -321,7 +329,7 @@ class Driver:
 
     def _next_job(self) -> tuple[int, int, int] | None:
         """As `_next_jobs(1)`, where no ticket is to be tried again."""
-        while self._ending is None and time.perf_counter() < self._last:
+        while self._ending is None and self._clock() < self._last:
             found = self._journal.ask(1)
             if not found:
                 return None
@@ -476,7 +484,7 @@ class Driver:
     def show(self) -> None:
         """Say where it stands, after a commit."""
         if self._display is not None:
-            self._display.show(self._progress(time.perf_counter()))
+            self._display.show(self._progress(self._clock()))
 
     @property
     def ending(self) -> EquipoiseError | None:
@@ -489,7 +497,7 @@ class Driver:
         if self._display is not None and now >= self._next_show:
             self._display.show(self._progress(now))
             # However many arms there are, watching takes a tenth of the time at most.
-            end = time.perf_counter()
+            end = self._clock()
             # The first look compiles what it needs, and says nothing about the next.
             self._next_show = end + min(9 * (end - now), 5.0)
 

@@ -52,17 +52,17 @@ class Outcome(NamedTuple):
     trace: str | None
 
 
-def perform(calls: Sequence[Call]) -> list[Outcome]:
+def perform(calls: Sequence[Call], clock: Callable[[], float] = time.perf_counter) -> list[Outcome]:
     """Make some calls, in this process or on a worker."""
     outcomes = []
     for call in calls:
-        start = time.perf_counter()
+        start = clock()
         try:
             values = _checked(call, call.function(*call.args, **call.kwargs))
         except Exception as error:
-            outcomes.append(_gone_wrong(error, time.perf_counter() - start))
+            outcomes.append(_gone_wrong(error, clock() - start))
         else:
-            outcomes.append(Outcome(values, time.perf_counter() - start, None, None))
+            outcomes.append(Outcome(values, clock() - start, None, None))
     return outcomes
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from equipoise.arrays import Floats, Ints
 from equipoise.inputs import shown
 from equipoise.store.fold import begin, fold
-from equipoise.store.log import Event, Header, Store
+from equipoise.store.log import PATIENCE, Event, Header, Patience, Store
 from equipoise.store.plain import dumps
 
 
@@ -32,9 +32,13 @@ class Journal:
         What the study is made of. Without a seed, it has that of the store or, if it is new, a random one.
     where
         A path or a URL, as `Store` takes it; None for no store.
+    patience
+        As in `Store`.
     """
 
-    def __init__(self, header: Header, where: str | os.PathLike[str] | None = None) -> None:
+    def __init__(
+        self, header: Header, where: str | os.PathLike[str] | None = None, patience: Patience = PATIENCE
+    ) -> None:
         self.store: Store | None = None
         # By the tickets' ids.
         self._seconds = np.full(256, math.nan)
@@ -43,7 +47,7 @@ class Journal:
             self.study, self.seed = begin(header), fresh
             return
         header = Header.from_json(header.to_json())  # so that it compares equal to the one in the store
-        self.store = Store(where, write=True)
+        self.store = Store(where, write=True, patience=patience)
         try:
             if self.store.header is None:
                 # The study first: if it refuses the header, nothing is left behind in the store.

@@ -32,7 +32,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Final, NamedTuple
@@ -59,10 +59,20 @@ _SCHEMA: Final = (
 _INSERT: Final = "insert into equipoise_log values (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _PAGE: Final = 20_000
 
-# For so many seconds another connection is tried where one was lost: at once, then less and less often.
-_RECONNECT = 60.0
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 5.0
+
+
+@dataclass(frozen=True)
+class Patience:
+    """For how many seconds to try another connection where one was lost: at once, then less and less often."""
+
+    seconds: float = 60.0
+    clock: Callable[[], float] = time.monotonic
+    pause: Callable[[float], None] = time.sleep
+
+
+PATIENCE: Final = Patience()
 
 
 @dataclass(frozen=True)
@@ -128,6 +138,8 @@ class Store:
         A path, for SQLite, or a URL `postgresql://user@host/database#name`; without a name it is "study".
     write
         Whether to write. Only one process at a time can; any number can read meanwhile.
+    patience
+        How long to try to reconnect.
 
     Attributes
     ----------
@@ -135,8 +147,9 @@ class Store:
         What the study is made of; None in a new store.
     """
 
-    def __init__(self, where: str | os.PathLike[str], write: bool = False) -> None:
+    def __init__(self, where: str | os.PathLike[str], write: bool = False, patience: Patience = PATIENCE) -> None:
         self._database, self._study_name = connect(where, write)
+        self._patience = patience
         self._waiting: list[Row] = []
         self._cut = False  # whether the connection is lost
         try:
@@ -245,7 +258,8 @@ class Store:
         have succeeded or not, so that the log is read before anything is written again.
         """
         # After a wait in vain, the next call does not wait.
-        patience = 0.0 if self._cut else _RECONNECT
+        patience = self._patience
+        seconds = 0.0 if self._cut else patience.seconds
         until, pause = math.inf, _FIRST_PAUSE
         while self._waiting:
             try:
@@ -254,10 +268,10 @@ class Store:
                 self._write_down()
             except Lost:
                 self._cut = True
-                until = min(until, time.monotonic() + patience)  # from the first loss on, however late it was noticed
-                if time.monotonic() + pause > until:
+                until = min(until, patience.clock() + seconds)  # from the first loss on, however late it was noticed
+                if patience.clock() + pause > until:
                     raise
-                time.sleep(pause)
+                patience.pause(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _mend(self) -> None:

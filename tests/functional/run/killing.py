@@ -2,6 +2,8 @@
 Kill a run with 8 workers at moments that chance chooses, until it has ended in spite of that, and look after each.
 
 A process of its own: it loads what is slow to load once and forks the runs, which it kills. It prints one JSON object.
+A moment is a number of samples and acknowledgements that the run has told of; where it is when the signal arrives, in a
+commit or between two, is chance's.
 After each kill the log must hold everything that was acknowledged, once, and be a continuation of what it held before;
 at the end the samples must be the first ones of each arm, as many as the budget, none missing and none twice.
 """
@@ -13,22 +15,18 @@ import os
 import random
 import signal
 import sys
-import time
 from collections import defaultdict
+from functools import partial
 from typing import Any
 
 import equipoise as eq
 from equipoise.run import seeds
 from equipoise.store import Event, Store, differences, fold, replay
 from equipoise.store.fold import begin
+from tests.waiting import HANG, until
 
 ARMS = ("a", "b", "c")
 BUDGET = 1000
-
-
-def sample(arm: str, seed: int) -> float:
-    time.sleep(0.001 + 0.002 * (seed % 3))
-    return value(arm, seed)
 
 
 def value(arm: str, seed: int) -> float:
@@ -39,21 +37,25 @@ def acknowledgement(result: eq.Result) -> list[Any]:
     return [result.counts.array.tolist(), [x.hex() for x in result.means.array.tolist()]]
 
 
-def run(where: str, seed: int, pipe: int) -> None:
-    """In the child: the whole study, each acknowledgement written to the pipe."""
+def run(where: str, seed: int, pipe: int, lease: float | None) -> None:
+    """In the child: the whole study, each sample and each acknowledgement written to the pipe."""
+
+    def sample(arm: str, seed: int) -> float:
+        os.write(pipe, b"sample\n")
+        return value(arm, seed)
 
     def tell(progress: eq.Progress) -> None:
         os.write(pipe, (json.dumps(acknowledgement(progress.result)) + "\n").encode())
 
     os.write(pipe, b"begun\n")
-    eq.estimate(sample, budget=BUDGET, arms=ARMS, seed=seed, store=where, executor=8, progress=tell)
+    eq.estimate(sample, budget=BUDGET, arms=ARMS, seed=seed, store=where, executor=8, progress=tell, lease=lease)
 
 
-def attempt(where: str, seed: int, said_before: int, after: float) -> tuple[bool, list[str]]:
+def attempt(where: str, seed: int, acknowledged: int, lines: int, lease: float | None) -> tuple[bool, list[str]]:
     """
-    Run until it ends or for so many seconds; whether it was killed, and what it acknowledged.
+    Run until it ends or until it has written so many acknowledgements and then so many lines of any kind.
 
-    The clock starts when the run has said so many lines: one when it begins, then one for each acknowledgement.
+    Returns whether it was killed, and what it acknowledged.
     """
     reading, writing = os.pipe()
     child = os.fork()
@@ -61,15 +63,17 @@ def attempt(where: str, seed: int, said_before: int, after: float) -> tuple[bool
         status = 1
         try:
             os.close(reading)
-            run(where, seed, writing)
+            run(where, seed, writing, lease)
             status = 0
         finally:
             os._exit(status)
     os.close(writing)
     said = b""
-    while said.count(b"\n") < said_before and (more := os.read(reading, 65536)):
+    while said.count(b"]\n") < acknowledged and (more := os.read(reading, 65536)):
         said += more
-    time.sleep(after)
+    lines += said.count(b"\n")
+    while said.count(b"\n") < lines and (more := os.read(reading, 65536)):
+        said += more
     os.kill(child, signal.SIGKILL)
     while more := os.read(reading, 65536):
         said += more
@@ -78,12 +82,13 @@ def attempt(where: str, seed: int, said_before: int, after: float) -> tuple[bool
     if not os.WIFSIGNALED(status):
         assert os.WEXITSTATUS(status) == 0, "the run failed"
     # A line that was cut off acknowledges nothing.
-    return os.WIFSIGNALED(status), said.decode().split("\n")[1:-1]
+    return os.WIFSIGNALED(status), [line for line in said.decode().split("\n")[:-1] if line.endswith("]")]
 
 
 def check(where: str, seed: int, said: list[str], before: list[Event]) -> list[Event]:
     """The log after a kill: complete, free of doubles, a continuation."""
     # As a writer, who waits until the server has noticed that the last one is dead: it may still be committing.
+    until(partial(can_be_written, where), "the last writer is known to be dead")
     with Store(where, write=True) as store:
         lines = list(store.events())
         study = replay(store)
@@ -138,16 +143,28 @@ def main(where: str, moments: int, seed: int) -> None:
         lines: list[Event] = []
         killed = True
         while killed and kills < moments:
-            moment = chance.choice([0.05, 0.2, 0.5]) * chance.random()
-            killed, said = attempt(name, seed, chance.choice([1, 3]), moment)
+            # With a lease samples go out one by one, and there is a commit for nearly each; without, in chunks.
+            lease = chance.choice([None, HANG])
+            more = int(chance.choice([10, 100, 400]) * chance.random())
+            killed, said = attempt(name, seed, chance.choice([0, 2]), more, lease)
             kills += killed
             acknowledged += len(said)
             if lines or said or started(name):
                 lines = check(name, seed, said, lines)
         if killed:
-            eq.estimate(sample, budget=BUDGET, arms=ARMS, seed=seed, store=name, executor=8)
+            until(partial(can_be_written, name), "the last writer is known to be dead")
+            eq.estimate(value, budget=BUDGET, arms=ARMS, seed=seed, store=name, executor=8)
         check_end(name, seed, BUDGET)
     print(json.dumps({"kills": kills, "studies": studies, "acknowledgements": acknowledged}))
+
+
+def can_be_written(where: str) -> bool:
+    """Whether nobody writes."""
+    try:
+        Store(where, write=True).close()
+    except eq.EquipoiseError:
+        return False
+    return True
 
 
 def started(where: str) -> bool:

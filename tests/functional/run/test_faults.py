@@ -11,9 +11,8 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -27,6 +26,8 @@ import equipoise as eq
 from equipoise.run import seeds
 from equipoise.store import Store, replay
 from tests.cluster import local_cluster
+from tests.driving import Clock, drive
+from tests.waiting import HANG
 
 ARMS = ["calm", "rough"]
 
@@ -35,10 +36,10 @@ def sample(arm: str, seed: int) -> float:
     return random.Random(seed).gauss(10, 4 if arm == "rough" else 1)
 
 
-def failure(*args: Any, **kwargs: Any) -> eq.EquipoiseError:
+def failure(*args: Any, call: Callable[..., eq.Result] = eq.estimate, **kwargs: Any) -> eq.EquipoiseError:
     """The error that a call of `estimate` ends with, which is one sentence."""
     with pytest.raises(eq.EquipoiseError) as caught:
-        eq.estimate(*args, **kwargs)
+        call(*args, **kwargs)
     assert "\n" not in str(caught.value)
     return caught.value
 
@@ -182,54 +183,56 @@ def test_nonsense_in_arrays() -> None:
     assert "a sample must be a number, got 'a'" in str(error)
 
 
-# ---- samplers that hang
+# ---- samplers that hang: the clock moves on by a lease once all workers hang, and stands still otherwise
 
 
 @pytest.mark.parametrize("executor", [None, 3])
 def test_a_lease_ends_the_waiting(where: str, executor: Any) -> None:
-    lock, calls, forever = threading.Lock(), 0, threading.Event()
+    """Twice, as many samples in a row hang as there are workers."""
+    lock, calls, forever, clock = threading.Lock(), 0, threading.Event(), Clock()
+    width = executor or 1
 
     def measure(arm: str, seed: int) -> float:
         nonlocal calls
         with lock:
             calls += 1
-            hangs = calls in (10, 20)
-        if hangs:
-            forever.wait()
+            mine = calls
+        for first in (10, 20):
+            if first <= mine < first + width:
+                if mine == first + width - 1:
+                    clock.jump(0.5)
+                assert forever.wait(HANG)
         return sample(arm, seed)
 
-    start = time.perf_counter()
-    result = eq.estimate(measure, budget=60, arms=ARMS, lease=0.5, executor=executor, store=where)
-    assert time.perf_counter() - start < 20
+    result = drive(measure, 60, arms=ARMS, lease=0.5, executor=executor, store=where, clock=clock)
     forever.set()
     assert result.samples == 60
     with Store(where) as store:
         kinds = Counter(line.kind for line in store.events())
         why = {line.text for line in store.events() if line.kind == "forget"}
-    assert (kinds["ask"], kinds["tell"], kinds["forget"]) == (62, 60, 2)
+    assert (kinds["ask"], kinds["tell"], kinds["forget"]) == (60 + 2 * width, 60, 2 * width)
     assert why == {"no answer in 0.5 seconds"}
 
 
 def test_a_late_answer_is_taken(where: str) -> None:
     """The fifth sample hangs until its ticket is given up and another one is asked for in its place."""
-    lock, calls = threading.Lock(), 0
-    given_up, answered = threading.Event(), threading.Event()
+    calls, clock, given_up = 0, Clock(), threading.Event()
+    late = threading.current_thread()
 
     def measure(arm: str) -> float:
-        nonlocal calls
-        with lock:
-            calls += 1
-            mine = calls
+        nonlocal calls, late
+        calls += 1
+        mine = calls
         if mine == 5:
-            given_up.wait()
-            answered.set()
+            late = threading.current_thread()
+            clock.jump(0.5)
+            assert given_up.wait(HANG)
         if mine == 61:
             given_up.set()
-            answered.wait()
-            time.sleep(0.2)
+            late.join(HANG)  # a thread that was given up ends when its answer is there
         return float(mine)
 
-    result = eq.estimate(measure, budget=60, arms=ARMS, lease=1.0, executor=2, store=where)
+    result = drive(measure, 60, arms=ARMS, lease=0.5, store=where, clock=clock)
     with Store(where) as store:
         lines = list(store.events())
     values = [line.value for line in lines if line.kind == "tell"]
@@ -241,32 +244,34 @@ def test_a_late_answer_is_taken(where: str) -> None:
 
 def test_awaited_samplers_are_cancelled() -> None:
     cancelled: list[str] = []
-    calls = 0
+    calls, clock = 0, Clock()
 
     async def measure(arm: str) -> float:
         nonlocal calls
         calls += 1
         if calls == 7:
+            clock.jump(0.5)
             try:
-                await asyncio.sleep(100)
+                await asyncio.Event().wait()
             except asyncio.CancelledError:
                 cancelled.append(arm)
                 raise
         return 1.0
 
-    assert eq.estimate(measure, budget=40, arms=ARMS, lease=0.5).samples == 40
+    assert drive(measure, 40, arms=ARMS, lease=0.5, executor=1, clock=clock).samples == 40
     assert len(cancelled) == 1
 
 
 def test_an_arm_that_never_answers() -> None:
-    forever = threading.Event()
+    forever, clock = threading.Event(), Clock()
 
     def measure(arm: str) -> float:
         if arm == "rough":
-            forever.wait()
+            clock.jump(0.02)
+            forever.wait(HANG)
         return 1.0
 
-    error = failure(measure, budget=40, arms=ARMS, lease=0.02, executor=2)
+    error = failure(measure, 40, arms=ARMS, lease=0.02, clock=clock, call=drive)
     forever.set()
     assert str(error).startswith("arm 'rough' gave no answer in 0.02 seconds, 10 times in a row; ")
 
@@ -274,7 +279,7 @@ def test_an_arm_that_never_answers() -> None:
 def test_a_pool_all_of_whose_workers_hang() -> None:
     forever = threading.Event()
     with ThreadPoolExecutor(2) as pool:
-        error = failure(lambda arm: forever.wait(), budget=40, arms=ARMS, lease=0.05, executor=pool)
+        error = failure(lambda arm: forever.wait(HANG), budget=40, arms=ARMS, lease=0.05, executor=pool)
         forever.set()
     assert str(error).startswith("all workers of the executor hang, so that none is left to sample; 0 samples taken")
 
@@ -375,12 +380,14 @@ def test_a_disk_that_fills(tmp_path: Path) -> None:
 def test_two_at_once(where: str) -> None:
     """A second run of the same store is told so at once; the first one does not notice."""
     script = (
-        "import sys, time, equipoise as eq\n"
-        "def sample(arm):\n    print(arm, flush=True)\n    time.sleep(0.01)\n    return 1.0\n"
+        "import sys, equipoise as eq\n"
+        "def sample(arm):\n    print(arm, flush=True)\n    sys.stdin.read()\n    return 1.0\n"
         "eq.estimate(sample, budget=10**6, arms=['calm', 'rough'], store=sys.argv[1])\n"
     )
-    child = subprocess.Popen([sys.executable, "-c", script, where], stdout=subprocess.PIPE, text=True)
+    words = [sys.executable, "-c", script, where]
+    child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
+    assert child.stdin is not None
     try:
         child.stdout.readline()
         error = failure(lambda arm: 1.0, budget=10**6, arms=ARMS, store=where)
@@ -392,13 +399,21 @@ def test_two_at_once(where: str) -> None:
         child.kill()
         child.wait()
         child.stdout.close()
+        child.stdin.close()
 
 
 def test_an_interrupt(where: str) -> None:
-    """Ctrl-C in a run with 8 workers: what came is kept, and the next run takes the rest, each sample once."""
+    """
+    Ctrl-C in a run with 8 workers: what came is kept, and the next run takes the rest, each sample once.
+
+    All workers hang after 500 samples, so that the run does not end before.
+    """
     script = (
-        "import sys, time, equipoise as eq\n"
-        "def sample(arm, seed):\n    time.sleep(0.005)\n    return seed / 2**64\n"
+        "import itertools, sys, threading, equipoise as eq\n"
+        "calls, forever = itertools.count(), threading.Event()\n"
+        "def sample(arm, seed):\n"
+        "    if next(calls) >= 500:\n        forever.wait()\n"
+        "    return seed / 2**64\n"
         "shown = lambda progress: print(progress.samples, flush=True)\n"
         "eq.estimate(sample, 10**4, arms=['calm', 'rough'], seed=3, executor=8, store=sys.argv[1], progress=shown)\n"
     )
@@ -409,7 +424,7 @@ def test_an_interrupt(where: str) -> None:
     while (acknowledged := int(child.stdout.readline())) < 50:
         pass
     child.send_signal(signal.SIGINT)
-    said, trace = child.communicate(timeout=30)
+    said, trace = child.communicate(timeout=HANG)
     assert trace.strip().endswith("KeyboardInterrupt")
     with Store(where) as store:
         kept = replay(store).result().samples
@@ -429,21 +444,21 @@ def cut_writers(where: str) -> None:
 
 @pytest.mark.parametrize("executor", [None, 4])
 def test_the_connection_is_cut(postgres: str, executor: Any) -> None:
-    """Five times in the middle of a run: it goes on, and every sample is there, once."""
+    """Five times in the middle of a run, with commits in between: it goes on, and every sample is there, once."""
     where = f"{postgres}#cut-{executor}"
-    lock, calls = threading.Lock(), 0
+    lock, calls, clock = threading.Lock(), 0, Clock()
 
     def measure(arm: str, seed: int) -> float:
         nonlocal calls
         with lock:
             calls += 1
             cut = calls % 150 == 0
+            clock.now += 0.001
         if cut:
             cut_writers(where)
-        time.sleep(0.0002)
         return sample(arm, seed)
 
-    result = eq.estimate(measure, budget=800, arms=ARMS, seed=1, store=where, executor=executor)
+    result = drive(measure, 800, arms=ARMS, seed=1, store=where, executor=executor, clock=clock)
     assert calls == result.samples == 800
     with Store(where) as store:
         lines = list(store.events())
@@ -461,18 +476,18 @@ def test_the_connection_is_cut(postgres: str, executor: Any) -> None:
 def test_the_connection_is_cut_and_somebody_else_goes_on(postgres: str) -> None:
     """The second run takes over while the first one samples: it ends with a sentence, and adds nothing."""
     where = f"{postgres}#taken over"
-    calls = 0
+    calls, clock = 0, Clock()
 
     def measure(arm: str, seed: int) -> float:
         nonlocal calls
         calls += 1
-        if calls == 100:
+        clock.now += 0.001
+        if calls == 120:
             cut_writers(where)
             eq.estimate(sample, budget=300, arms=ARMS, seed=1, store=where)
-        time.sleep(0.001)
         return sample(arm, seed)
 
-    error = failure(measure, budget=300, arms=ARMS, seed=1, store=where)
+    error = failure(measure, 300, arms=ARMS, seed=1, store=where, clock=clock, call=drive)
     assert re.match(
         r"the connection to postgresql://\S+ was lost, and another process changed the log meanwhile: it had "
         r"\d+ events and has \d+; what was committed is saved$",

@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import HANG
+
 ROOT = Path(__file__).parents[3]
 
 
 def kill(where: str, moments: int, seed: int) -> dict[str, Any]:
     """What `killing` found; it fails itself where something is wrong."""
     command = [sys.executable, "-m", "tests.functional.run.killing", where, str(moments), str(seed)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=10 * HANG, check=False)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     assert found["kills"] >= moments

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import pytest
 import equipoise as eq
 from equipoise.cli import app, main
 from equipoise.lab.paper import Design
+from tests.waiting import HANG, until
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
@@ -211,10 +211,9 @@ def test_paper_stops_with_a_sentence_and_keeps_what_is_done(tmp_path: Path) -> N
     # A program started in the background may have been told to ignore interrupts, and would pass that on.
     listen = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=listen) as begun:
-        while begun.poll() is None and len(list(kept.glob("*.json"))) < 2:
-            time.sleep(0.02)
+        until(lambda: begun.poll() is not None or len(list(kept.glob("*.json"))) >= 2, "two simulations are kept")
         begun.send_signal(signal.SIGINT)
-        out, error = begun.communicate(timeout=60)
+        out, error = begun.communicate(timeout=HANG)
     assert begun.returncode == 130, error
     assert out == ""
     *before, last = error.splitlines()

@@ -284,7 +284,6 @@ def test_an_answer_again_is_not_written_again(where: str) -> None:
         assert [line.kind for line in store.events()] == ["ask", "ask", "tell", "tell"]
 
 
-@strategies.register("sour")
 class Sour(Strategy):
     """A strategy whose variance is none from 5 samples on."""
 
@@ -294,6 +293,7 @@ class Sour(Strategy):
 
 
 def test_a_sample_that_the_strategy_fails_at_is_kept(where: str) -> None:
+    strategies.register("sour")(Sour)
     journal = Journal(Header(("a",), Sour(), None, 100, 1), where)
     ids = journal.ask(9)
     journal.tell(ids[:4], np.arange(4.0), np.zeros(4))
