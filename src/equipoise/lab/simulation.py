@@ -636,7 +636,8 @@ def check_formula(plan: Setup, ends: Ends) -> None:
     own = plan.initial_own
     for k in range(min(len(plan.problem), 64)):
         count, mean, m2 = (float(each[-1, k, 0]) for each in (ends.counts, ends.means, ends.m2s))
-        kept = strategy.freeze(mean, count, mean, m2, 0.0, own[k], params) if strategy.own == "frozen" else own[k]
+        # As samples that came as moments.
+        kept = strategy.freeze(math.nan, count, mean, m2, 0.0, own[k], params) if strategy.own == "frozen" else own[k]
         share = strategy.share(count, mean, m2, kept, params) if count >= 2 else 0.0
         if not share >= 0:
             raise EquipoiseError(

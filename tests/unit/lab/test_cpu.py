@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -63,7 +64,8 @@ class Icy(Strategy):
     def freeze(
         sample: float, count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
     ) -> float:
-        return max(own, (m2 + pooled) / count)
+        found = (m2 + pooled) / count
+        return found if math.isnan(own) else max(own, found)
 
     @staticmethod
     def share(count: float, mean: float, m2: float, own: float, params: tuple[float, ...]) -> float:
@@ -330,7 +332,7 @@ def test_the_oracle_may_be_wrong() -> None:
     problem = eq.Problem([eq.Gaussian(0, 4), eq.Gaussian(0, 1)])
     assert eq.simulate(problem, "oracle", 100, runs=2).mean_pulls.tolist() == [80, 20]
     assert eq.simulate(problem, eq.strategies.Oracle([1, 1]), 100, runs=2).mean_pulls.tolist() == [50, 50]
-    with pytest.raises(ValueError, match="3 variances were given for 2 arms"):
+    with pytest.raises(ValueError, match="variances must have one value for each of the 2 arms, got 3"):
         eq.simulate(problem, eq.strategies.Oracle([1, 1, 1]), 100, runs=2)
 
 
