@@ -25,7 +25,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
@@ -378,6 +378,8 @@ class Task:
         """Simulate the cell, in this thread on a CPU."""
         case, estimator = self.case, self.estimator
         [plan] = plans(case.problem, self.strategy, [case.budget], case.support, seed, self.in_flight)
+        # One kernel for a strategy instead of one for each number of arms: compiling those takes longer than the runs.
+        plan = replace(plan, one_kernel=True)
         simulate = cuda.simulate if engine == "cuda" else cpu.simulate
         ends = simulate(plan, 0, self.runs or first_runs(case))
         check_formula(plan, ends)
@@ -459,8 +461,7 @@ def leaderboard(
     work = tasks(lines, chosen, runs)
     if not work:
         raise ValueError("none of these strategies takes part in any of these problems")
-    # One kernel for a strategy instead of one for each number of arms: compiling those takes longer than the runs.
-    with cpu.one_kernel(), cuda.one_kernel(), ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(workers) as pool:
         for done, cell in enumerate(pool.map(lambda task: task.measure(seed, engine), work), 1):
             found[cell.strategy, cell.case.name] = cell
             if progress:

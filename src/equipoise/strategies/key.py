@@ -40,6 +40,11 @@ def warmup_key(pulls: float) -> float:
     return HUGE / pulls if pulls > 0 else math.inf
 
 
+def in_turn(warmup: int, arms: int) -> int:
+    """The number of pulls that go to the arms in turn, before keys decide: the warm-up, and one each in any case."""
+    return max(1, warmup) * arms
+
+
 def pool_arm(share: float, largest: float, total: float, arms: float) -> tuple[float, float, float]:
     """The largest of the arms' shares, their sum and their number, with one more arm."""
     return max(largest, share), total + share, arms + 1.0
@@ -107,7 +112,7 @@ def choose(
         return least
 
     def arm_key(k: int) -> float:
-        if counts[k] < strategy.warmup:
+        if counts[k] < strategy.warmup or pulls[k] == 0:
             return warmup_key(float(pulls[k]))
         v = strategy.variance(float(counts[k]), means[k], m2s[k], pooled_variance, own[k], params)
         return key(v, float(pulls[k]), scales[k] if scales is not None else 1.0, exponent)
