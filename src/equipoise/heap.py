@@ -1,10 +1,10 @@
 """
 An indexed 4-ary heap: the largest score on top, the lowest arm among equals.
 
-Three rows of two arrays hold it: `floats[score, i]` and `ints[arm, i]` are the score and the arm at position i, and
-`ints[arm + 1, k]` is the position of arm k. Four children a node keep the path to the leaves short and each step's
-comparisons next to each other in memory. Rows are named rather than sliced, as a slice would count references at
-every step.
+It is held in three rows of two arrays: `floats[score, i]` and `ints[arm, i]` are the score and the arm at position i,
+and `ints[arm + 1, k]` is the position of arm k. Four children per node keep the path to the leaves short and each
+step's comparisons next to each other in memory. Functions take the row numbers `score` and `arm` rather than slices,
+because a slice would count references at every step.
 """
 
 from __future__ import annotations
@@ -16,13 +16,17 @@ from equipoise.compiled import borrowing
 
 @borrowing
 def before(score_a: float, arm_a: int, score_b: float, arm_b: int) -> bool:
-    """Whether a goes above b. Without short cuts, as a mispredicted branch costs more than a comparison."""
+    """
+    Whether a goes above b.
+
+    Without shortcuts, because a mispredicted branch costs more than a comparison.
+    """
     return (score_a > score_b) | ((score_a == score_b) & (arm_a < arm_b))
 
 
 @borrowing
 def put(floats: Any, ints: Any, score: int, arm: int, i: int, s: float, k: int) -> None:
-    """Arm k with score s is at position i."""
+    """Put arm k with score s at position i."""
     floats[score, i] = s
     ints[arm, i] = k
     ints[arm + 1, k] = i
@@ -30,7 +34,7 @@ def put(floats: Any, ints: Any, score: int, arm: int, i: int, s: float, k: int) 
 
 @borrowing
 def sift_up(floats: Any, ints: Any, score: int, arm: int, i: int, s: float, k: int) -> None:
-    """Arm k with score s goes to position i, or up from there to its place."""
+    """Put arm k with score s at position i, or above it where it belongs."""
     while i > 0:
         parent = (i - 1) >> 2
         if not before(s, k, floats[score, parent], ints[arm, parent]):
@@ -43,10 +47,10 @@ def sift_up(floats: Any, ints: Any, score: int, arm: int, i: int, s: float, k: i
 @borrowing
 def best_child(floats: Any, ints: Any, score: int, arm: int, first: int) -> int:
     """
-    The position of the entry that goes above the others, of those from `first` on, four at most.
+    Return the position of the largest of the up to four entries from `first` on.
 
-    Of four, the largest score is found first and then who has it, which are two short steps; only where several have it
-    are arms looked at.
+    Of four, the largest score is found first and then the entry that has it, in two short steps; arms are compared only
+    where several entries have it.
     """
     size = floats.shape[1]
     if first + 4 <= size:
@@ -64,7 +68,7 @@ def best_child(floats: Any, ints: Any, score: int, arm: int, first: int) -> int:
 
 @borrowing
 def sift_down(floats: Any, ints: Any, score: int, arm: int, i: int, s: float, k: int) -> None:
-    """Arm k with score s goes to position i, or down from there to its place."""
+    """Put arm k with score s at position i, or below it where it belongs."""
     while 4 * i + 1 < floats.shape[1]:
         best = best_child(floats, ints, score, arm, 4 * i + 1)
         best_s, best_k = floats[score, best], ints[arm, best]
@@ -77,7 +81,11 @@ def sift_down(floats: Any, ints: Any, score: int, arm: int, i: int, s: float, k:
 
 @borrowing
 def replace_top(floats: Any, ints: Any, score: int, arm: int, s: float) -> None:
-    """Give the arm on top the score s, in a heap of which only the top ever changes: where arms are is not kept."""
+    """
+    Give the arm on top the score s, in a heap in which only the top ever changes.
+
+    The positions of arms are not kept.
+    """
     k = ints[arm, 0]
     i = 0
     while 4 * i + 1 < floats.shape[1]:
@@ -105,6 +113,6 @@ def change(floats: Any, ints: Any, score: int, arm: int, k: int, s: float) -> No
 
 @borrowing
 def heapify(floats: Any, ints: Any, score: int, arm: int) -> None:
-    """Make a heap of entries in any order."""
+    """Turn entries in any order into a heap."""
     for i in range((floats.shape[1] - 2) >> 2, -1, -1):
         sift_down(floats, ints, score, arm, i, floats[score, i], ints[arm, i])

@@ -63,6 +63,8 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
     only_top = not has_floor and not late
     # At a limit all answers come in and arms are closed, so that the next limit is a run of its own.
     restarted = late or priced
+    # Otherwise a key is first needed after the warm-up of all arms.
+    keyed_early = late or priced
     score_rows, place_rows = (2, 4) if has_floor else (1, 2)
     take, variance, weigh, _, floor, pool_arm, pooled_of = steps(rule, jit, jit)
 
@@ -83,16 +85,17 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
 
     @jit
     def arm_key(arms: Any, k: int, pooled: float, closed: Any, numbers: Any) -> float:
+        """Return the key of arm k; a closed arm's is below all others."""
         if priced and closed[k]:
             return -math.inf
         pulls = pulls_of(arms[k])
-        if restarted and (arms[k].count < numbers.warmup or pulls == 0):
+        if keyed_early and (arms[k].count < numbers.warmup or pulls == 0):
             return _warmup_key(pulls)
         return (arms[k].top if late else evaluate(arms, k, pooled, numbers)) / pulls
 
     @jit
     def rekey(arms: Any, scores: Any, places: Any, k: int, pooled: float, closed: Any, numbers: Any) -> None:
-        """Put arm k where its key belongs."""
+        """Find the key of arm k, and put the arm where it belongs."""
         key = arm_key(arms, k, pooled, closed, numbers)
         if scanned:
             scores[BY_KEY, k] = key
@@ -103,6 +106,7 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
 
     @jit
     def rekey_all(arms: Any, scores: Any, places: Any, pooled: float, closed: Any, numbers: Any) -> None:
+        """Find every key."""
         for i in range(len(arms)):
             k = i if scanned else places[KEY_PLACES, i]
             scores[BY_KEY, i] = arm_key(arms, k, pooled, closed, numbers)
@@ -111,6 +115,7 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
 
     @jit
     def pool(arms: Any, params: Any) -> float:
+        """Return what is pooled over all arms."""
         largest, total, known = 0.0, 0.0, 0.0
         for k in range(len(arms)):
             arm = arms[k]
@@ -138,7 +143,7 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
         return k, fewest
 
     @jit
-    def choose(arms: Any, scores: Any, places: Any, closed: Any, t: int, fewest: float, params: Any) -> Any:
+    def choose(arms: Any, scores: Any, places: Any, closed: Any, t: float, fewest: float, params: Any) -> Any:
         """
         Return the arm to pull after t pulls, and the fewest pulls of an open arm, as far as known.
 
@@ -146,7 +151,7 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
         it. In the heap, too, entries are put right only when they are looked at: pulls only grow.
         """
         if has_floor:
-            least = floor(float(t), float(len(arms)), params)
+            least = floor(t, float(len(arms)), params)
             if scanned:
                 if fewest < least:
                     k, fewest = least_pulled(arms, closed)
@@ -164,11 +169,11 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
         laws: Any, first: Any, limits: Any, numbers: Any, ends: Any, column: int, costs: Any, in_flight: int
     ) -> None:
         K = len(laws.kinds)
-        arms = np.zeros(K, Arm)
-        scores = np.zeros((score_rows, K))
-        places = np.zeros((place_rows, 1 if scanned else K), np.int32)
-        closed = np.zeros(K if priced else 1, np.bool_)
-        waiting = np.zeros(in_flight if late else 1, np.int64)
+        arms = np.empty(K, Arm)
+        scores = np.empty((score_rows, K))
+        places = np.empty((place_rows, 1 if scanned else K), np.int32)
+        closed = np.empty(K if priced else 1, np.bool_)
+        waiting = np.empty(in_flight if late else 1, np.int64)
         # Until then the arms go in turn, and no key is needed.
         in_turn = 0 if priced else _in_turn(numbers.warmup, K)
         # Whether all keys have to be found again before the next one is needed.
@@ -205,7 +210,7 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
                         if stale:
                             rekey_all(arms, scores, places, pooled, closed, numbers)
                             stale = False
-                        k, fewest = choose(arms, scores, places, closed, asked, fewest, numbers.params)
+                        k, fewest = choose(arms, scores, places, closed, float(asked), fewest, numbers.params)
                     if priced:
                         if not _affordable(costs[k], spent, carry, limits[c]):
                             opened -= 1

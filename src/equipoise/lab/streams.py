@@ -319,7 +319,7 @@ def encode(arms: tuple[Law, ...]) -> tuple[Ints, Floats, Floats]:
 
 
 class Laws(NamedTuple):
-    """Everything samples depend on besides their address: the encoded laws, and the seed."""
+    """What samples depend on apart from their address: the encoded laws, and the seed."""
 
     kinds: Any
     parameters: Any

@@ -183,7 +183,7 @@ def test_the_moments_of_every_law(name: str) -> None:
     deviations = draw(law, N, seed=11) - law.mean
     exact = [0.0, law.variance, law.third, law.fourth]
     for power, moment in enumerate(exact, start=1):
-        # A heavy tail: the standard error of this power is not finite, or not measured by so many.
+        # A heavy tail: the standard error of this power is not finite, or not measured by this many samples.
         if isinstance(law, eq.StudentT) and law.df < 2 * power + 2:
             break
         powers = deviations**power
