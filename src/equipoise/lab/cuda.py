@@ -481,15 +481,12 @@ def _kernel_many(rule: Rule, params: int, single: bool) -> Any:
         scales: Any,
         exponent: Any,
         out: Any,
-        count: Any,
-        mean: Any,
-        m2: Any,
-        own: Any,
-        key: Any,
+        state: Any,
     ) -> None:
         r = cuda.grid(1)
         if r >= out.shape[3]:
             return
+        count, mean, m2, own, key = state[0], state[1], state[2], state[3], state[4]
         K = len(kinds)
         params = cuda.local.array(P, fl)
         for p in range(P):
@@ -581,8 +578,8 @@ def prepare(
         kernel = _kernel(rule, arms, len(params), single, card)
     else:
         kernel = _kernel_many(rule, len(params), single)
-        # Of the arms: counts, means, M2s, own numbers and keys.
-        arguments += [cuda.device_array((arms, runs), number) for _ in range(5)]
+        # Count, mean, M2, own number and key of each arm in each run.
+        arguments.append(cuda.device_array((5, arms, runs), number))
 
     def launch() -> Any:
         kernel[-(-runs // card.threads), card.threads](*arguments)
