@@ -13,7 +13,7 @@ import numpy as np
 from equipoise.compiled import inlined, internal
 
 # A heap is an array of these: the score and the arm at position i, and the place of arm i.
-ENTRY = np.dtype([("score", np.float64), ("arm", np.int64), ("place", np.int64)])
+ENTRY = np.dtype([("score", np.float64), ("arm", np.int32), ("place", np.int32)])
 
 Heap = Any
 
@@ -78,6 +78,27 @@ def sift_down(heap: Heap, i: int, score: float, arm: int) -> None:
     put(heap, i, score, arm)
 
 
+@inlined
+def arm_at(heap: Heap, i: int) -> int:
+    """Return the arm at position i, 0 for the top; as wide as any other arm, so that callees are compiled once."""
+    return np.int64(heap[i].arm)  # type: ignore[return-value]
+
+
+@internal
+def replace_top(heap: Heap, score: float) -> None:
+    """Give the arm on top another score, in a heap in which only the top ever changes: places are not kept."""
+    arm, i = arm_at(heap, 0), 0
+    while 4 * i + 1 < len(heap):
+        child = best_child(heap, 4 * i + 1)
+        if not before(heap[child].score, heap[child].arm, score, arm):
+            break
+        heap[i].score = heap[child].score
+        heap[i].arm = heap[child].arm
+        i = child
+    heap[i].score = score
+    heap[i].arm = arm
+
+
 @internal
 def change(heap: Heap, arm: int, score: float) -> None:
     """Give an arm another score, and put it where it belongs."""
@@ -93,4 +114,4 @@ def change(heap: Heap, arm: int, score: float) -> None:
 def heapify(heap: Heap) -> None:
     """Make a heap of entries in any order."""
     for i in range((len(heap) - 2) >> 2, -1, -1):
-        sift_down(heap, i, heap[i].score, heap[i].arm)
+        sift_down(heap, i, heap[i].score, arm_at(heap, i))

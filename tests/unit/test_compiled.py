@@ -252,3 +252,17 @@ def test_code_that_nobody_uses_is_thrown_away(tmp_path: Path, monkeypatch: pytes
     jit(lambda x: x * 4.0)(1.0)
     assert mine.stat().st_mtime >= now
     prune(tmp_path / "nowhere")
+
+
+def test_a_person_who_waits_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The first compilation of a process says so where somebody waits, and nobody else is told."""
+    monkeypatch.setenv("EQUIPOISE_CACHE_DIR", str(tmp_path))
+    for waits in (False, True):
+        monkeypatch.setattr(compiled, "_announced", False)
+        monkeypatch.setattr(compiled, "watched", lambda waits=waits: waits)
+        for constant in (1.0, 2.0):
+            assert jit(eval(f"lambda x: x + {constant + 10 * waits}"))(0.5) == 0.5 + constant + 10 * waits
+        told = capfd.readouterr().err
+        assert told == "equipoise: compiling, once for this machine; it takes a few seconds\n" * waits

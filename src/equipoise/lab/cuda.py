@@ -3,12 +3,13 @@ The CUDA engine: one thread per run, the same strategies and the same samples as
 
 Every function that the kernels need, of the streams and of the strategy, is the one the CPU runs: `on_device` takes
 its Python code and binds the names in it to device functions. In double precision the samples are those of the CPU
-engine, bit for bit (but for laws that need an exponential), and so are the decisions, ties within rounding aside: a GPU
-fuses multiplications and additions. In single precision Gaussian samples are drawn four at a time from 32-bit words,
-for speed, and are others.
+engine, bit for bit (except for laws that need an exponential), and so are the decisions, apart from ties within
+rounding: a GPU fuses multiplications and additions. In single precision Gaussian samples are different ones, drawn four
+at a time from 32-bit words for speed.
 
-Samples are drawn ahead into a ring in shared memory, by all threads at the same steps, as threads that each draw when
-they need to would wait for one another at every step.
+There are two kernels. For few arms, samples are drawn ahead into a ring in shared memory, by all threads at the same
+steps: threads that each draw when they need to would wait for one another at every step. For many arms, their numbers
+are in global memory, and each sample is drawn when it is needed.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ import math
 import textwrap
 import threading
 import types
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,26 +40,45 @@ try:
 except ImportError:
     cuda = None
 
-THREADS = 128
-# Up to here the arms' numbers are in registers; in shared memory, of which a block has so many bytes, if there is room.
-REGISTERS, SHARED = 8, 227 << 10
 # Runs that are sent to the card at once, at most; fewer where there are many arms.
 LAUNCH = 1 << 20
 
 
+@dataclass(frozen=True)
+class Card:
+    """
+    What the kernels use of a card; results do not depend on it.
+
+    Attributes
+    ----------
+    threads
+        Threads of a block, each with a run of its own.
+    registers
+        Up to this number of arms their numbers are kept in registers, above it in shared memory if there is room.
+    shared
+        Bytes of shared memory that a block may have.
+    """
+
+    threads: int = 128
+    registers: int = 8
+    shared: int = 227 << 10
+
+    def bytes_needed(self, arms: int, single: bool, uses_own: bool) -> int:
+        """Return what a block needs of shared memory: the rings, and the numbers of arms not kept in registers."""
+        numbers = 0 if arms <= self.registers else 3 * arms + (arms if uses_own else 1)
+        return (ring_size(arms, single) * arms + numbers) * self.threads * (4 if single else 8)
+
+
+CARD = Card()
+
+
 def ring_size(arms: int, single: bool) -> int:
-    """Samples of an arm that are kept: the more, the fewer are drawn for nothing and the fewer threads fit."""
+    """Return how many samples of an arm are kept: with more, fewer are drawn in vain, and fewer threads fit."""
     return 32 if arms <= 2 and single else 16 if arms <= 12 else 8
 
 
-def shared_bytes(arms: int, single: bool, uses_own: bool) -> int:
-    """What a block needs of shared memory: the rings, and the numbers of arms that are too many for registers."""
-    numbers = 0 if arms <= REGISTERS else 3 * arms + (arms if uses_own else 1)
-    return (ring_size(arms, single) * arms + numbers) * THREADS * (4 if single else 8)
-
-
 def check() -> Any:
-    """numba.cuda, or a sentence on what is missing."""
+    """Return numba.cuda, or raise an error that says what is missing."""
     if cuda is None or not hasattr(cuda, "is_available"):
         raise ValueError('engine="cuda" needs numba-cuda: pip install "equipoise[gpu]"')
     if not cuda.is_available():
@@ -67,7 +87,7 @@ def check() -> Any:
 
 
 def refuse(in_flight: int, objective: Objective) -> None:
-    """Say what only the CPU does: runs that go one at a time, as answers come late or samples have prices."""
+    """Refuse what only the CPU simulates: answers that come late, and samples that have prices."""
     if in_flight > 1 or objective.costs is not None:
         what = f"in_flight={in_flight}" if in_flight > 1 else "costs"
         raise ValueError(f"engine='cuda' cannot simulate {what}; engine='cpu' or a Dask client can")
@@ -81,7 +101,7 @@ def _in_simulator() -> bool:
 
 @lru_cache(maxsize=1)
 def _primitives() -> dict[int, Any]:
-    """What stands for the CPU's intrinsics on the device, by their identity."""
+    """Return what replaces the CPU's intrinsics on the device, by their identity."""
     if _in_simulator():
         names = {
             "fma": lambda a, b, c: float(Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))),
@@ -114,7 +134,7 @@ def _primitives() -> dict[int, Any]:
 
 def on_device(function: Any, single: bool = False) -> Any:
     """
-    The same function as a device function, and so every function that it calls.
+    Return a function, and every function that it calls, as a device function.
 
     With `single`, numbers in its text are single precision, as one double would make all arithmetic around it double.
     """
@@ -151,12 +171,12 @@ def _names(code: types.CodeType) -> set[str]:
 
 def _without_cells(code: types.CodeType) -> types.CodeType:
     if code.co_freevars:
-        raise ValueError(f"{code.co_name} refers to names around it; a function for the GPU takes them as parameters")
+        raise ValueError(f"{code.co_name} must take what it refers to as parameters to run on a GPU")
     return code
 
 
 class _Singles(ast.NodeTransformer):
-    """Numbers become single precision, but for those that index."""
+    """Make numbers single precision, except for those that index."""
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         return node
@@ -169,7 +189,7 @@ class _Singles(ast.NodeTransformer):
 
 
 def _singled(function: types.FunctionType) -> types.CodeType:
-    """The code of a function with its numbers in single precision."""
+    """Return the code of a function with its numbers in single precision."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     [definition] = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     definition.decorator_list, definition.returns = [], None
@@ -183,7 +203,7 @@ def _singled(function: types.FunctionType) -> types.CodeType:
 
 
 def _normal32(c0: Any, c1: Any) -> Any:
-    """Two single precision normals from two 32-bit words, by Box and Muller; none is beyond 6.8."""
+    """Return two single precision normals from two 32-bit words, by Box and Muller; none is beyond 6.8."""
     u = (np.float32(c0) + np.float32(0.5)) * np.float32(2.0**-32)
     radius = math.sqrt(np.float32(-2) * math.log(u))
     angle = np.float32(np.int32(np.uint32(c1))) * np.float32(math.pi * 2.0**-31)
@@ -191,7 +211,7 @@ def _normal32(c0: Any, c1: Any) -> Any:
 
 
 def _four(single: bool) -> Callable[..., Any]:
-    """The function that draws samples 4q to 4q+3 of an arm."""
+    """Return the device function that draws samples 4q to 4q+3 of an arm."""
     pair, philox = on_device(streams.pair), on_device(streams.philox)
     low, shift = U(0xFFFFFFFF), U(32)
 
@@ -213,25 +233,102 @@ def _four(single: bool) -> Callable[..., Any]:
 
 
 def _steps(rule: Rule, single: bool) -> Steps:
-    """The steps of a rule as device functions."""
+    """Return the steps of a rule as device functions."""
     return steps(rule, partial(on_device, single=single), cuda.jit(device=True, fastmath=single))
 
 
+class _Decision(NamedTuple):
+    """
+    What both kernels do with all arms of a run, as device functions.
+
+    - `choose(key, key_at, count, at, t, lowest, params)`: the arm to pull after t pulls, and the fewest pulls of an
+      arm, as far as known;
+    - `refresh(count, mean, m2, own, at, key, key_at, ready, params, scales, exponent)`: what is pooled; every key is
+      found again.
+
+    Arms are rows of these arrays; the run is the column `at`, and `key_at` of the keys.
+    """
+
+    choose: Any
+    refresh: Any
+
+
+def _decision(rule: Rule, arms: int, single: bool) -> _Decision:
+    """Return the decision of a rule for this number of arms or, with 0, for any."""
+    number = np.float32 if single else np.float64
+    zero = number(0)
+    uses_own, has_floor = rule.uses_own, rule.floor is not None
+    _, _, _, key_of, floor, pool_arm, pooled_of = _steps(rule, single)
+
+    @cuda.jit(device=True, fastmath=single)
+    def choose(key: Any, key_at: Any, count: Any, at: Any, t: Any, lowest: Any, params: Any) -> Any:
+        K = arms if arms > 0 else key.shape[0]
+        best = key[0, key_at]
+        chosen = np.int32(0)
+        for k in range(1, K):
+            better = key[k, key_at] > best
+            best = cuda.selp(better, key[k, key_at], best)
+            chosen = cuda.selp(better, np.int32(k), chosen)
+        if has_floor:
+            least = floor(number(t), number(K), params)
+            if lowest < least:
+                fewest = count[0, at]
+                least_pulled = np.int32(0)
+                for k in range(1, K):
+                    fewer = count[k, at] < fewest
+                    fewest = cuda.selp(fewer, count[k, at], fewest)
+                    least_pulled = cuda.selp(fewer, np.int32(k), least_pulled)
+                chosen = cuda.selp(fewest < least, least_pulled, chosen)
+                lowest = fewest
+        return chosen, lowest
+
+    @cuda.jit(device=True, fastmath=single)
+    def refresh(
+        count: Any,
+        mean: Any,
+        m2: Any,
+        own: Any,
+        at: Any,
+        key: Any,
+        key_at: Any,
+        ready: Any,
+        params: Any,
+        scales: Any,
+        exponent: Any,
+    ) -> Any:
+        K = arms if arms > 0 else key.shape[0]
+        largest, total, known = zero, zero, zero
+        for k in range(K):
+            held = own[k, at] if uses_own else zero
+            largest, total, known = pool_arm(count[k, at], mean[k, at], m2[k, at], held, params, largest, total, known)
+        pooled = pooled_of(largest, total, known)
+        for k in range(K):
+            if count[k, at] >= ready:
+                held = own[k, at] if uses_own else zero
+                key[k, key_at] = key_of(count[k, at], mean[k, at], m2[k, at], held, pooled, params, scales[k], exponent)
+        return pooled
+
+    return _Decision(choose, refresh)
+
+
 @lru_cache(maxsize=64)
-def _kernel(rule: Rule, arms: int, params: int, single: bool) -> Any:
+def _kernel(rule: Rule, arms: int, params: int, single: bool, card: Card) -> Any:
+    """Return the kernel for this number of arms, with their numbers in registers or shared memory."""
     from numba import float32, float64
 
     fl = float32 if single else float64
     number = np.float32 if single else np.float64
     zero = number(0)
-    few, uses_own = arms <= REGISTERS, rule.uses_own
+    THREADS = card.threads
+    few, uses_own = arms <= card.registers, rule.uses_own
     RING = ring_size(arms, single)
     # Four are drawn at once, so that a full ring is sure to last for four steps less than it holds.
     STRETCH, MASK = RING - 4, RING - 1
     K, P = arms, params
-    has_floor, has_freeze, has_pool = rule.floor is not None, rule.freeze is not None, rule.pool != 0
-    take, _, _, key_of, floor, pool_arm, pooled_of = _steps(rule, single)
-    next_refresh = on_device(keys.next_refresh)
+    has_freeze, has_pool = rule.freeze is not None, rule.pool != 0
+    steps_of_rule, decision = _steps(rule, single), _decision(rule, arms, single)
+    take, key_of, choose, refresh = steps_of_rule.take, steps_of_rule.key, decision.choose, decision.refresh
+    next_refresh, in_turn = on_device(keys.next_refresh), on_device(keys.in_turn)
     four = _four(single)
 
     @cuda.jit(fastmath=single)
@@ -243,7 +340,7 @@ def _kernel(rule: Rule, arms: int, params: int, single: bool) -> Any:
         first: Any,
         checkpoints: Any,
         given: Any,
-        own: Any,
+        initial_own: Any,
         warmup: Any,
         scales: Any,
         exponent: Any,
@@ -255,35 +352,35 @@ def _kernel(rule: Rule, arms: int, params: int, single: bool) -> Any:
         if r >= out.shape[3]:
             return
         if few:
-            T = cuda.local.array((K, 1), fl)
+            count = cuda.local.array((K, 1), fl)
             mean = cuda.local.array((K, 1), fl)
             m2 = cuda.local.array((K, 1), fl)
-            mine = cuda.local.array((K, 1), fl)
-            me = 0
+            own = cuda.local.array((K, 1), fl)
+            at = 0
         else:
-            T = cuda.shared.array((K, THREADS), fl)
+            count = cuda.shared.array((K, THREADS), fl)
             mean = cuda.shared.array((K, THREADS), fl)
             m2 = cuda.shared.array((K, THREADS), fl)
-            mine = cuda.shared.array((K if uses_own else 1, THREADS), fl)
-            me = lane
-        key = cuda.local.array(K, fl)
+            own = cuda.shared.array((K if uses_own else 1, THREADS), fl)
+            at = lane
+        key = cuda.local.array((K, 1), fl)
         drawn = cuda.local.array(K, np.int32)
         params = cuda.local.array(P, fl)
         for p in range(P):
             params[p] = given[p]
         for k in range(K):
-            T[k, me] = zero
-            mean[k, me] = zero
-            m2[k, me] = zero
-            key[k] = zero
+            count[k, at] = zero
+            mean[k, at] = zero
+            m2[k, at] = zero
+            key[k, 0] = zero
             if uses_own:
-                mine[k, me] = number(own[k])
+                own[k, at] = number(initial_own[k])
             drawn[k] = 0
         run = first + U(r)
         pooled = zero
         lowest = zero
-        refresh = np.int32(next_refresh(0, K))
-        warm = np.int32(warmup * K)
+        due = np.int32(next_refresh(0, K))
+        keyed = np.int32(in_turn(warmup, K))
         ready = number(warmup)
         t = np.int32(0)
         left = np.int32(0)
@@ -293,109 +390,82 @@ def _kernel(rule: Rule, arms: int, params: int, single: bool) -> Any:
                 if left == 0:
                     left = np.int32(STRETCH)
                     for k in range(K):
-                        while drawn[k] < np.int32(T[k, me]) + np.int32(STRETCH):
+                        while drawn[k] < np.int32(count[k, at]) + np.int32(STRETCH):
                             x0, x1, x2, x3 = four(
                                 kinds[k], parameters[k, 0], parameters[k, 1], table, seed, run, U(k), U(drawn[k] >> 2)
                             )
-                            at = np.int32(drawn[k] & np.int32(MASK))
-                            ring[at, k, lane] = x0
-                            ring[at + 1, k, lane] = x1
-                            ring[at + 2, k, lane] = x2
-                            ring[at + 3, k, lane] = x3
+                            slot = np.int32(drawn[k] & np.int32(MASK))
+                            ring[slot, k, lane] = x0
+                            ring[slot + 1, k, lane] = x1
+                            ring[slot + 2, k, lane] = x2
+                            ring[slot + 3, k, lane] = x3
                             drawn[k] = np.int32(drawn[k] + 4)
                 left = np.int32(left - 1)
-                b = np.int32(0)
-                if t < warm:
+                if t < keyed:
                     b = np.int32(t % np.int32(K))
                 else:
-                    best = key[0]
-                    for k in range(1, K):
-                        better = key[k] > best
-                        best = cuda.selp(better, key[k], best)
-                        b = cuda.selp(better, np.int32(k), b)
-                    if has_floor:
-                        least = floor(number(t), number(K), params)
-                        if lowest < least:
-                            fewest = T[0, me]
-                            arm = np.int32(0)
-                            for k in range(1, K):
-                                fewer = T[k, me] < fewest
-                                fewest = cuda.selp(fewer, T[k, me], fewest)
-                                arm = cuda.selp(fewer, np.int32(k), arm)
-                            b = cuda.selp(fewest < least, arm, b)
-                            lowest = fewest
-                held = zero
+                    b, lowest = choose(key, 0, count, at, t, lowest, params)
+                its_own = zero
                 if few:
                     # By selects, so that the arms' numbers stay in registers, which have no index.
-                    count, average, spread = T[0, me], mean[0, me], m2[0, me]
+                    its_count, its_mean, its_m2 = count[0, at], mean[0, at], m2[0, at]
                     if uses_own:
-                        held = mine[0, me]
+                        its_own = own[0, at]
                     for k in range(1, K):
                         this = b == np.int32(k)
-                        count = cuda.selp(this, T[k, me], count)
-                        average = cuda.selp(this, mean[k, me], average)
-                        spread = cuda.selp(this, m2[k, me], spread)
+                        its_count = cuda.selp(this, count[k, at], its_count)
+                        its_mean = cuda.selp(this, mean[k, at], its_mean)
+                        its_m2 = cuda.selp(this, m2[k, at], its_m2)
                         if uses_own:
-                            held = cuda.selp(this, mine[k, me], held)
+                            its_own = cuda.selp(this, own[k, at], its_own)
                 else:
-                    count, average, spread = T[b, me], mean[b, me], m2[b, me]
+                    its_count, its_mean, its_m2 = count[b, at], mean[b, at], m2[b, at]
                     if uses_own:
-                        held = mine[b, me]
-                x = ring[np.int32(np.int32(count) & np.int32(MASK)), b, lane]
-                count, average, spread, held = take(x, count, average, spread, held, pooled, params)
+                        its_own = own[b, at]
+                x = ring[np.int32(np.int32(its_count) & np.int32(MASK)), b, lane]
+                its_count, its_mean, its_m2, its_own = take(x, its_count, its_mean, its_m2, its_own, pooled, params)
                 t = np.int32(t + 1)
-                value = zero
-                if count >= ready:
-                    value = key_of(count, average, spread, held, pooled, params, scales[b], exponent)
+                its_key = zero
+                if its_count >= ready:
+                    its_key = key_of(its_count, its_mean, its_m2, its_own, pooled, params, scales[b], exponent)
                 for k in range(K):
-                    key[k] = cuda.selp(b == np.int32(k), value, key[k])
+                    key[k, 0] = cuda.selp(b == np.int32(k), its_key, key[k, 0])
                 if few:
                     for k in range(K):
                         this = b == np.int32(k)
-                        T[k, me] = cuda.selp(this, count, T[k, me])
-                        mean[k, me] = cuda.selp(this, average, mean[k, me])
-                        m2[k, me] = cuda.selp(this, spread, m2[k, me])
+                        count[k, at] = cuda.selp(this, its_count, count[k, at])
+                        mean[k, at] = cuda.selp(this, its_mean, mean[k, at])
+                        m2[k, at] = cuda.selp(this, its_m2, m2[k, at])
                         if has_freeze:
-                            mine[k, me] = cuda.selp(this, held, mine[k, me])
+                            own[k, at] = cuda.selp(this, its_own, own[k, at])
                 else:
-                    T[b, me], mean[b, me], m2[b, me] = count, average, spread
+                    count[b, at], mean[b, at], m2[b, at] = its_count, its_mean, its_m2
                     if has_freeze:
-                        mine[b, me] = held
-                if has_pool and t >= refresh:
-                    refresh = np.int32(next_refresh(t, K))
-                    largest, total, known = zero, zero, zero
-                    for k in range(K):
-                        held = mine[k, me] if uses_own else zero
-                        largest, total, known = pool_arm(
-                            T[k, me], mean[k, me], m2[k, me], held, params, largest, total, known
-                        )
-                    pooled = pooled_of(largest, total, known)
-                    for k in range(K):
-                        if T[k, me] >= ready:
-                            if uses_own:
-                                held = mine[k, me]
-                            key[k] = key_of(T[k, me], mean[k, me], m2[k, me], held, pooled, params, scales[k], exponent)
+                        own[b, at] = its_own
+                if has_pool and t >= due:
+                    due = np.int32(next_refresh(t, K))
+                    pooled = refresh(count, mean, m2, own, at, key, 0, ready, params, scales, exponent)
             for k in range(K):
-                out[0, c, k, r] = T[k, me]
-                out[1, c, k, r] = mean[k, me]
-                out[2, c, k, r] = m2[k, me]
+                out[0, c, k, r] = count[k, at]
+                out[1, c, k, r] = mean[k, at]
+                out[2, c, k, r] = m2[k, at]
 
     return kernel
 
 
 @lru_cache(maxsize=64)
 def _kernel_many(rule: Rule, params: int, single: bool) -> Any:
-    """The kernel for many arms: their numbers in global memory, each sample drawn when it is needed."""
+    """Return the kernel for any number of arms, with their numbers in global memory."""
     from numba import float32, float64
 
     fl = float32 if single else float64
     number = np.float32 if single else np.float64
     zero, P = number(0), params
-    has_floor, has_freeze, has_pool = rule.floor is not None, rule.freeze is not None, rule.pool != 0
-    take, _, _, key_of, floor, pool_arm, pooled_of = _steps(rule, single)
-    next_refresh = on_device(keys.next_refresh)
+    has_freeze, has_pool = rule.freeze is not None, rule.pool != 0
+    steps_of_rule, decision = _steps(rule, single), _decision(rule, 0, single)
+    take, key_of, choose, refresh = steps_of_rule.take, steps_of_rule.key, decision.choose, decision.refresh
+    next_refresh, in_turn = on_device(keys.next_refresh), on_device(keys.in_turn)
     four = _four(single)
-    COUNT, MEAN, M2, KEY, OWN = range(5)
 
     @cuda.jit(fastmath=single)
     def kernel(
@@ -406,116 +476,81 @@ def _kernel_many(rule: Rule, params: int, single: bool) -> Any:
         first: Any,
         checkpoints: Any,
         given: Any,
-        own: Any,
+        initial_own: Any,
         warmup: Any,
         scales: Any,
         exponent: Any,
         out: Any,
-        A: Any,
+        state: Any,
     ) -> None:
         r = cuda.grid(1)
         if r >= out.shape[3]:
             return
+        count, mean, m2, own, key = state[0], state[1], state[2], state[3], state[4]
         K = len(kinds)
         params = cuda.local.array(P, fl)
         for p in range(P):
             params[p] = given[p]
         for k in range(K):
-            for field in range(OWN):
-                A[field, k, r] = zero
-            A[OWN, k, r] = number(own[k])
+            count[k, r] = zero
+            mean[k, r] = zero
+            m2[k, r] = zero
+            key[k, r] = zero
+            own[k, r] = number(initial_own[k])
         run = first + U(r)
         pooled, lowest, ready = zero, zero, number(warmup)
-        refresh = next_refresh(0, K)
-        warm = warmup * K
+        due, keyed = next_refresh(0, K), in_turn(warmup, K)
         t = 0
         for c in range(len(checkpoints)):
             while t < checkpoints[c]:
-                b = 0
-                if t < warm:
-                    b = t % K
+                if t < keyed:
+                    b = np.int32(t % K)
                 else:
-                    best = A[KEY, 0, r]
-                    for k in range(1, K):
-                        if A[KEY, k, r] > best:
-                            best = A[KEY, k, r]
-                            b = k
-                    if has_floor:
-                        least = floor(number(t), number(K), params)
-                        if lowest < least:
-                            fewest = A[COUNT, 0, r]
-                            arm = 0
-                            for k in range(1, K):
-                                if A[COUNT, k, r] < fewest:
-                                    fewest = A[COUNT, k, r]
-                                    arm = k
-                            if fewest < least:
-                                b = arm
-                            lowest = fewest
-                i = int(A[COUNT, b, r])
+                    b, lowest = choose(key, r, count, r, t, lowest, params)
+                i = int(count[b, r])
                 x0, x1, x2, x3 = four(kinds[b], parameters[b, 0], parameters[b, 1], table, seed, run, U(b), U(i >> 2))
                 x = x0 if i & 3 == 0 else x1 if i & 3 == 1 else x2 if i & 3 == 2 else x3
-                count, average, spread, held = take(
-                    number(x), A[COUNT, b, r], A[MEAN, b, r], A[M2, b, r], A[OWN, b, r], pooled, params
+                its_count, its_mean, its_m2, its_own = take(
+                    number(x), count[b, r], mean[b, r], m2[b, r], own[b, r], pooled, params
                 )
-                A[COUNT, b, r], A[MEAN, b, r], A[M2, b, r] = count, average, spread
+                count[b, r], mean[b, r], m2[b, r] = its_count, its_mean, its_m2
                 if has_freeze:
-                    A[OWN, b, r] = held
-                if count >= ready:
-                    A[KEY, b, r] = key_of(count, average, spread, held, pooled, params, scales[b], exponent)
+                    own[b, r] = its_own
+                if its_count >= ready:
+                    key[b, r] = key_of(its_count, its_mean, its_m2, its_own, pooled, params, scales[b], exponent)
                 t += 1
-                if has_pool and t >= refresh:
-                    refresh = next_refresh(t, K)
-                    largest, total, known = zero, zero, zero
-                    for k in range(K):
-                        largest, total, known = pool_arm(
-                            A[COUNT, k, r], A[MEAN, k, r], A[M2, k, r], A[OWN, k, r], params, largest, total, known
-                        )
-                    pooled = pooled_of(largest, total, known)
-                    for k in range(K):
-                        count = A[COUNT, k, r]
-                        if count >= ready:
-                            A[KEY, k, r] = key_of(
-                                count, A[MEAN, k, r], A[M2, k, r], A[OWN, k, r], pooled, params, scales[k], exponent
-                            )
+                if has_pool and t >= due:
+                    due = next_refresh(t, K)
+                    pooled = refresh(count, mean, m2, own, r, key, r, ready, params, scales, exponent)
             for k in range(K):
-                out[0, c, k, r] = A[COUNT, k, r]
-                out[1, c, k, r] = A[MEAN, k, r]
-                out[2, c, k, r] = A[M2, k, r]
+                out[0, c, k, r] = count[k, r]
+                out[1, c, k, r] = mean[k, r]
+                out[2, c, k, r] = m2[k, r]
 
     return kernel
 
 
 def launch_runs(arms: int, checkpoints: int) -> int:
-    """Runs to send to the card at once, so that they and what comes back fit into a few gigabytes."""
+    """Return how many runs to send to the card at once, so that they and their ends fit into a few gigabytes."""
     return max(1024, min(LAUNCH, 2**27 // (arms * (checkpoints + 2))))
 
 
-# One thread at a time makes kernels and has the card.
-_CARD = threading.Lock()
+# One thread at a time compiles kernels and uses the card.
+_ONE_AT_A_TIME = threading.Lock()
 
 
-def simulate(setup: Setup, first: int, runs: int, single: bool = False) -> Ends:
-    """Runs `first` to `first + runs` of the setup on the card."""
-    with _CARD:
-        launch, _ = prepare(setup, first, runs, single)
+def simulate(setup: Setup, first: int, runs: int, single: bool = False, card: Card = CARD) -> Ends:
+    """Simulate runs `first` to `first + runs` of the setup on the card."""
+    with _ONE_AT_A_TIME:
+        launch, _ = prepare(setup, first, runs, single, card)
         out = launch().copy_to_host()
     return Ends(*out.astype(np.float64, copy=False))
 
 
-@contextmanager
-def one_kernel() -> Iterator[None]:
-    """Within it the kernel for many arms serves any number of them, with the same bits: one for a strategy."""
-    global SHARED
-    before, SHARED = SHARED, 0
-    try:
-        yield
-    finally:
-        SHARED = before
-
-
-def prepare(setup: Setup, first: int, runs: int, single: bool = False) -> tuple[Callable[[], Any], Callable[[], None]]:
-    """Everything sent to the card: a function that starts the runs, and one that waits for them."""
+def prepare(
+    setup: Setup, first: int, runs: int, single: bool = False, card: Card = CARD
+) -> tuple[Callable[[], Any], Callable[[], None]]:
+    """Send everything to the card; return a function that starts the runs, and one that waits for them."""
     check()
     refuse(setup.in_flight, setup.objective)
     arms, strategy = len(setup.problem), setup.strategy
@@ -539,14 +574,15 @@ def prepare(setup: Setup, first: int, runs: int, single: bool = False) -> tuple[
         number(setup.objective.exponent),
         out,
     ]
-    if shared_bytes(arms, single, rule.uses_own) <= SHARED:
-        kernel = _kernel(rule, arms, len(params), single)
+    if not setup.one_kernel and card.bytes_needed(arms, single, rule.uses_own) <= card.shared:
+        kernel = _kernel(rule, arms, len(params), single, card)
     else:
         kernel = _kernel_many(rule, len(params), single)
+        # Count, mean, M2, own number and key of each arm in each run.
         arguments.append(cuda.device_array((5, arms, runs), number))
 
     def launch() -> Any:
-        kernel[-(-runs // THREADS), THREADS](*arguments)
+        kernel[-(-runs // card.threads), card.threads](*arguments)
         return out
 
     return launch, cuda.synchronize

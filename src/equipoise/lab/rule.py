@@ -1,9 +1,9 @@
 """
 A strategy as the kernels take it, and the steps that all of them share.
 
-A kernel says where arms' numbers lie and how the next arm is found. What happens to an arm's numbers when a sample of
-it comes in, what its key is and what is pooled over arms is the same everywhere and is made here, once: of functions
-compiled for the CPU, or of device functions.
+A kernel defines where the arms' numbers lie and how the next arm is found. What happens to an arm's numbers when a
+sample of it comes in, what its key is and what is pooled over arms is the same everywhere. It is built here, once: from
+functions compiled for the CPU, or from device functions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,11 @@ PLAIN, WEIGHTED, NORM = range(3)
 
 
 class Rule(NamedTuple):
-    """What a kernel is compiled for: a strategy's functions, None where it has none, and the form of the objective."""
+    """
+    What a kernel is compiled for: a strategy and the form of the objective.
+
+    Functions that the strategy does not have are None.
+    """
 
     variance: Any
     floor: Any
@@ -32,6 +36,7 @@ class Rule(NamedTuple):
 
     @classmethod
     def of(cls, strategy: Strategy, form: int) -> Rule:
+        """Return the rule of a strategy for a form of objective."""
         return cls(
             strategy.variance,
             strategy.floor if strategy.has_floor() else None,
@@ -45,9 +50,14 @@ class Rule(NamedTuple):
 
 class Numbers(NamedTuple):
     """
-    What a kernel is told about the strategy and the objective.
+    The numbers of a strategy and an objective, which a kernel takes as arguments.
 
-    The strategy's parameters, the number each arm starts with, the warm-up; each arm's scale and the exponent.
+    Attributes
+    ----------
+    params, own, warmup
+        The strategy's parameters, the own number that each arm starts with, and the warm-up.
+    scales, exponent
+        The objective's, by arm and for all.
     """
 
     params: Any
@@ -61,10 +71,10 @@ class Steps(NamedTuple):
     """
     The steps of a rule, compiled.
 
-    - `take(x, count, mean, m2, own, pooled, params)`: an arm's count, mean, M2 and own number with a sample of it;
+    - `take(x, count, mean, m2, own, pooled, params)`: an arm's count, mean, M2 and own number with one more sample;
     - `variance(count, mean, m2, pooled, own, params)`: the strategy's;
-    - `weigh(v, count, scale, exponent)`: the key of an arm with no sample in flight and this variance;
-    - `key(count, mean, m2, own, pooled, params, scale, exponent)`: the same from what the strategy is asked;
+    - `weigh(v, pulls, scale, exponent)`: the key of an arm with this variance;
+    - `key(count, mean, m2, own, pooled, params, scale, exponent)`: the key of an arm with no sample in flight;
     - `floor(t, arms, params)`: the strategy's, or None;
     - `pool_arm(count, mean, m2, own, params, largest, total, arms)`: the sums that are pooled, with one more arm;
     - `pooled(largest, total, arms)`: what is pooled.
@@ -81,9 +91,9 @@ class Steps(NamedTuple):
 
 def steps(rule: Rule, convert: Callable[[Any], Any], compiled: Callable[[Any], Any]) -> Steps:
     """
-    The steps of a rule for a processor.
+    Return the steps of a rule, compiled for the CPU or for a GPU.
 
-    `convert` makes a plain function one of the processor, `compiled` does so with a function of such functions.
+    `convert` compiles a plain function, and `compiled` one that calls functions compiled already.
     """
     add, norm = convert(moments.add), convert(keys.key)
     add_share, of_sums, share = convert(keys.pool_arm), convert(keys.pooled_of), convert(rule.share)
@@ -99,12 +109,12 @@ def steps(rule: Rule, convert: Callable[[Any], Any], compiled: Callable[[Any], A
         return count, mean, m2, own
 
     @compiled
-    def plain(v: Any, count: Any, scale: Any, exponent: Any) -> Any:
-        return v / count
+    def plain(v: Any, pulls: Any, scale: Any, exponent: Any) -> Any:
+        return v / pulls
 
     @compiled
-    def weighted(v: Any, count: Any, scale: Any, exponent: Any) -> Any:
-        return norm(v, count, scale, 1.0)
+    def weighted(v: Any, pulls: Any, scale: Any, exponent: Any) -> Any:
+        return norm(v, pulls, scale, 1.0)
 
     weigh = (plain, weighted, norm)[rule.form]
 

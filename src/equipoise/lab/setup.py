@@ -1,4 +1,4 @@
-"""What is to be simulated, and where the runs ended: what every engine takes and gives."""
+"""What every engine takes and returns: a setup to simulate, and where the runs ended."""
 
 from __future__ import annotations
 
@@ -17,9 +17,23 @@ from equipoise.strategies import Strategy, initial_own
 @dataclass(frozen=True)
 class Setup:
     """
-    What is to be simulated, as the kernels take it.
+    A simulation as the engines take it.
 
-    The checkpoints are budgets: pulls, or money where the objective has costs.
+    Attributes
+    ----------
+    problem, strategy, params
+        The arms, the strategy, and its parameters for the largest budget.
+    checkpoints
+        Budgets at which runs are recorded: pulls, or money where the objective has costs.
+    seed
+        Which samples the runs see.
+    in_flight
+        Pulls that are asked for before the first answer comes.
+    objective
+        What is minimised, with weights and costs.
+    one_kernel
+        Whether a kernel for any number of arms is used even for few. It is slower there and is compiled once for a
+        strategy, not for each number of arms; results are the same.
     """
 
     problem: Problem
@@ -29,22 +43,23 @@ class Setup:
     seed: int
     in_flight: int = 1
     objective: Objective = field(default_factory=Objective)
-    # Whether a kernel for any number of arms is used, which is compiled once for a strategy, with the same results.
     one_kernel: bool = False
 
     @property
     def one_by_one(self) -> bool:
-        """Whether runs go one at a time, as answers come late or samples have prices, and each budget on its own."""
+        """Whether each run and budget is simulated on its own: answers come late, or samples have prices."""
         return self.in_flight > 1 or self.objective.costs is not None
 
     @property
     def initial_own(self) -> Floats:
-        """The number each arm starts with; an oracle without variances goes by those of the problem."""
-        return initial_own(self.strategy, len(self.problem), self.problem.variances)
+        """The own number that each arm starts with; an oracle without variances takes those of the problem."""
+        # Variances of very many arms take long to gather, and only an oracle asks for them.
+        variances = self.problem.variances if self.strategy.own == "variance" else None
+        return initial_own(self.strategy, len(self.problem), variances)
 
     @property
     def form(self) -> int:
-        """What the objective asks of keys: nothing, scales, or scales and an exponent."""
+        """What the objective adds to keys: nothing, scales, or scales and an exponent."""
         if self.objective.p != math.inf:
             return NORM
         return PLAIN if self.objective.weights is None else WEIGHTED
@@ -52,14 +67,14 @@ class Setup:
 
 @dataclass(frozen=True)
 class Ends:
-    """Where runs stood at each checkpoint: samples, means and M2, by checkpoint, arm and run."""
+    """Where runs stood at each checkpoint: counts, means and M2, by checkpoint, arm and run."""
 
     counts: Floats
     means: Floats
     m2s: Floats
 
     def split(self, runs: int) -> list[Ends]:
-        """The same in parts of so many runs."""
+        """Return the ends in parts of `runs` runs, the last of which may be smaller."""
         return [
             Ends(*(each[..., first : first + runs] for each in (self.counts, self.means, self.m2s)))
             for first in range(0, self.counts.shape[-1], runs)
@@ -67,5 +82,5 @@ class Ends:
 
     @classmethod
     def join(cls, parts: Sequence[Ends]) -> Ends:
-        """The runs of all parts."""
+        """Return the runs of all parts together, in their order."""
         return cls(*(np.concatenate([getattr(part, f.name) for part in parts], axis=-1) for f in fields(cls)))

@@ -2,11 +2,12 @@
 Samples as a pure function of their address (seed, run, arm, i).
 
 A counter-based generator, Philox4x32-10 [1]_, turns the address into random bits without any state: the counter is
-(pair of i, arm, run), the key is the seed. Two samples come of one counter. So two strategies meet the very same
-samples, the order of work does not matter, and any run can be replayed alone.
+(pair of i, arm, run), the key is the seed. Each counter gives two samples. So two strategies see the very same samples,
+the order of work does not matter, and any run can be replayed alone.
 
-The functions below are written for Numba. They use fused multiply-adds by name and no other liberty with arithmetic, so
-that they give the same bits in a vectorised loop, in a scalar one and on another machine.
+The functions below are written for Numba. They call fused multiply-adds explicitly and take no other liberty with
+arithmetic, and their constants are literals, so that they give the same bits in a vectorised loop, in a scalar one and
+on another machine. The exceptions are the log-normal law and Student's t, which take the exponential of the platform.
 
 References
 ----------
@@ -52,12 +53,12 @@ _W0, _W1 = U(0x9E3779B9), U(0xBB67AE85)
 _LOW = U(0xFFFFFFFF)
 _MANTISSA, _ONE = U(0x000FFFFFFFFFFFFF), U(0x3FF0000000000000)
 _1, _2, _4, _11, _12, _32, _52, _61, _62, _63 = (U(i) for i in (1, 2, 4, 11, 12, 32, 52, 61, 62, 63))
-_SQRT2, _LN2 = math.sqrt(2), math.log(2)
+_SQRT2, _LN2 = 1.4142135623730951, 0.6931471805599453
 
 
 @intrinsic
 def fma(typing: Any, a: Any, b: Any, c: Any) -> Any:
-    """A b + c with one rounding."""
+    """Return a b + c with one rounding."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.fma(*args)
@@ -67,7 +68,7 @@ def fma(typing: Any, a: Any, b: Any, c: Any) -> Any:
 
 @intrinsic
 def as_float(typing: Any, bits: Any) -> Any:
-    """The double with these bits."""
+    """Return the double with these bits."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.bitcast(args[0], ir.DoubleType())
@@ -77,7 +78,7 @@ def as_float(typing: Any, bits: Any) -> Any:
 
 @intrinsic
 def as_bits(typing: Any, number: Any) -> Any:
-    """The bits of a double."""
+    """Return the bits of a double."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.bitcast(args[0], ir.IntType(64))
@@ -87,7 +88,7 @@ def as_bits(typing: Any, number: Any) -> Any:
 
 @intrinsic
 def select(typing: Any, condition: Any, a: Any, b: Any) -> Any:
-    """`a` if the condition holds, else `b`, without a branch."""
+    """Return `a` if the condition holds, else `b`, without a branch."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.select(*args)
@@ -97,9 +98,9 @@ def select(typing: Any, condition: Any, a: Any, b: Any) -> Any:
 
 @jit
 def philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> tuple[Any, Any, Any, Any]:
-    """Philox4x32-10; 32-bit words, held in 64 bits."""
+    """Return Philox4x32-10 of a counter and a key: 32-bit words, held in 64 bits."""
     for _ in range(10):
-        # That the words have 32 bits is said here for GPUs, where only such products are fast.
+        # The casts tell GPUs that the words have 32 bits: only such products are fast there.
         p0, p1 = _M0 * U(np.uint32(c0)), _M1 * U(np.uint32(c2))
         c0, c2 = (p1 >> _32) ^ c1 ^ k0, (p0 >> _32) ^ c3 ^ k1
         c1, c3 = p1 & _LOW, p0 & _LOW
@@ -109,23 +110,55 @@ def philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> tuple[Any, A
 
 @jit
 def words(seed: Any, run: Any, arm: Any, block: Any) -> tuple[Any, Any]:
-    """Two words of 64 random bits for this address."""
+    """Return two words of 64 random bits for this address."""
     c0, c1, c2, c3 = philox(block & _LOW, arm & _LOW, run & _LOW, run >> _32, seed & _LOW, seed >> _32)
     return (c0 << _32) | c1, (c2 << _32) | c3
 
 
-def _fit(function: Any, low: float, high: float, degree: int) -> list[float]:
-    """Coefficients, lowest first, of a polynomial close to `function` on [low, high]: a fit at Chebyshev nodes."""
-    nodes = np.cos(np.pi * (np.arange(400) + 0.5) / 400)
-    x = (nodes + 1) / 2 * (high - low) + low
-    series = np.polynomial.chebyshev.Chebyshev.fit(x, function(x), degree, domain=[low, high])
-    return [float(c) for c in series.convert(kind=np.polynomial.Polynomial).coef]
-
-
-# log(1+g)/g on [1/sqrt2 - 1, sqrt2 - 1]; sin(pi/4 v)/v and cos(pi/4 v) as functions of v² on [0, 1].
-_LOG = _fit(lambda g: np.log1p(g) / g, math.sqrt(0.5) - 1, math.sqrt(2) - 1, 17)
-_SIN = _fit(lambda y: np.sin(np.sqrt(y) * np.pi / 4) / np.sqrt(y), 0, 1, 6)
-_COS = _fit(lambda y: np.cos(np.sqrt(y) * np.pi / 4), 0, 1, 7)
+# Polynomials, lowest coefficient first, fitted at Chebyshev nodes. They are literals because a fit at import would
+# give other last bits with another linear algebra library, and so other samples. A test derives them again.
+# log(1 + g)/g for g in [1/sqrt(2) - 1, sqrt(2) - 1].
+_LOG = (
+    0.9999999999999988,
+    -0.4999999999999844,
+    0.3333333333357596,
+    -0.250000000008092,
+    0.19999999947596353,
+    -0.16666666512954648,
+    0.14285718546837065,
+    -0.12500013230562826,
+    0.11110944813061621,
+    -0.09999414644151272,
+    0.090942417284385,
+    -0.0834745500794526,
+    0.07660924930173948,
+    -0.06957772722837706,
+    0.06718372459441373,
+    -0.07438262878959571,
+    0.07032589957431397,
+    -0.03273604290603974,
+)
+# sin(pi/4 v)/v as a function of y = v² in [0, 1].
+_SIN = (
+    0.7853981633974487,
+    -0.08074551218828085,
+    0.0024903945702014303,
+    -3.657620423914112e-05,
+    3.1336182038984954e-07,
+    -1.7573606559278358e-09,
+    6.958399677673829e-12,
+)
+# cos(pi/4 v) as a function of y = v² in [0, 1].
+_COS = (
+    1.0000000000000002,
+    -0.3084251375340348,
+    0.01585434424371858,
+    -0.0003259918864275763,
+    3.5908591592783837e-06,
+    -2.4609609237708343e-08,
+    1.1379395986714607e-10,
+    -5.2391179151352734e-14,
+)
 _L0, _L1, _L2, _L3, _L4, _L5, _L6, _L7, _L8, _L9, _L10, _L11, _L12, _L13, _L14, _L15, _L16, _L17 = _LOG
 _S0, _S1, _S2, _S3, _S4, _S5, _S6 = _SIN
 _C0, _C1, _C2, _C3, _C4, _C5, _C6, _C7 = _COS
@@ -133,19 +166,19 @@ _C0, _C1, _C2, _C3, _C4, _C5, _C6, _C7 = _COS
 
 @jit
 def unit(word: Any) -> float:
-    """52 of the bits as a number in (0, 1]."""
+    """Return 52 of the bits as a number in (0, 1]."""
     return 2.0 - as_float((word >> _12) | _ONE)
 
 
 @jit
 def log(u: float) -> float:
-    """The natural logarithm of a positive normal double, to about 1e-15."""
+    """Return the natural logarithm of a positive normal double, to about 1e-15."""
     bits = as_bits(u)
     f = as_float((bits & _MANTISSA) | _ONE)
     large = f > _SQRT2
     exponent = float(np.int64(bits >> _52) - 1023) + select(large, 1.0, 0.0)
     g = select(large, 0.5 * f, f) - 1.0
-    # Two halves side by side, as one chain of seventeen would wait for itself.
+    # Even and odd powers apart: two short chains run in parallel, one of seventeen waits for itself.
     g2 = g * g
     even = fma(
         fma(fma(fma(fma(fma(fma(fma(_L16, g2, _L14), g2, _L12), g2, _L10), g2, _L8), g2, _L6), g2, _L4), g2, _L2),
@@ -162,7 +195,7 @@ def log(u: float) -> float:
 
 @jit
 def turn(word: Any) -> tuple[float, float]:
-    """Cosine and sine of a random angle: an angle of at most 45 degrees, then a quadrant by the lowest bits."""
+    """Return cosine and sine of a random angle: one of at most 45 degrees, then a quadrant by the lowest bits."""
     v = 2.0 * as_float((word >> _12) | _ONE) - 3.0
     y = v * v
     sin = v * fma(fma(fma(fma(fma(fma(_S6, y, _S5), y, _S4), y, _S3), y, _S2), y, _S1), y, _S0)
@@ -175,7 +208,7 @@ def turn(word: Any) -> tuple[float, float]:
 
 @jit
 def normals(w0: Any, w1: Any) -> tuple[float, float]:
-    """Two independent standard normals, by Box and Muller [2]_; none is beyond 8.5."""
+    """Return two independent standard normals, by Box and Muller [2]_; none is beyond 8.5."""
     radius = math.sqrt(-2.0 * log(unit(w0)))
     cos, sin = turn(w1)
     return radius * cos, radius * sin
@@ -183,14 +216,14 @@ def normals(w0: Any, w1: Any) -> tuple[float, float]:
 
 @jit
 def student(w0: Any, w1: Any, df: float) -> float:
-    """Student's t with df degrees of freedom, by Bailey's polar method [3]_."""
+    """Return a sample of Student's t with df degrees of freedom, by Bailey's polar method [3]_."""
     cos, _ = turn(w1)
     return math.sqrt(df * math.expm1(-2.0 * log(unit(w0)) / df)) * cos
 
 
 @jit
 def one(kind: int, a: float, b: float, table: Any, word: Any) -> float:
-    """A sample of a law that takes one word."""
+    """Return a sample of a law that takes one word."""
     if kind == RADEMACHER:
         return a if word >> _63 else -a
     if kind == BERNOULLI:
@@ -210,7 +243,7 @@ def one(kind: int, a: float, b: float, table: Any, word: Any) -> float:
 
 @jit
 def pair(kind: int, a: float, b: float, table: Any, seed: Any, run: Any, arm: Any, block: Any) -> tuple[float, float]:
-    """Samples 2 block and 2 block + 1 of an arm."""
+    """Return samples 2 block and 2 block + 1 of an arm."""
     if kind == STUDENT:
         w0, w1 = words(seed, run, arm, block + block)
         w2, w3 = words(seed, run, arm, block + block + _1)
@@ -229,7 +262,11 @@ def pair(kind: int, a: float, b: float, table: Any, seed: Any, run: Any, arm: An
 def fill(
     kind: int, a: float, b: float, table: Any, seed: Any, runs: Any, arm: Any, block: Any, out: Any, at: int, lanes: int
 ) -> None:
-    """Samples 2 block and 2 block + 1 of an arm in so many runs: to out[at:], run by run, and to out[at + lanes:]."""
+    """
+    Draw samples 2 block and 2 block + 1 of an arm in `lanes` consecutive runs.
+
+    Those numbered 2 block go to out[at:], run by run, the others to out[at + lanes:].
+    """
     if kind == GAUSSIAN:
         for i in range(lanes):
             w0, w1 = words(seed, runs + U(i), arm, block)
@@ -249,7 +286,7 @@ def fill(
 
 
 def encode(arms: tuple[Law, ...]) -> tuple[Ints, Floats, Floats]:
-    """The laws as numbers: a kind and two parameters for each arm, and one table with the values of empirical arms."""
+    """Return the laws as numbers: a kind and two parameters per arm, and one table of the empirical arms' values."""
     kinds, parameters, table = [], [], [0.0]
     for law in arms:
         match law:
@@ -275,14 +312,14 @@ def encode(arms: tuple[Law, ...]) -> tuple[Ints, Floats, Floats]:
                 code = (EMPIRICAL, len(table), len(law.values))
                 table += law.values
             case _:
-                raise TypeError(f"{law!r} is not a law that can be simulated; eq.Empirical(values) takes any data")
+                raise TypeError(f"arms must be laws such as eq.Gaussian or eq.Empirical(values), got {law!r}")
         kinds.append(code[0])
         parameters.append(code[1:])
     return np.array(kinds), np.array(parameters, dtype=float).reshape(len(arms), 2), np.array(table)
 
 
 class Laws(NamedTuple):
-    """All that samples are made of: what `encode` gives, and the seed."""
+    """What samples depend on apart from their address: the encoded laws, and the seed."""
 
     kinds: Any
     parameters: Any
@@ -292,14 +329,14 @@ class Laws(NamedTuple):
 
 @jit
 def pair_of(laws: Any, run: Any, arm: Any, block: Any) -> tuple[float, float]:
-    """`pair`, by the number of the arm."""
+    """Return samples 2 block and 2 block + 1 of the arm with this number."""
     a, b = laws.parameters[arm, 0], laws.parameters[arm, 1]
     return pair(laws.kinds[arm], a, b, laws.table, laws.seed, run, U(arm), U(block))
 
 
 @jit
 def fill_of(laws: Any, runs: Any, arm: Any, block: Any, out: Any, at: int, lanes: int) -> None:
-    """`fill`, by the number of the arm."""
+    """Draw samples 2 block and 2 block + 1 of the arm with this number in `lanes` consecutive runs, as `fill` does."""
     a, b = laws.parameters[arm, 0], laws.parameters[arm, 1]
     fill(laws.kinds[arm], a, b, laws.table, laws.seed, runs, U(arm), U(block), out, at, lanes)
 
@@ -313,7 +350,7 @@ def _draw(laws: Any, run: Any, arm: int, first: int, out: Any) -> None:
 
 
 def samples(problem: Problem, seed: int, run: int, arm: int, count: int, first: int = 0) -> Floats:
-    """X_{k,i} for i from `first` on: the samples that every simulation with this seed meets in this run."""
+    """Return `count` samples X_{k,i}, i from `first` on: what every simulation with this seed sees in this run."""
     out = np.empty(count)
     _draw(Laws(*encode(problem.arms), U(seed)), U(run), arm, first, out)
     return out

@@ -1,9 +1,9 @@
 """
-From a strategy's variance to a decision, once for everybody.
+From a strategy's variance to a decision, the same for studies and simulations.
 
 The arm with the largest key is pulled, the lowest arm among equals, unless an arm has fewer pulls than the strategy's
-floor: then the least pulled arm is, again the lowest among equals. `choose` says exactly that, in O(K). The study's
-heaps say it in O(log K), with these same functions compiled.
+floor: then the least pulled arm is, again the lowest among equals. `choose` is this definition, in O(K). Studies and
+the simulator decide faster, with these same functions compiled.
 """
 
 from __future__ import annotations
@@ -14,7 +14,18 @@ from collections.abc import Sequence
 
 from equipoise.strategies.strategy import POOLS, Strategy
 
-__all__ = ["HUGE", "POOLS", "choose", "key", "next_refresh", "pool_arm", "pooled", "pooled_of", "warmup_key"]
+__all__ = [
+    "HUGE",
+    "POOLS",
+    "choose",
+    "in_turn",
+    "key",
+    "next_refresh",
+    "pool_arm",
+    "pooled",
+    "pooled_of",
+    "warmup_key",
+]
 
 # Above any key of an arm that is out of its warm-up, and far enough from infinity to be divided by the pulls.
 HUGE = sys.float_info.max
@@ -22,7 +33,7 @@ HUGE = sys.float_info.max
 
 def key(v: float, pulls: float, scale: float, exponent: float) -> float:
     """
-    The key of an arm whose variance is taken to be v::
+    Return the key of an arm whose variance is taken to be v::
 
         (w v)^{p/(p+1)} c^{-1/(p+1)} / pulls        p = inf:  w v / pulls
 
@@ -36,17 +47,26 @@ def key(v: float, pulls: float, scale: float, exponent: float) -> float:
 
 
 def warmup_key(pulls: float) -> float:
-    """The key of an arm with fewer samples than the warm-up wants: above all others, the least pulled first."""
+    """
+    Return the key of an arm with fewer samples than the warm-up asks for, or with no pull yet.
+
+    It is above all other keys, and largest for the arm with the fewest pulls.
+    """
     return HUGE / pulls if pulls > 0 else math.inf
 
 
+def in_turn(warmup: int, arms: int) -> int:
+    """Return how many pulls go to the arms in turn before keys decide: the warm-up, at least one for each arm."""
+    return max(1, warmup) * arms
+
+
 def pool_arm(share: float, largest: float, total: float, arms: float) -> tuple[float, float, float]:
-    """The largest of the arms' shares, their sum and their number, with one more arm."""
+    """Return the largest of the arms' shares, their sum and their number, with one more arm."""
     return max(largest, share), total + share, arms + 1.0
 
 
 def pooled_of(pool: int, largest: float, total: float, arms: float) -> float:
-    """What is pooled, of what `pool_arm` has gone through: the largest (pool 1), the mean (pool 2), or 0."""
+    """Return what is pooled from the sums of `pool_arm`: the largest share (pool 1), the mean (pool 2), or 0."""
     if pool == 1:
         return largest
     if pool == 2:
@@ -62,7 +82,7 @@ def pooled(
     m2s: Sequence[float],
     own: Sequence[float],
 ) -> float:
-    """What is pooled over the arms with two samples or more, found by looking at each."""
+    """Return what is pooled over the arms with two samples or more, by the definition."""
     largest, total, arms = 0.0, 0.0, 0.0
     for k, count in enumerate(counts):
         if count >= 2:
@@ -73,7 +93,7 @@ def pooled(
 
 def next_refresh(samples: int, arms: int) -> int:
     """
-    The number of samples at which the pooled variance is computed next, after it was at `samples`.
+    Return the number of samples at which the pooled variance is computed next, after it was at `samples`.
 
     A refresh touches every arm. Waiting for an eighth of the arms, or of the samples where those are more, keeps the
     work per sample bounded and the pooled variance never more than an eighth out of date.
@@ -96,10 +116,10 @@ def choose(
     affordable: Sequence[int] | None = None,
 ) -> int:
     """
-    The arm that is pulled after t pulls, found by looking at every arm.
+    Return the arm that is pulled after t pulls, by the definition.
 
-    `counts` are samples in, `pulls` are those and the ones in flight; `scales` and `exponent` are the objective's.
-    Where an arm that would be pulled costs more than is left, the same is asked about those that are `affordable`.
+    `counts` are samples in, `pulls` also count those in flight; `scales` and `exponent` are the objective's.
+    `affordable` are the arms to choose from where some cost more than is left; all by default.
     """
     arms = range(len(counts)) if affordable is None else affordable
     least = min(arms, key=lambda k: (pulls[k], k))
@@ -107,7 +127,7 @@ def choose(
         return least
 
     def arm_key(k: int) -> float:
-        if counts[k] < strategy.warmup:
+        if counts[k] < strategy.warmup or pulls[k] == 0:
             return warmup_key(float(pulls[k]))
         v = strategy.variance(float(counts[k]), means[k], m2s[k], pooled_variance, own[k], params)
         return key(v, float(pulls[k]), scales[k] if scales is not None else 1.0, exponent)

@@ -16,7 +16,7 @@ import numpy as np
 
 from equipoise import moments
 from equipoise.compiled import borrowing, inlined, internal
-from equipoise.heap import change, heapify
+from equipoise.heap import arm_at, change, heapify
 from equipoise.problem import money
 from equipoise.strategies import key as keys
 from equipoise.study.functions import call_floor, call_freeze, call_share, call_variance
@@ -72,7 +72,7 @@ def rekey_all(book: Book) -> int:
     """Ask the strategy about every arm, and put all of them where their keys belong."""
     answer = DONE
     for i in range(book.header.arms):
-        k = book.by_key[i].arm
+        k = arm_at(book.by_key, i)
         if evaluate(book, k) == BAD_VARIANCE:
             answer = BAD_VARIANCE
         book.by_key[i].score = key_of(book, k)
@@ -114,7 +114,7 @@ def under_floor(book: Book, t: int) -> int:
         return BAD_FLOOR
     queue = book.by_pulls
     while -queue[0].score < floor:
-        k = queue[0].arm
+        k = arm_at(queue, 0)
         if -queue[0].score == book.arms[k].pulls:
             return k
         change(queue, k, -float(book.arms[k].pulls))
@@ -132,7 +132,7 @@ def best_affordable(book: Book, t: int) -> int:
     """Return the arm that is wanted most of those that are not retired and can be paid for; NO_ARM if none can be."""
     least, best, best_key = NO_ARM, NO_ARM, 0.0
     for i in range(book.header.arms):
-        k = book.by_key[i].arm
+        k = arm_at(book.by_key, i)
         arm = book.arms[k]
         if arm.retired != 0 or not can_pay(book, arm.cost):
             continue
@@ -180,7 +180,7 @@ def ask(memory: Any, rule: Any, ticket_memory: Any, first: int, t: int, m: int) 
         if k == BAD_FLOOR:
             return -1 - j
         if k == NO_ARM:
-            k = book.by_key[0].arm
+            k = arm_at(book.by_key, 0)
         if priced and not can_pay(book, book.arms[k].cost):
             k = best_affordable(book, t + j)
         hand_out(book, tickets, first + j, k)

@@ -1,4 +1,4 @@
-"""One run of a plan in plain Python, by the definitions: every decision looks at every arm."""
+"""One run of a setup in plain Python, by the definitions: every decision looks at every arm."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from equipoise import moments
 from equipoise.lab import streams
 from equipoise.lab.setup import Setup
+from equipoise.problem import money
 from equipoise.strategies import key as keys
 
 Floats = npt.NDArray[np.float64]
@@ -25,30 +26,31 @@ def replay(plan: Setup, run: int) -> tuple[Floats, Floats, Floats]:
     own = plan.initial_own.tolist()
     most = int(budget / costs.min()) + 1
     values = [streams.samples(plan.problem, plan.seed, run, k, most).tolist() for k in range(K)]
-    pooled, refresh, told, spent = 0.0, keys.next_refresh(0, K), 0, 0.0
-    flying: deque[int] = deque()
+    pooled, refresh, told, spent, carry = 0.0, keys.next_refresh(0, K), 0, 0.0, 0.0
+    most_spent = money.limit(budget, float(costs.min()))
+    waiting: deque[int] = deque()
 
     def key(k: int) -> float:
-        if counts[k] < strategy.warmup:
+        if counts[k] < strategy.warmup or pulls[k] == 0:
             return keys.warmup_key(float(pulls[k]))
         v = strategy.variance(float(counts[k]), means[k], m2s[k], pooled, own[k], params)
         return keys.key(v, float(pulls[k]), float(scales[k]), exponent)
 
     while True:
-        while len(flying) < plan.in_flight:
-            affordable = [k for k in range(K) if spent + costs[k] <= budget * (1 + 1e-9)]
+        while len(waiting) < plan.in_flight:
+            affordable = [k for k in range(K) if money.affordable(float(costs[k]), spent, carry, most_spent)]
             if not affordable:
                 break
             k = min(affordable, key=lambda k: (pulls[k], k))
             if not pulls[k] < strategy.floor(float(sum(pulls)), float(K), params):
                 k = max(affordable, key=lambda k: (key(k), -k))
             pulls[k] += 1
-            spent += costs[k]
-            flying.append(k)
-        if not flying:
+            spent, carry = money.spend(spent, carry, float(costs[k]))
+            waiting.append(k)
+        if not waiting:
             assert counts == pulls
             return np.array(counts, dtype=float), np.array(means), np.array(m2s)
-        k = flying.popleft()
+        k = waiting.popleft()
         x = values[k][counts[k]]
         counts[k], means[k], m2s[k] = moments.add(counts[k], means[k], m2s[k], x)
         if strategy.own == "frozen":

@@ -36,8 +36,8 @@ class Odd(eq.strategies.Strategy):
     def floor(t, arms, params):
         return t / (4 * arms)
 
-cuda.THREADS = 4  # in the simulator each thread is one of the machine's
-cuda.SHARED = 8000  # so that ten arms fit, and twenty-six do not
+# In the simulator each thread is one of the machine's; ten arms fit into shared memory, and twenty-six do not.
+card = cuda.Card(threads=4, shared=8000)
 work.PILOT = 32  # it runs there too
 s = eq.strategies
 strategies = [s.Auto(), s.BAS(exploration=0.5), s.CHAS(), s.GAFSMAX(), s.TwoStage(pilot=3), s.Greedy()]
@@ -50,7 +50,7 @@ for arms in (1, 2, 3, 10, 26):
     for strategy in strategies:
         n = 5 * arms + 20
         plan = Setup(problem, strategy, (4 * arms, n), strategy.params(n, arms, None), 3)
-        here, there = cpu.simulate(plan, 7, 3), cuda.simulate(plan, 7, 3)
+        here, there = cpu.simulate(plan, 7, 3), cuda.simulate(plan, 7, 3, card=card)
         same = (here.counts == there.counts) & (here.means == there.means) & (here.m2s == there.m2s)
         report[f"{type(strategy).__name__} {arms}"] = bool(same.all())
 for arms in (2, 10, 26):
@@ -60,17 +60,31 @@ for arms in (2, 10, 26):
         for strategy in (s.Auto(), Odd()):
             n = 5 * arms + 10
             plan = Setup(problem, strategy, (n,), strategy.params(n, arms, None), 3, 1, objective)
-            here, there = cpu.simulate(plan, 7, 3), cuda.simulate(plan, 7, 3)
+            here, there = cpu.simulate(plan, 7, 3), cuda.simulate(plan, 7, 3, card=card)
             same = (here.counts == there.counts) & (here.means == there.means) & (here.m2s == there.m2s)
             report[f"{type(strategy).__name__} {arms} {objective!r}"] = bool(same.all())
+class Eager(eq.strategies.Strategy):
+    warmup = 0
+    pool = "mean"
+    @staticmethod
+    def variance(count, mean, m2, pooled, own, params):
+        return (m2 + pooled + 1.0) / (count + 1.0)
+
+for arms in (3, 26):
+    problem = eq.Problem([laws[k % len(laws)] for k in range(arms)])
+    for one_kernel in (False, True):
+        plan = Setup(problem, Eager(), (6 * arms,), (), 3, one_kernel=one_kernel)
+        here, there = cpu.simulate(plan, 7, 3), cuda.simulate(plan, 7, 3, card=card)
+        same = (here.counts == there.counts) & (here.means == there.means) & (here.m2s == there.m2s)
+        report[f"no warm-up {arms} {one_kernel}"] = bool(same.all())
 gaussian = eq.Problem([eq.Gaussian(0, 4), eq.Gaussian(0, 1)])
-single = cuda.simulate(Setup(gaussian, s.BAS(exploration=0.5), (60,), (0.5, 0.0), 1), 0, 200, single=True)
+single = cuda.simulate(Setup(gaussian, s.BAS(exploration=0.5), (60,), (0.5, 0.0), 1), 0, 200, single=True, card=card)
 pulls = single.counts.sum(axis=1)
 report["single"] = [pulls.min(), pulls.max(), float((4 / single.counts[0, 0]).mean())]
 a = eq.simulate(gaussian, "auto", [40, 60], runs=40, engine="cuda")
 b = eq.simulate(gaussian, "auto", [40, 60], runs=40)
 oracle = Setup(gaussian, s.Oracle(), (90,), (), 1, 1, Objective(1.0))
-report["neyman"] = [cuda.simulate(oracle, 0, 2, single=single).counts[0, :, 1].tolist() for single in (False, True)]
+report["neyman"] = [cuda.simulate(oracle, 0, 2, single, card).counts[0, :, 1].tolist() for single in (False, True)]
 report["simulate"] = [bool((x.losses == y.losses).all()) for x, y in zip(a, b)]
 report["refused"] = []
 for given in ({"in_flight": 2}, {"costs": [1, 2]}):
@@ -103,7 +117,7 @@ def test_the_simulator_gives_the_cpus_bits() -> None:
         f"engine='cuda' cannot simulate {what}; engine='cpu' or a Dask client can" for what in ("in_flight=2", "costs")
     ]
     assert [name for name, same in report.items() if not same] == []
-    assert len(report) == 57
+    assert len(report) == 61
 
 
 def test_without_a_gpu_one_sentence() -> None:
@@ -127,6 +141,7 @@ def test_without_numba_cuda_one_sentence(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_what_fits_into_shared_memory() -> None:
     """A block of an H100 or H200 has 227 KiB; ten arms with a number each and double precision fit, twenty do not."""
-    assert cuda.shared_bytes(10, False, True) == (16 * 10 + 4 * 10) * 128 * 8 <= cuda.SHARED
-    assert cuda.shared_bytes(20, False, True) > cuda.SHARED >= cuda.shared_bytes(20, True, True)
-    assert cuda.shared_bytes(2, True, True) == 32 * 2 * 128 * 4
+    card = cuda.Card()
+    assert card.bytes_needed(10, False, True) == (16 * 10 + 4 * 10) * 128 * 8 <= card.shared
+    assert card.bytes_needed(20, False, True) > card.shared >= card.bytes_needed(20, True, True)
+    assert card.bytes_needed(2, True, True) == 32 * 2 * 128 * 4

@@ -522,7 +522,7 @@ def test_a_law_of_ones_own_is_refused() -> None:
     class Alien:
         mean, variance, third, fourth = 0.0, 1.0, 0.0, 3.0
 
-    with pytest.raises(TypeError, match=r"eq.Empirical\(values\)"):
+    with pytest.raises(TypeError, match=r"arms must be laws such as eq.Gaussian or eq.Empirical\(values\), got"):
         eq.simulate(eq.Problem([Alien()]), "uniform", 10, runs=2)  # type: ignore[list-item]
     assert eq.simulate(eq.Problem([Odd(0, 1)]), "uniform", 10, runs=2).mean_pulls.tolist() == [10]
 

@@ -1,4 +1,4 @@
-"""Answers that come late and samples that have prices: the kernel does what a study does, and what the rule says."""
+"""One run at a time, with late answers and with prices: the kernel does what a study does, and what the rule says."""
 
 from __future__ import annotations
 
@@ -11,52 +11,52 @@ import pytest
 
 import equipoise as eq
 from equipoise.lab import cpu, streams
+from equipoise.lab.cpu import Tuning
 from equipoise.lab.setup import Ends, Setup
 from equipoise.problem import Objective
 from equipoise.strategies import Support
 from tests.unit.lab.replay import replay
-from tests.unit.lab.test_cpu import STRATEGIES, Moments, assert_equal, mixed, plan
+from tests.unit.lab.test_cpu import STRATEGIES, Moments, assert_equal, mixed, moments_at, moments_of, plan
 
-SCANNED, HEAPED = 10**9, 0
-
-
-def simulate(given: Setup, first: int, runs: int, scanned: int) -> Ends:
-    """The plan by scans or by heaps."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cpu, "SCANNED", scanned)
-        return cpu.simulate(given, first, runs)
+SCANNED, HEAPED = Tuning(scanned=10**9), Tuning(scanned=0)
 
 
 def study(given: Setup, run: int, support: Support = None) -> Moments:
-    """Where a study ends that keeps so many pulls in flight and is told the samples of this run, the oldest first."""
-    n, arms = int(given.checkpoints[-1]), len(given.problem)
+    """Where a study ends that keeps `in_flight` pulls out and is told the samples of this run, the oldest first."""
+    budget, arms, objective = given.checkpoints[-1], len(given.problem), given.objective
     strategy = given.strategy
     if strategy.own == "variance":
         strategy = eq.strategies.Oracle(given.problem.variances)
-    told = eq.Study(arms, budget=n, strategy=strategy, support=support)
-    values = [streams.samples(given.problem, given.seed, run, k, n).tolist() for k in range(arms)]
-    handed = [0] * arms
-    flying: deque[tuple[Any, float]] = deque()
+    told = eq.Study(
+        arms,
+        budget=budget,
+        strategy=strategy,
+        support=support,
+        objective=objective.p,
+        weights=objective.weights,
+        costs=objective.costs,
+    )
+    most = int(budget / objective.cost(arms).min()) + 1
+    values = [streams.samples(given.problem, given.seed, run, k, most).tolist() for k in range(arms)]
+    asked = [0] * arms
+    waiting: deque[tuple[Any, float]] = deque()
     while True:
-        while len(flying) < given.in_flight and not told.done:
+        while len(waiting) < given.in_flight and not told.done:
             ticket = told.ask()
             k: Any = ticket.arm
-            flying.append((ticket, values[k][handed[k]]))
-            handed[k] += 1
-        if not flying:
+            waiting.append((ticket, values[k][asked[k]]))
+            asked[k] += 1
+        if not waiting:
             break
-        told.tell(*flying.popleft())
-    result = told.result()
-    assert [result.counts[k] for k in range(arms)] == handed
-    return tuple(
-        np.array([float(part[k]) for k in range(arms)])
-        for part in (result.counts, result.means, told.ledger._state.arms["m2"])
-    )  # type: ignore[return-value]
+        told.tell(*waiting.popleft())
+    found = moments_of(told)
+    assert found[0].tolist() == asked
+    return found
 
 
 def assert_ends(ends: Ends, column: int, expected: Moments) -> None:
-    for part, wanted in zip((ends.counts, ends.means, ends.m2s), expected, strict=True):
-        np.testing.assert_array_equal(part[-1, :, column], wanted)
+    for part, wanted in zip(moments_at(ends, column), expected, strict=True):
+        np.testing.assert_array_equal(part, wanted)
 
 
 # ---- late answers
@@ -68,7 +68,7 @@ def test_the_kernel_is_the_study(name: str) -> None:
     strategy = STRATEGIES[name]
     for arms, in_flight in ((5, 2), (5, 64), (11, 7), (11, 10_000)):
         given = replace(plan(strategy, mixed(arms), 16 * arms), in_flight=in_flight)
-        ends = simulate(given, 70, 3, SCANNED)
+        ends = cpu.simulate(given, 70, 3, SCANNED)
         for run in (70, 72):
             assert_ends(ends, run - 70, study(given, run))
 
@@ -77,7 +77,7 @@ def test_the_kernel_is_the_study(name: str) -> None:
 def test_heaps_are_scans(name: str) -> None:
     for arms in (1, 2, 3, 33):
         given = replace(plan(STRATEGIES[name], mixed(arms), 12 * arms), in_flight=9)
-        assert_equal(simulate(given, 5, 20, HEAPED), simulate(given, 5, 20, SCANNED))
+        assert_equal(cpu.simulate(given, 5, 20, HEAPED), cpu.simulate(given, 5, 20, SCANNED))
     assert_ends(cpu.simulate(given, 8, 1), 0, study(given, 8))
 
 
@@ -115,15 +115,15 @@ def test_each_budget_ends_with_all_answers_in() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "scanned"),
+    ("name", "tuning"),
     [
         ("auto", SCANNED),
         ("icy", SCANNED),
         ("nosy", HEAPED),
     ],
 )
-def test_money_by_the_rule(name: str, scanned: int) -> None:
-    """Costs, weights and norms, one and more in flight, against the definition in plain Python."""
+def test_money_by_the_rule(name: str, tuning: Tuning) -> None:
+    """Costs, weights and norms, one and more in flight, against the definition in plain Python and a study."""
     strategy = STRATEGIES[name]
     arms = 6
     costs = (1.0, 0.1, 2.5, 7.0, 0.3, 1.7)
@@ -134,18 +134,28 @@ def test_money_by_the_rule(name: str, scanned: int) -> None:
         (Objective(2.0, weights, costs), 5),
     ):
         given = Setup(mixed(arms), strategy, (120.0,), strategy.params(120, arms, None), 3, in_flight, objective)
-        ends = simulate(given, 0, 12, scanned)
+        ends = cpu.simulate(given, 0, 12, tuning)
         spent = np.array(costs) @ ends.counts[0]
         assert (spent <= 120 * (1 + 1e-9)).all()
         # Not even the cheapest arm could be pulled once more.
         assert (spent > 120 - 0.1).all()
         for run in range(0, 12, 3):
-            assert_ends(ends, run, replay(given, run))
+            for part, wanted in zip((ends.counts, ends.means, ends.m2s), replay(given, run), strict=True):
+                np.testing.assert_array_equal(part[-1, :, run], wanted)
+            assert_ends(ends, run, study(given, run))
 
 
 def test_ten_at_a_tenth_cost_one() -> None:
-    """0.1 ten times is not 1 in floating point, and is affordable all the same; eleven times is not."""
+    """
+    0.1 ten times is not 1 in floating point, and is affordable all the same; eleven times is not.
+
+    A study and a simulation agree, down to a budget that is a rounding error short of another sample.
+    """
     for cost, budget, pulls in ((0.1, 1.0, 10), (0.1, 0.3, 3), (1e-6, 0.7, 700_000), (3.0, 10.0, 3)):
         objective = Objective(costs=(cost,))
         given = Setup(mixed(1), STRATEGIES["uniform"], (budget,), (), 1, 1, objective)
         assert cpu.simulate(given, 0, 1).counts.tolist() == [[[pulls]]]
+    costs = (0.1, 0.7)
+    for short in (0.0, 1e-12, 5e-11, 2e-10, 1e-7, 1e-6):
+        given = Setup(mixed(2), STRATEGIES["uniform"], (8.0 - short,), (), 1, 1, Objective(costs=costs))
+        assert_ends(cpu.simulate(given, 0, 1), 0, study(given, 0))

@@ -1,0 +1,327 @@
+"""
+The CPU kernel that simulates many runs side by side, for arms that can be scanned at every step.
+
+Runs go in lanes, all at the same step, so that what a step does to one lane it does to the others and the compiler
+vectorises it. All state lies in one flat workspace with constant offsets. Samples are drawn ahead for all lanes of an
+arm at once, into a ring of its latest samples; a lane that has fallen behind the ring draws its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from equipoise.compiled import jit
+from equipoise.lab.rule import NORM, PLAIN, Rule, steps
+from equipoise.lab.streams import U, fill_of, pair_of, select
+from equipoise.strategies import key as keys
+
+_next_refresh = jit(keys.next_refresh)
+_in_turn = jit(keys.in_turn)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """
+    How lanes and rings are laid out, which matters to the speed alone.
+
+    Attributes
+    ----------
+    lanes
+        Runs side by side.
+    ring
+        Samples of an arm that are kept, at least; a power of two.
+    few_ring
+        The same where the kernel is compiled for the number of arms; by default more for fewer arms.
+    stretch
+        Steps between two checks of the rings.
+    selected
+        Up to this number of arms the chosen arm's numbers are found by selects, above it by their index.
+    """
+
+    lanes: int = 64
+    ring: int = 128
+    few_ring: int | None = None
+    stretch: int = 16
+    selected: int = 6
+
+    def ring_size(self, arms: int) -> int:
+        """Return how many samples of an arm are kept: more where there are few arms, as lanes drift apart."""
+        return self.few_ring or self.ring * max(1, 4 // 2 ** max(0, (arms - 1).bit_length() - 2))
+
+
+def lanes(rule: Rule, arms: int, layout: Layout) -> Callable[..., None]:
+    """
+    Return the kernel that scans the arms at every step, for this number of arms or, with 0, for any; not compiled yet.
+
+    For a number that is known, samples are drawn some steps ahead, and choosing is done by selects in one go over the
+    lanes. For any number, samples are drawn when the first lane needs them, and choosing goes arm by arm.
+    """
+    W, STRETCH = layout.lanes, layout.stretch
+    few, selected = arms > 0, 0 < arms <= layout.selected
+    few_H, most_H = layout.ring_size(arms) if few else 0, layout.ring
+    # The workspace S: rows for the lanes, then a block of rows for each arm, then the rings. A row is one number for
+    # each lane. First what the lanes know of the arms they chose, then the arms' own rows, within a block.
+    CHOSEN, BEST, ITS_COUNT, ITS_MEAN, ITS_M2, ITS_OWN, ITS_KEY, SAMPLE, POOLED = (row * W for row in range(9))
+    ARMS = 9 * W
+    COUNT, MEAN, M2, KEY, OWN = (row * W for row in range(5))
+    BLOCK = 5 * W
+    # Rows that are free at other times serve a second purpose: the scale of the chosen arm; the fewest pulls and the
+    # arm that has them; the sums over arms that are pooled.
+    ITS_SCALE = BEST
+    FEWEST, LEAST_PULLED = BEST, ITS_KEY
+    LARGEST, TOTAL, KNOWN = BEST, POOLED, ITS_KEY
+    has_floor, has_freeze, has_pool = rule.floor is not None, rule.freeze is not None, rule.pool != 0
+    has_scale, has_power = rule.form != PLAIN, rule.form == NORM
+    take, variance, weigh, key_of, floor, pool_arm, pooled_of = steps(rule, jit, jit)
+
+    @jit
+    def ring_of_many(K: int) -> int:
+        """Return how many samples of an arm are kept where the number of arms is not known: fewer for many."""
+        H = 8
+        while most_H >= 2 * H and 2 * H * K <= 4096:
+            H *= 2
+        return H
+
+    @jit
+    def choose_few(S: Any, K: int) -> None:
+        """Find the arm with the largest key in each lane, the lowest among equals, and its count."""
+        for i in range(W):
+            best, chosen, count = S[ARMS + KEY + i], 0.0, S[ARMS + COUNT + i]
+            for k in range(1, K):
+                at = ARMS + k * BLOCK + i
+                better = S[at + KEY] > best
+                best = select(better, S[at + KEY], best)
+                chosen = select(better, float(k), chosen)
+                count = select(better, S[at + COUNT], count)
+            S[CHOSEN + i] = chosen
+            S[ITS_COUNT + i] = count
+
+    @jit
+    def choose_many(S: Any, K: int) -> None:
+        """Find the arm with the largest key in each lane, the lowest among equals."""
+        for i in range(W):
+            S[BEST + i] = S[ARMS + KEY + i]
+            S[CHOSEN + i] = 0.0
+        for k in range(1, K):
+            row = ARMS + k * BLOCK + KEY
+            for i in range(W):
+                better = S[row + i] > S[BEST + i]
+                S[BEST + i] = select(better, S[row + i], S[BEST + i])
+                S[CHOSEN + i] = select(better, float(k), S[CHOSEN + i])
+
+    choose = choose_few if few else choose_many
+
+    @jit
+    def force(S: Any, K: int, least: float) -> float:
+        """Choose the least pulled arm where it has fewer pulls than `least`; return the fewest pulls over all lanes."""
+        for i in range(W):
+            S[FEWEST + i] = S[ARMS + COUNT + i]
+            S[LEAST_PULLED + i] = 0.0
+        for k in range(1, K):
+            row = ARMS + k * BLOCK + COUNT
+            for i in range(W):
+                fewer = S[row + i] < S[FEWEST + i]
+                S[FEWEST + i] = select(fewer, S[row + i], S[FEWEST + i])
+                S[LEAST_PULLED + i] = select(fewer, float(k), S[LEAST_PULLED + i])
+        lowest = math.inf
+        for i in range(W):
+            under = S[FEWEST + i] < least
+            S[CHOSEN + i] = select(under, S[LEAST_PULLED + i], S[CHOSEN + i])
+            S[ITS_COUNT + i] = select(under, S[FEWEST + i], S[ITS_COUNT + i])
+            lowest = min(lowest, S[FEWEST + i])
+        return lowest
+
+    @jit
+    def update_by_selects(S: Any, params: Any, scales: Any, exponent: float) -> None:
+        """Take in the sample of each lane's chosen arm, by selects over all arms."""
+        for i in range(W):
+            chosen, pooled = S[CHOSEN + i], S[POOLED + i]
+            mean, m2, own = S[ARMS + MEAN + i], S[ARMS + M2 + i], S[ARMS + OWN + i]
+            scale = scales[0]
+            for k in range(1, arms):
+                this = chosen == float(k)
+                at = ARMS + k * BLOCK + i
+                mean = select(this, S[at + MEAN], mean)
+                m2 = select(this, S[at + M2], m2)
+                own = select(this, S[at + OWN], own)
+                if has_scale:
+                    scale = select(this, scales[k], scale)
+            count, mean, m2, own = take(S[SAMPLE + i], S[ITS_COUNT + i], mean, m2, own, pooled, params)
+            key = key_of(count, mean, m2, own, pooled, params, scale, exponent)
+            for k in range(arms):
+                this = chosen == float(k)
+                at = ARMS + k * BLOCK + i
+                S[at + COUNT] = select(this, count, S[at + COUNT])
+                S[at + MEAN] = select(this, mean, S[at + MEAN])
+                S[at + M2] = select(this, m2, S[at + M2])
+                S[at + KEY] = select(this, key, S[at + KEY])
+                if has_freeze:
+                    S[at + OWN] = select(this, own, S[at + OWN])
+
+    @jit
+    def update_by_index(S: Any, offsets: Any, params: Any, scales: Any, exponent: float) -> None:
+        """Take in the sample of each lane's chosen arm: numbers move one by one, only the arithmetic is in vectors."""
+        for i in range(W):
+            at = offsets[i]
+            S[ITS_COUNT + i], S[ITS_MEAN + i], S[ITS_M2 + i] = S[at + U(COUNT)], S[at + U(MEAN)], S[at + U(M2)]
+            S[ITS_OWN + i] = S[at + U(OWN)]
+            S[ITS_SCALE + i] = scales[int(S[CHOSEN + i])] if has_scale else 1.0
+        for i in range(W):
+            pooled = S[POOLED + i]
+            count, mean, m2, own = take(
+                S[SAMPLE + i], S[ITS_COUNT + i], S[ITS_MEAN + i], S[ITS_M2 + i], S[ITS_OWN + i], pooled, params
+            )
+            if has_power:
+                S[ITS_KEY + i] = variance(count, mean, m2, pooled, own, params)
+            else:
+                S[ITS_KEY + i] = key_of(count, mean, m2, own, pooled, params, S[ITS_SCALE + i], exponent)
+            S[ITS_COUNT + i], S[ITS_MEAN + i], S[ITS_M2 + i], S[ITS_OWN + i] = count, mean, m2, own
+        # In a loop of its own, as a power does not vectorise.
+        if has_power:
+            for i in range(W):
+                S[ITS_KEY + i] = weigh(S[ITS_KEY + i], S[ITS_COUNT + i], S[ITS_SCALE + i], exponent)
+        for i in range(W):
+            at = offsets[i]
+            S[at + U(COUNT)], S[at + U(MEAN)], S[at + U(M2)] = S[ITS_COUNT + i], S[ITS_MEAN + i], S[ITS_M2 + i]
+            S[at + U(KEY)] = S[ITS_KEY + i]
+            if has_freeze:
+                S[at + U(OWN)] = S[ITS_OWN + i]
+
+    @jit
+    def rekey(S: Any, K: int, params: Any, scales: Any, exponent: float) -> None:
+        """Refresh the pooled variance and every key."""
+        for i in range(W):
+            S[LARGEST + i], S[TOTAL + i], S[KNOWN + i] = 0.0, 0.0, 0.0
+        for k in range(K):
+            row = ARMS + k * BLOCK
+            for i in range(W):
+                S[LARGEST + i], S[TOTAL + i], S[KNOWN + i] = pool_arm(
+                    S[row + COUNT + i],
+                    S[row + MEAN + i],
+                    S[row + M2 + i],
+                    S[row + OWN + i],
+                    params,
+                    S[LARGEST + i],
+                    S[TOTAL + i],
+                    S[KNOWN + i],
+                )
+        for i in range(W):
+            S[POOLED + i] = pooled_of(S[LARGEST + i], S[TOTAL + i], S[KNOWN + i])
+        for k in range(K):
+            for i in range(W):
+                at = ARMS + k * BLOCK + i
+                S[at + KEY] = key_of(
+                    S[at + COUNT],
+                    S[at + MEAN],
+                    S[at + M2],
+                    S[at + OWN],
+                    S[POOLED + i],
+                    params,
+                    scales[k],
+                    exponent,
+                )
+
+    @jit
+    def draw_ahead(S: Any, laws: Any, first: Any, drawn: Any, K: int, H: int, X: int) -> bool:
+        """Fill the rings for the next steps; return whether a lane is behind the ring of an arm."""
+        lagging = False
+        for k in range(K):
+            most, fewest = 0.0, math.inf
+            for i in range(W):
+                most = max(most, S[ARMS + k * BLOCK + COUNT + i])
+                fewest = min(fewest, S[ARMS + k * BLOCK + COUNT + i])
+            while drawn[k] < most + STRETCH:
+                fill_of(laws, first, k, drawn[k] >> 1, S, X + (k * H + (drawn[k] & (H - 1))) * W, W)
+                drawn[k] += 2
+            lagging = lagging or fewest < drawn[k] - H
+        return lagging
+
+    @jit
+    def sample_few(S: Any, laws: Any, first: Any, drawn: Any, lagging: bool, H: int, X: int, offsets: Any) -> None:
+        """Take each lane's sample from the rings, or draw it where the lane is behind."""
+        for i in range(W):
+            ring = U(S[CHOSEN + i]) * U(H) + (U(S[ITS_COUNT + i]) & U(H - 1))
+            offsets[i] = U(X) + ring * U(W) + U(i)
+        for i in range(W):
+            S[SAMPLE + i] = S[offsets[i]]
+        if lagging:
+            for i in range(W):
+                k, j = int(S[CHOSEN + i]), int(S[ITS_COUNT + i])
+                if j < drawn[k] - H:
+                    x0, x1 = pair_of(laws, first + U(i), k, j >> 1)
+                    S[SAMPLE + i] = x1 if j & 1 else x0
+        if not selected:
+            for i in range(W):
+                offsets[i] = U(ARMS) + U(S[CHOSEN + i]) * U(BLOCK) + U(i)
+
+    @jit
+    def sample_many(S: Any, laws: Any, first: Any, drawn: Any, lagging: bool, H: int, X: int, offsets: Any) -> None:
+        """Take each lane's sample from the rings, which are filled as needed, or draw it where the lane is behind."""
+        for i in range(W):
+            offsets[i] = U(ARMS) + U(S[CHOSEN + i]) * U(BLOCK) + U(i)
+        for i in range(W):
+            k = int(S[CHOSEN + i])
+            j = int(S[offsets[i] + U(COUNT)])
+            if j >= drawn[k]:
+                fill_of(laws, first, k, j >> 1, S, X + (k * H + (drawn[k] & (H - 1))) * W, W)
+                drawn[k] += 2
+            if j >= drawn[k] - H:
+                S[SAMPLE + i] = S[X + (k * H + (j & (H - 1))) * W + i]
+            else:
+                x0, x1 = pair_of(laws, first + U(i), k, j >> 1)
+                S[SAMPLE + i] = x1 if j & 1 else x0
+
+    sample = sample_few if few else sample_many
+
+    def run(laws: Any, first: Any, checkpoints: Any, numbers: Any, ends: Any, column: int) -> None:
+        params, scales, exponent = numbers.params, numbers.scales, numbers.exponent
+        K = arms if few else len(laws.kinds)
+        H = few_H if few else ring_of_many(K)
+        X = ARMS + K * BLOCK
+        S = np.zeros(X + K * H * W)
+        offsets = np.zeros(W, np.uint64)
+        drawn = np.zeros(K, np.int64)
+        lagging = False
+        lowest = 0.0
+        in_turn = _in_turn(numbers.warmup, K)
+        refresh = _next_refresh(0, K)
+        for k in range(K):
+            for i in range(W):
+                S[ARMS + k * BLOCK + OWN + i] = numbers.own[k]
+        t = 0
+        for c in range(len(checkpoints)):
+            while t < checkpoints[c]:
+                if few and t % STRETCH == 0:
+                    lagging = draw_ahead(S, laws, first, drawn, K, H, X)
+                if t < in_turn:
+                    for i in range(W):
+                        S[CHOSEN + i] = float(t % K)
+                        S[ITS_COUNT + i] = S[ARMS + (t % K) * BLOCK + COUNT + i]
+                else:
+                    choose(S, K)
+                    if has_floor:
+                        least = floor(float(t), float(K), params)
+                        if lowest < least:
+                            lowest = force(S, K, least)
+                sample(S, laws, first, drawn, lagging, H, X, offsets)
+                if selected:
+                    update_by_selects(S, params, scales, exponent)
+                else:
+                    update_by_index(S, offsets, params, scales, exponent)
+                t += 1
+                if has_pool and t >= refresh:
+                    refresh = _next_refresh(t, K)
+                    rekey(S, K, params, scales, exponent)
+            for k in range(K):
+                row = ARMS + k * BLOCK
+                for i in range(W):
+                    ends[0, c, k, column + i] = S[row + COUNT + i]
+                    ends[1, c, k, column + i] = S[row + MEAN + i]
+                    ends[2, c, k, column + i] = S[row + M2 + i]
+
+    return run

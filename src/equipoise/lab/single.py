@@ -1,0 +1,262 @@
+"""
+The CPU kernel that simulates one run at a time: very many arms, late answers, and samples that have prices.
+
+A fixed number of pulls is kept in flight: they are asked for first, then the answers come one at a time, the oldest
+first, and after each the next pull is asked for; at the end all answers come in. The variance of an arm sees the
+samples that are in, its pulls also count those in flight, and the floor goes by the pulls asked for, as in a study.
+
+With prices the budget is money. An arm that is wanted and costs more than is left is closed, as there will never be
+more, and the rule is asked again about the others, until all are closed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+
+from equipoise.compiled import jit
+from equipoise.heap import ENTRY, arm_at, change, heapify, replace_top
+from equipoise.lab.rule import Rule, steps
+from equipoise.lab.streams import pair_of
+from equipoise.problem import money
+from equipoise.strategies import key as formulas
+
+_warmup_key = jit(formulas.warmup_key)
+_next_refresh = jit(formulas.next_refresh)
+_in_turn = jit(formulas.in_turn)
+_spend = jit(money.spend)
+_affordable = jit(money.affordable)
+
+
+def arm_record(late: bool, uses_own: bool) -> Any:
+    """
+    Return the record of an arm, as Numba's type.
+
+    An arm's numbers lie together, in half a line of memory or in a whole one. `spare` is the second sample of a pair,
+    `own` the strategy's number; with late answers `pulls` also counts those in flight, and `top` is the key times the
+    pulls, which changes with answers alone.
+    """
+    names = ["count", "mean", "m2", "spare", *(["own"] if uses_own else []), *(["pulls", "top"] if late else [])]
+    record: Any = {"names": names, "formats": ["f8"] * len(names), "itemsize": 32 if len(names) <= 4 else 64}
+    return numba.from_dtype(np.dtype(record))
+
+
+def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[..., None]:
+    """
+    Return the kernel, not compiled yet.
+
+    `scanned` says that every decision looks at all arms instead of the top of a heap, `priced` that samples have costs
+    and the limits are money, and `late` that more than one pull is in flight.
+    """
+    uses_own, has_floor, has_pool = rule.uses_own, rule.floor is not None, rule.pool != 0
+    Arm, Entry = arm_record(late, uses_own), numba.from_dtype(ENTRY)
+    # Only the arm on top of the heap of keys ever gets another key.
+    only_top = not has_floor and not late
+    # At a limit all answers come in and arms are closed, so that the next limit is a run of its own.
+    restarted = late or priced
+    # Otherwise a key is first needed after the warm-up of all arms.
+    keyed_early = late or priced
+    take, variance, weigh, _, floor, pool_arm, pooled_of = steps(rule, jit, jit)
+
+    @jit
+    def own_of(arm: Any) -> float:
+        return arm.own if uses_own else 0.0
+
+    @jit
+    def pulls_of(arm: Any) -> float:
+        return arm.pulls if late else arm.count
+
+    @jit
+    def evaluate(arms: Any, k: int, pooled: float, numbers: Any) -> float:
+        """Ask the strategy about arm k: its key times its pulls."""
+        arm = arms[k]
+        v = variance(arm.count, arm.mean, arm.m2, pooled, own_of(arm), numbers.params)
+        return weigh(v, 1.0, numbers.scales[k], numbers.exponent)
+
+    @jit
+    def arm_key(arms: Any, k: int, pooled: float, closed: Any, numbers: Any) -> float:
+        """Return the key of arm k; a closed arm's is below all others."""
+        if priced and closed[k]:
+            return -math.inf
+        pulls = pulls_of(arms[k])
+        if keyed_early and (arms[k].count < numbers.warmup or pulls == 0):
+            return _warmup_key(pulls)
+        return (arms[k].top if late else evaluate(arms, k, pooled, numbers)) / pulls
+
+    @jit
+    def rekey(arms: Any, keys: Any, by_key: Any, k: int, pooled: float, closed: Any, numbers: Any) -> None:
+        """Find the key of arm k, and put the arm where it belongs."""
+        key = arm_key(arms, k, pooled, closed, numbers)
+        if scanned:
+            keys[k] = key
+        elif only_top:
+            replace_top(by_key, key)
+        else:
+            change(by_key, k, key)
+
+    @jit
+    def rekey_all(arms: Any, keys: Any, by_key: Any, pooled: float, closed: Any, numbers: Any) -> None:
+        """Find every key."""
+        if scanned:
+            for k in range(len(arms)):
+                keys[k] = arm_key(arms, k, pooled, closed, numbers)
+        else:
+            for i in range(len(arms)):
+                by_key[i].score = arm_key(arms, arm_at(by_key, i), pooled, closed, numbers)
+            heapify(by_key)
+
+    @jit
+    def pool(arms: Any, params: Any) -> float:
+        """Return what is pooled over all arms."""
+        largest, total, known = 0.0, 0.0, 0.0
+        for k in range(len(arms)):
+            arm = arms[k]
+            largest, total, known = pool_arm(arm.count, arm.mean, arm.m2, own_of(arm), params, largest, total, known)
+        return pooled_of(largest, total, known)
+
+    @jit
+    def largest_key(keys: Any, by_key: Any) -> int:
+        """Return the arm with the largest key, the lowest among equals."""
+        if not scanned:
+            return arm_at(by_key, 0)
+        best, k = keys[0], 0
+        for j in range(1, len(keys)):
+            if keys[j] > best:
+                best, k = keys[j], j
+        return k
+
+    @jit
+    def least_pulled(arms: Any, closed: Any) -> tuple[int, float]:
+        """Return the open arm with the fewest pulls, the lowest among equals, and how many it has."""
+        k, fewest = 0, math.inf
+        for j in range(len(arms)):
+            if pulls_of(arms[j]) < fewest and not (priced and closed[j]):
+                k, fewest = j, pulls_of(arms[j])
+        return k, fewest
+
+    @jit
+    def choose(
+        arms: Any, keys: Any, by_key: Any, by_pulls: Any, closed: Any, t: float, fewest: float, params: Any
+    ) -> Any:
+        """
+        Return the arm to pull after t pulls, and the fewest pulls of an open arm, as far as known.
+
+        No open arm has fewer pulls than the given `fewest`, so that arms are looked at only once the floor has passed
+        it. In the heap, too, entries are put right only when they are looked at: pulls only grow.
+        """
+        if has_floor:
+            least = floor(t, float(len(arms)), params)
+            if scanned:
+                if fewest < least:
+                    k, fewest = least_pulled(arms, closed)
+                    if fewest < least:
+                        return k, fewest
+            else:
+                while -by_pulls[0].score < least:
+                    k = arm_at(by_pulls, 0)
+                    if -by_pulls[0].score == pulls_of(arms[k]):
+                        return k, fewest
+                    change(by_pulls, k, -pulls_of(arms[k]))
+        return largest_key(keys, by_key), fewest
+
+    def run(
+        laws: Any, first: Any, limits: Any, numbers: Any, ends: Any, column: int, costs: Any, in_flight: int
+    ) -> None:
+        K = len(laws.kinds)
+        arms = np.empty(K, Arm)
+        keys = np.empty(K if scanned else 1)
+        by_key = np.empty(1 if scanned else K, Entry)
+        by_pulls = np.empty(1 if scanned or not has_floor else K, Entry)
+        closed = np.empty(K if priced else 1, np.bool_)
+        waiting = np.empty(in_flight if late else 1, np.int64)
+        # Until then the arms go in turn, and no key is needed.
+        in_turn = 0 if priced else _in_turn(numbers.warmup, K)
+        # Whether all keys have to be found again before the next one is needed.
+        stale = True
+        asked, told, opened, k = 0, 0, 0, 0
+        pooled, fewest, spent, carry = 0.0, 0.0, 0.0, 0.0
+        refresh = 0
+        for c in range(len(limits)):
+            if c == 0 or restarted:
+                asked, told, opened, stale = 0, 0, K, True
+                pooled, fewest, spent, carry = 0.0, 0.0, 0.0, 0.0
+                refresh = _next_refresh(0, K)
+                for j in range(K):
+                    arm = arms[j]
+                    arm.count, arm.mean, arm.m2 = 0.0, 0.0, 0.0
+                    if uses_own:
+                        arm.own = numbers.own[j]
+                    if late:
+                        arm.pulls = 0.0
+                        if numbers.warmup == 0:
+                            arm.top = evaluate(arms, j, pooled, numbers)
+                    if priced:
+                        closed[j] = False
+                    if not scanned:
+                        by_key[j].arm = by_key[j].place = j
+                    if not scanned and has_floor:
+                        by_pulls[j].score, by_pulls[j].arm, by_pulls[j].place = 0.0, j, j
+            while True:
+                while asked - told < (in_flight if late else 1) and (opened > 0 if priced else asked < limits[c]):
+                    if asked < in_turn:
+                        k = asked % K
+                    else:
+                        if stale:
+                            rekey_all(arms, keys, by_key, pooled, closed, numbers)
+                            stale = False
+                        k, fewest = choose(arms, keys, by_key, by_pulls, closed, float(asked), fewest, numbers.params)
+                    if priced:
+                        if not _affordable(costs[k], spent, carry, limits[c]):
+                            opened -= 1
+                            closed[k] = True
+                            rekey(arms, keys, by_key, k, pooled, closed, numbers)
+                            if has_floor and not scanned:
+                                change(by_pulls, k, -math.inf)
+                            continue
+                        spent, carry = _spend(spent, carry, costs[k])
+                    if late:
+                        waiting[asked % in_flight] = k
+                        arms[k].pulls += 1.0
+                        if not stale:
+                            rekey(arms, keys, by_key, k, pooled, closed, numbers)
+                    asked += 1
+                if told == asked:
+                    break
+                if late:
+                    k = waiting[told % in_flight]
+                told += 1
+                arm = arms[k]
+                # Answers of an arm come in the order of asking, so that the next of its samples is this one.
+                i = int(arm.count)
+                x = arm.spare
+                if i & 1 == 0:
+                    x, arm.spare = pair_of(laws, first, k, i >> 1)
+                arm.count, arm.mean, arm.m2, own = take(
+                    x, arm.count, arm.mean, arm.m2, own_of(arm), pooled, numbers.params
+                )
+                if uses_own:
+                    arm.own = own
+                if has_pool and told >= refresh:
+                    refresh = _next_refresh(told, K)
+                    pooled = pool(arms, numbers.params)
+                    stale = True
+                    if late:
+                        for j in range(K):
+                            if arms[j].count >= numbers.warmup:
+                                arms[j].top = evaluate(arms, j, pooled, numbers)
+                elif late and arm.count >= numbers.warmup:
+                    arm.top = evaluate(arms, k, pooled, numbers)
+                if not stale:
+                    rekey(arms, keys, by_key, k, pooled, closed, numbers)
+            for j in range(K):
+                ends[0, c, j, column], ends[1, c, j, column], ends[2, c, j, column] = (
+                    arms[j].count,
+                    arms[j].mean,
+                    arms[j].m2,
+                )
+
+    return run
