@@ -15,7 +15,7 @@ import pytest
 from equipoise import compiled
 from equipoise.compiled import KEPT_DAYS, fingerprint, jit, prune
 
-# A function, compiled and as a C function, and one that it calls, in another file.
+# A function, compiled and by its address, and one that it calls, in another file.
 MINE = """
 from equipoise.compiled import address, jit
 import helper
@@ -34,8 +34,20 @@ def bonus(count):
     return 0.0 * count
 """
 RUN = """
-import ctypes, mine
-print(mine.compiled(2.0), ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(mine.pointer)(2.0))
+import mine, numba
+from equipoise.compiled import call_address
+
+@numba.extending.intrinsic
+def call(typing, where, x):
+    def code(context, builder, signature, args):
+        return call_address(context, builder, args[0], numba.float64(numba.float64), [args[1]])
+    return numba.float64(numba.int64, numba.float64), code
+
+@numba.njit
+def by_address(where, x):
+    return call(where, x)
+
+print(mine.compiled(2.0), by_address(mine.pointer, 2.0))
 """
 STRATEGY = """
 import equipoise as eq
