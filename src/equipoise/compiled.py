@@ -278,7 +278,7 @@ class _Cache(caching._Cache):  # type: ignore[misc]
     def save_overload(self, signature: Any, result: Any) -> None:
         if result.library.has_dynamic_globals or result.lifted:
             return
-        # No room on the disk, or nowhere to write: the code is compiled anew next time.
+        # No room on the disk, or nowhere to write: the code is compiled again next time.
         with contextlib.suppress(Exception):
             path = self._path(signature, result.codegen)
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -33,14 +33,14 @@ from equipoise.study import Goal, Precision, Result
 from equipoise.study.state import IN_FLIGHT
 
 COMMIT: Final = 0.05
-# A chunk of short samples is to take about this long, which is long beside the time that it takes to hand it over.
+# A chunk of short samples should take about this long, which is long compared with the time it takes to hand it over.
 CHUNK_SECONDS: Final = 0.1
 # Where a chunk is over sooner than this, a second one waits for each worker.
 SHORT: Final = 0.2
-# An arm that was silent for so many leases in a row will not speak.
+# An arm that lets this many leases in a row expire is given up.
 HOPELESS: Final = 10
 LARGEST_BATCH: Final = 2**16
-# Weights that follow the means are set anew whenever there are by this factor more samples.
+# Weights that follow the means are set again whenever the samples have grown by this factor.
 WEIGH: Final = 1.25
 
 
@@ -91,7 +91,7 @@ class Driver:
         self._asked = np.bincount(places, minlength=arms)
         # Tickets that were in flight when an earlier run ended are sampled again, as the very samples they were.
         waiting = np.flatnonzero(tickets["status"] == IN_FLIGHT)
-        self._again = deque(
+        self._resumed = deque(
             zip(waiting.tolist(), places[waiting].tolist(), _ranks(places)[waiting].tolist(), strict=True)
         )
         # The arms whom a guess sends the first tickets to, in order.
@@ -140,7 +140,7 @@ class Driver:
     def _one_here(self) -> bool:
         """As `_batch_here`, for one sample: what a study of cheap samples spends its time with."""
         self._end_round()
-        if self._again or len(self._first):
+        if self._resumed or len(self._first):
             jobs = self._next_jobs(1)
             job = (int(jobs.ids[0]), int(jobs.places[0]), int(jobs.indices[0])) if len(jobs.ids) else None
         else:
@@ -182,14 +182,14 @@ class Driver:
         settings = self._settings
         size = self._chunk(workers)
         depth = workers.width * (2 if 0 < self._each * size < SHORT and workers.chunks and not settings.lease else 1)
-        flying = sum(len(jobs.ids) for jobs, _, _ in self._running.values()) if settings.in_flight else 0
+        in_flight = sum(len(jobs.ids) for jobs, _, _ in self._running.values()) if settings.in_flight else 0
         ready: list[Jobs] = []
         while len(self._running) + len(ready) < depth:
-            room = size if settings.in_flight is None else min(size, settings.in_flight - flying)
+            room = size if settings.in_flight is None else min(size, settings.in_flight - in_flight)
             jobs = self._next_jobs(room) if room > 0 else None
             if jobs is None or not len(jobs.ids):
                 break
-            flying += len(jobs.ids)
+            in_flight += len(jobs.ids)
             ready.append(jobs)
         self._tick(self._clock())
         for jobs in ready:
@@ -228,8 +228,8 @@ class Driver:
 
     def _died(self, jobs: Jobs) -> None:
         """An executor is broken; which of the samples in flight it was that broke it, nobody knows."""
-        flying = [jobs, *(jobs for jobs, _, _ in self._running.values())]
-        names = sorted({repr(self._study.arms[k]) for jobs in flying for k in jobs.places.tolist()})
+        in_flight = [jobs, *(jobs for jobs, _, _ in self._running.values())]
+        names = sorted({repr(self._study.arms[k]) for jobs in in_flight for k in jobs.places.tolist()})
         more = ", ..." * (len(names) > 5)
         self._end(f"a worker died while sampling {', '.join(names[:5])}{more}, and the executor with it")
 
@@ -292,8 +292,8 @@ class Driver:
         while True:
             if self._ending is not None or self._clock() >= self._last:
                 return _NONE
-            if self._again:
-                rows = [self._again.popleft() for _ in range(min(m, len(self._again)))]
+            if self._resumed:
+                rows = [self._resumed.popleft() for _ in range(min(m, len(self._resumed)))]
                 return Jobs(*np.array(rows, np.int64).T)
             if len(self._first):
                 places, self._first = self._first[:m], self._first[m:]
@@ -403,7 +403,7 @@ class Driver:
             return
         if attempt <= self._settings.retries:
             self._attempts[ticket] = attempt
-            self._again.append((ticket, k, int(jobs.indices[j])))
+            self._resumed.append((ticket, k, int(jobs.indices[j])))
             return
         # The ticket stays in flight: another run tries this very sample again. One that came in its place would make
         # the estimate speak of the samples that do not fail.
@@ -420,10 +420,10 @@ class Driver:
                 self._dry[k] = True
                 self._journal.retire(k, "exhausted")
 
-    def _end(self, said: str, trace: str = "") -> None:
+    def _end(self, reason: str, trace: str = "") -> None:
         """Ask for no more, and say so when all that is in flight has come."""
         if self._ending is None:
-            self._ending = EquipoiseError(said)
+            self._ending = EquipoiseError(reason)
             if trace:
                 self._ending.add_note(trace)
 
@@ -453,7 +453,7 @@ class Driver:
         return bool(opened)
 
     def _weigh(self, weights: Floats | None) -> None:
-        """Let the strategy make errors small beside what is wanted of each arm."""
+        """Let the strategy minimise errors relative to the target of each arm."""
         if weights is not None:
             self._weighed = _stage(self._samples)
             self._journal.set_weights(weights)
@@ -532,7 +532,7 @@ _NONE = Jobs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64)
 
 
 def _stage(samples: int) -> int:
-    """How often weights were set when there are so many samples; up to a constant."""
+    """Return how often weights were set by this number of samples, up to a constant."""
     return int(math.log(max(samples, 1), WEIGH))
 
 

@@ -63,7 +63,7 @@ class Ledger:
         self.issued = 0
         # Tickets handed out, less those that were forgotten.
         self._used = 0
-        # So many tickets can be handed out before budget and room need be looked at again.
+        # How many tickets can be handed out before budget and room have to be looked at again.
         self._credit = 0
         self._from_elsewhere = 0
         self._open = arms
@@ -255,7 +255,7 @@ class Ledger:
         return m
 
     def latest(self, tickets: int) -> range:
-        """Return the ids of so many tickets that were handed out last."""
+        """Return the ids of the tickets that were handed out last, given their number."""
         return range(self.issued - tickets, self.issued)
 
     def _room_left(self) -> int:
@@ -390,7 +390,7 @@ class Ledger:
         if budget is not None and self._limit(budget) < self.spent:
             raise ValueError(f"budget must be at least the {amount(self.spent)} spent so far, got {amount(budget)}")
         params = self._params_for(budget)
-        # What can fail first: the strategy is compiled for so many parameters.
+        # What can fail first: the strategy is compiled for its number of parameters.
         self._rule = compile_rule(self.strategy, params)
         self._params, self.budget, self._credit = params, budget, 0
         self._state.header["limit"] = self._limit(budget)

@@ -103,7 +103,7 @@ class State:
         self.ticket_memory: Floats = self.tickets.view(np.float64)
 
     def make_room(self, tickets: int) -> None:
-        """Make room for so many tickets in all."""
+        """Make room for this many tickets in all."""
         more = np.zeros(max(2 * len(self.tickets), tickets), TICKET)
         more[: len(self.tickets)] = self.tickets
         self.tickets = more
