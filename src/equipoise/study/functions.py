@@ -14,7 +14,6 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core.errors import NumbaError
 from numba.extending import intrinsic
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
@@ -52,7 +51,7 @@ def _address(strategy: Strategy, name: str, params: int) -> int:
     if (function, params) not in _KNOWN:
         try:
             _KNOWN[function, params] = address(_WRAPPERS[name](jit(function), params), _signature(_NUMBERS[name]))
-        except NumbaError as error:
+        except Exception as error:  # most are Numba's own, but its passes raise others too
             raise compile_error(strategy, name, params, error) from error
     return _KNOWN[function, params]
 
@@ -61,33 +60,35 @@ def _signature(numbers: int) -> Any:
     return types.float64(*[types.float64] * numbers, types.CPointer(types.float64))
 
 
-# ---- functions of numbers and a pointer to the parameters
+# ---- functions of numbers and a pointer to the parameters, which return a float whatever the strategy returns
 
 
 def _variance(function: Callable[..., float], params: int) -> Callable[..., float]:
     def variance(count: float, mean: float, m2: float, pooled: float, own: float, pointer: Any) -> float:
-        return function(count, mean, m2, pooled, own, to_fixed_tuple(numba.carray(pointer, params), params))
+        return float(function(count, mean, m2, pooled, own, to_fixed_tuple(numba.carray(pointer, params), params)))
 
     return variance
 
 
 def _floor(function: Callable[..., float], params: int) -> Callable[..., float]:
     def floor(t: float, arms: float, pointer: Any) -> float:
-        return function(t, arms, to_fixed_tuple(numba.carray(pointer, params), params))
+        return float(function(t, arms, to_fixed_tuple(numba.carray(pointer, params), params)))
 
     return floor
 
 
 def _freeze(function: Callable[..., float], params: int) -> Callable[..., float]:
     def freeze(sample: float, count: float, mean: float, m2: float, pooled: float, own: float, pointer: Any) -> float:
-        return function(sample, count, mean, m2, pooled, own, to_fixed_tuple(numba.carray(pointer, params), params))
+        return float(
+            function(sample, count, mean, m2, pooled, own, to_fixed_tuple(numba.carray(pointer, params), params))
+        )
 
     return freeze
 
 
 def _share(function: Callable[..., float], params: int) -> Callable[..., float]:
     def share(count: float, mean: float, m2: float, own: float, pointer: Any) -> float:
-        return function(count, mean, m2, own, to_fixed_tuple(numba.carray(pointer, params), params))
+        return float(function(count, mean, m2, own, to_fixed_tuple(numba.carray(pointer, params), params)))
 
     return share
 

@@ -385,8 +385,8 @@ class Result:
         with np.errstate(divide="ignore", invalid="ignore"):
             # About the half-width of the most varying arm, had it as many samples.
             scaled = (its_high - its_low) / 2 * np.sqrt(np.maximum(counts[most] / counts[where], 1))
-        wider = equal & (scaled > half)
-        centre = np.where(wider, (low + high) / 2, 0.0)
+            wider = equal & (scaled > half)
+            centre = np.where(wider, (low + high) / 2, 0.0)
         return (
             np.where(wider, centre - scaled, low),
             np.where(wider, centre + scaled, high),

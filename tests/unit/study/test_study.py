@@ -445,11 +445,11 @@ def test_what_it_says_of_itself() -> None:
         ({"arms": 2.5}, TypeError, "arms must be a list of names or their number, got 2.5"),
         ({"arms": [["a"], ["b"]]}, TypeError, r"must be hashable, such as a string, got \['a'\]"),
         ({"arms": [([1],), "b"]}, TypeError, r"must be hashable, such as a string, got \(\[1\],\)"),
-        ({"arms": 3, "budget": 2**60}, ValueError, r"budget must buy at most 2\*\*53 samples"),
+        ({"arms": 3, "budget": 2**60}, ValueError, "budget must buy at most 9,007,199,254,740,992 samples, got"),
         (
             {"arms": 3, "budget": 5},
             ValueError,
-            "budget must be at least 6, as auto starts with 2 samples of each of 3 arms, got 5",
+            "budget must be at least 6, got 5: auto starts with 2 samples of each arm",
         ),
         ({"arms": 3, "budget": 0}, ValueError, "budget must be a positive integer, got 0"),
         ({"arms": 3, "budget": -1}, ValueError, "budget must be a positive integer, got -1"),
@@ -464,13 +464,13 @@ def test_what_it_says_of_itself() -> None:
             "variances must have one value for each of the 3 arms, got 2",
         ),
         ({"arms": 3, "strategy": "ch-as"}, ValueError, "delta must be given"),
-        ({"arms": 3, "support": "binry"}, ValueError, "support='binry'"),
-        ({"arms": 3, "support": (1, 0)}, ValueError, r"support=\(1, 0\)"),
+        ({"arms": 3, "support": "binry"}, ValueError, "support must be .* got 'binry'"),
+        ({"arms": 3, "support": (1, 0)}, ValueError, r"support must be .* got \(1, 0\)"),
         ({"arms": 3, "support": (0, math.inf)}, ValueError, "inf"),
         ({"arms": 3, "support": (0, math.nan)}, ValueError, "nan"),
-        ({"arms": 3, "support": (0, 1, 2)}, ValueError, r"support=\(0, 1, 2\)"),
+        ({"arms": 3, "support": (0, 1, 2)}, ValueError, r"support must be .* got \(0, 1, 2\)"),
         ({"arms": 3, "support": ("a", "b")}, TypeError, "must be a number, got 'a'"),
-        ({"arms": 3, "support": 7}, ValueError, "support=7"),
+        ({"arms": 3, "support": 7}, ValueError, "support must be .* got 7"),
     ],
 )
 def test_a_study_that_cannot_be(arguments: dict[str, Any], error: type[Exception], words: str) -> None:
@@ -793,10 +793,10 @@ def test_a_budget_that_spoils_the_variances_is_named() -> None:
         (FINE + "def params(self, budget):\n    return ()", "Faulty.params must take the arguments"),
         (
             VARIANCE + "return params[2]",
-            "Faulty.variance cannot be compiled.*a tuple of 1 here: tuple index out of range",
+            "Faulty.variance cannot be compiled: tuple index out of range; .*params, a tuple of 1 here",
         ),
         (VARIANCE + "return bonus(count)", "Faulty.variance cannot be compiled.*name 'bonus' is not defined"),
-        (VARIANCE + "return 'much'", "Faulty.variance cannot be compiled.*No conversion from"),
+        (VARIANCE + "return 'much'", "Faulty.variance cannot be compiled: could not convert string to float"),
     ],
 )
 def test_a_strategy_that_is_none(body: str, words: str) -> None:
