@@ -218,7 +218,8 @@ class Ledger:
             m = min(m, self._renew_credit(m))
             if m == 0:
                 return 0
-        found = steps.ask(self._memory, self._rule, self._ticket_memory, self.issued, self._used, m)
+        step = steps.ask if self.objective.costs is None else steps.ask_paid
+        found = step(self._memory, self._rule, self._ticket_memory, self.issued, self._used, m)
         if found < 0:
             found = -1 - found
             if found == 0:

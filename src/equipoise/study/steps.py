@@ -149,12 +149,22 @@ def best_affordable(book: Book, t: int) -> int:
 
 
 @inlined
+def pay(book: Book, cost: float) -> None:
+    """Add a cost to what is spent; a refund is negative."""
+    book.header.spent, book.header.carry = _spend(book.header.spent, book.header.carry, cost)
+
+
+@inlined
+def wanted(book: Book, t: int) -> int:
+    """Return the arm to ask for after t pulls, whatever it costs; or BAD_FLOOR."""
+    k = under_floor(book, t)
+    return arm_at(book.by_key, 0) if k == NO_ARM else k
+
+
+@inlined
 def hand_out(book: Book, tickets: Any, i: int, k: int) -> None:
-    """Make ticket i one of arm k, and pay for it."""
-    arm = book.arms[k]
-    if book.header.priced != 0:
-        book.header.spent, book.header.carry = _spend(book.header.spent, book.header.carry, arm.cost)
-    arm.pulls += 1
+    """Make ticket i one of arm k."""
+    book.arms[k].pulls += 1
     change(book.by_key, k, key_of(book, k))
     ticket = tickets[i]
     ticket.arm = k
@@ -165,24 +175,37 @@ def hand_out(book: Book, tickets: Any, i: int, k: int) -> None:
 @borrowing
 def ask(memory: Any, rule: Any, ticket_memory: Any, first: int, t: int, m: int) -> int:
     """
-    Hand out up to m tickets from the id `first` on, after t pulls: as many as can be paid for. Return how many.
+    Hand out m tickets from the id `first` on, after t pulls; return how many.
 
-    A look at every arm is taken only where the one that is wanted cannot be paid for, near the end. Where the floor is
-    not a number it stops and returns -1 less the number of tickets handed out.
+    Where the floor is not a number it stops and returns -1 less the number of tickets handed out.
     """
     book, tickets = open_book(memory, rule), tickets_of(ticket_memory)
-    priced = book.header.priced != 0
     for j in range(m):
-        # Before the heap of pulls is touched: a log has no trace of asks that came to nothing.
-        if priced and not can_pay(book, book.header.cheapest):
-            return j
-        k = under_floor(book, t + j)
+        k = wanted(book, t + j)
         if k == BAD_FLOOR:
             return -1 - j
-        if k == NO_ARM:
-            k = arm_at(book.by_key, 0)
-        if priced and not can_pay(book, book.arms[k].cost):
+        hand_out(book, tickets, first + j, k)
+    return m
+
+
+@borrowing
+def ask_paid(memory: Any, rule: Any, ticket_memory: Any, first: int, t: int, m: int) -> int:
+    """
+    Hand out up to m tickets where samples have costs, as many as can be paid for; return how many, as `ask` does.
+
+    A look at every arm is taken only where the one that is wanted cannot be paid for, near the end.
+    """
+    book, tickets = open_book(memory, rule), tickets_of(ticket_memory)
+    for j in range(m):
+        # Before the heap of pulls is touched: a log has no trace of asks that came to nothing.
+        if not can_pay(book, book.header.cheapest):
+            return j
+        k = wanted(book, t + j)
+        if k == BAD_FLOOR:
+            return -1 - j
+        if not can_pay(book, book.arms[k].cost):
             k = best_affordable(book, t + j)
+        pay(book, book.arms[k].cost)
         hand_out(book, tickets, first + j, k)
     return m
 
@@ -194,6 +217,8 @@ def ask_for(memory: Any, rule: Any, ticket_memory: Any, first: int, t: int, arms
     for j in range(len(arms)):
         # Puts the heap of pulls right as far as `ask` does, so that the state is the same to the bit.
         under_floor(book, t + j)
+        if book.header.priced != 0:
+            pay(book, book.arms[arms[j]].cost)
         hand_out(book, tickets, first + j, arms[j])
 
 
@@ -321,7 +346,7 @@ def forget(memory: Any, rule: Any, ticket_memory: Any, i: int, k: int) -> int:
     ticket.status = FORGOTTEN
     arm.pulls -= 1
     if book.header.priced != 0:
-        book.header.spent, book.header.carry = _spend(book.header.spent, book.header.carry, -arm.cost)
+        pay(book, -arm.cost)
     if book.functions.floor != 0 and arm.retired == 0:
         change(book.by_pulls, k, -float(arm.pulls))
     change(book.by_key, k, key_of(book, k))
