@@ -71,8 +71,8 @@ def borrowing(function: Function) -> Function:
 
 
 def internal(function: Function) -> Function:
-    """Compile a `borrowing` function that only other compiled code calls: it cannot be called from Python."""
-    return _compiled(function, _nrt=False, no_cpython_wrapper=True)
+    """Compile a `borrowing` function that only other compiled code calls, where it is inlined."""
+    return _compiled(function, _nrt=False, no_cpython_wrapper=True, forceinline=True)
 
 
 def inlined(function: Function) -> Function:

@@ -109,9 +109,10 @@ class Journal:
         return self._asked(self.study.ledger.ask_for(places))
 
     def _asked(self, tickets: int) -> range:
-        ids = self.study.ledger.latest(tickets)
-        if self.store is not None and ids:
-            self.store.asked(list(ids), self.study.ledger.arms_of(slice(ids.start, ids.stop)).tolist())
+        ledger = self.study.ledger
+        ids = ledger.latest(tickets)
+        if self.store is not None and tickets:
+            self.store.asked(ids, ledger.arm_of[ids.start : ids.stop].tolist())
         return ids
 
     def tell(self, tickets: int | Sequence[int] | Ints, values: Any, seconds: Any) -> None:
@@ -127,17 +128,26 @@ class Journal:
             self.study.ledger.tell(tickets, values)
             return
         values = values + 0.0  # SQLite does not keep the sign of a zero
-        new = np.isnan(self.study.ledger.answers(tickets))
+        before = self.study.ledger.answers(tickets)
+        refused = False
         try:
             self.study.ledger.tell(tickets, values)
         except ValueError:
-            new = np.zeros_like(new)
+            refused = True
             raise
         finally:  # also where the strategy failed, as the samples are then kept
-            if not isinstance(tickets, int):
-                self.store.told(tickets[new].tolist(), values[new].tolist(), seconds[new].tolist())
-            elif new:
+            if not refused:
+                self._told(tickets, values, seconds, before)
+
+    def _told(self, tickets: int | Ints, values: Any, seconds: Any, before: Any) -> None:
+        """Append the answers of the tickets that had none before."""
+        assert self.store is not None
+        if isinstance(tickets, int):
+            if math.isnan(before):
                 self.store.append("tell", ticket=tickets, value=values, seconds=seconds)
+            return
+        new = np.isnan(before)
+        self.store.told(tickets[new].tolist(), values[new].tolist(), seconds[new].tolist())
 
     def failed(self, ticket: int, attempt: int, text: str) -> None:
         """Record that sampling failed for a ticket; it stays in flight."""

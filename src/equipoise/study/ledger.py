@@ -91,6 +91,7 @@ class Ledger:
         self._memory, self._ticket_memory = self._state.memory, self._state.ticket_memory
         # A view of memory gives plain ints, faster than an array does.
         self.arm_of = self._state.tickets["arm"].data.toreadonly()
+        self._values = self._state.tickets["value"]
 
     # ---- what can be read
 
@@ -146,7 +147,7 @@ class Ledger:
 
     def answers(self, tickets: Any) -> Any:
         """Return the values of tickets, by an id, an array of them or a slice; NaN where there is none yet."""
-        return self._state.tickets["value"][tickets]
+        return self._values.item(tickets) if type(tickets) is int else self._values[tickets]
 
     def possible(self, values: Any) -> Any:
         """Return whether a value may be told, or which of several."""
@@ -440,7 +441,7 @@ class Ledger:
 
     def __getstate__(self) -> dict[str, Any]:
         # The lines can be made from the tickets again, the rule and the views of the buffers from the rest.
-        of_this_process = ("_rule", "_lines", "_memory", "_ticket_memory", "arm_of")
+        of_this_process = ("_rule", "_lines", "_memory", "_ticket_memory", "arm_of", "_values")
         kept = {name: value for name, value in self.__dict__.items() if name not in of_this_process}
         return {"format": FORMAT, "layout": self._layout(), **kept}
 
