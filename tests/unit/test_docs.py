@@ -59,3 +59,14 @@ def test_the_papers_table_is_complete_and_true() -> None:
     for test in tests:
         file = test.partition("[")[0]
         assert list((ROOT / "tests").rglob(Path(file).name)), test
+
+
+def test_the_walks_name_what_exists() -> None:
+    """Every function and class in the walks of ARCHITECTURE.md is defined in the package."""
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    walks = text[text.index("## Three walks") : text.index("## State of a study")]
+    steps = [line.split("|")[2] for line in walks.splitlines() if re.match(r"\| (\d+|or) \|", line)]
+    names = [name for step in steps for name in re.findall(r"`([A-Za-z_.]+)`", step) if not name.endswith(".py")]
+    assert len(names) > 30
+    source = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    assert [name for name in names if not re.search(rf"(def|class) {name.rpartition('.')[2]}\b", source)] == []

@@ -1,0 +1,91 @@
+"""The ledger: tickets by ids, arms by places, records with names."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+import equipoise as eq
+from equipoise.study.ledger import Ledger
+from equipoise.study.state import ANSWERED, ANSWERED_LATE, FORGOTTEN, IN_FLIGHT
+
+
+def ledger(arms: int = 3, budget: int | None = None) -> Ledger:
+    return eq.Study(arms, budget).ledger
+
+
+def test_a_ticket_has_a_status() -> None:
+    book = ledger()
+    assert book.ask(4) == 4
+    book.tell(0, 1.5)
+    book.forget(1)
+    book.forget(2)
+    book.tell(2, 2.5)
+    tickets = book.tickets
+    assert tickets["status"].tolist() == [ANSWERED, FORGOTTEN, ANSWERED_LATE, IN_FLIGHT]
+    assert tickets["arm"].tolist() == [0, 1, 2, 0] == [book.arm_of[i] for i in range(4)]
+    np.testing.assert_equal(tickets["value"], [1.5, math.nan, 2.5, math.nan])
+    assert (book.in_flight, book.spent, book.issued) == (1, 2, 4)
+
+
+def test_what_is_refused_changes_nothing() -> None:
+    book = ledger()
+    book.ask(6)
+    book.tell(np.array([0, 1]), np.array([1.0, 2.0]))
+    before = book.fingerprint()
+    for ids, values, words in (
+        ([2, 0], [3.0, 9.0], "was answered with 1.0 before, got 9.0"),
+        ([3, 4, 3], [1.0, 2.0, 1.5], "twice in one call|was answered with 1.0 before, got 1.5"),
+        ([5, 2], [0.5, math.nan], "a sample must be a finite number, got nan"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            book.tell(ids, np.array(values))
+        assert book.fingerprint() == before
+    with pytest.raises(ValueError, match="must be unanswered to be forgotten; it was answered with 1"):
+        book.forget(0)
+    with pytest.raises(ValueError, match="ticket 2 was handed out for arm 2, not for 0"):
+        book.tell(2, 1.0, 0)
+    assert book.fingerprint() == before
+
+
+def test_a_snapshot_stays_as_it_was() -> None:
+    book = ledger()
+    book.ask(6)
+    book.tell(range(6), np.arange(6.0))
+    seen = book.snapshot()
+    book.ask(3)
+    book.tell(range(6, 9), np.arange(3.0))
+    assert seen.counts.tolist() == [2, 2, 2]
+    assert seen.means.tolist() == [1.5, 2.5, 3.5]
+    assert seen.spent == 6
+
+
+def test_a_budget_is_handed_out_to_the_last_ticket() -> None:
+    """However asks, forgotten tickets, retired arms and room for tickets follow one another."""
+    book = ledger(4, 1000)
+    asked = 0
+    for m in (1, 250, 1, 7):
+        asked += book.ask(m)
+    book.forget(3)
+    book.retire(0)
+    book.reopen(0)
+    assert asked == 259
+    assert book.ask(10_000) == 1000 - 259 + 1
+    assert book.ask(1) == 0
+    assert book.done
+    book.forget(900)
+    assert not book.done
+    assert (book.ask(5), book.issued) == (1, 1002)
+
+
+def test_a_saved_ledger_is_the_same_to_the_bit() -> None:
+    book = ledger()
+    book.ask(300)  # more than there was room for
+    book.tell(range(0, 300, 2), np.random.default_rng(1).normal(size=150))
+    again = pickle.loads(pickle.dumps(book))
+    assert again.fingerprint() == book.fingerprint()
+    assert (again.ask(20), book.ask(20)) == (20, 20)
+    assert again.fingerprint() == book.fingerprint()
