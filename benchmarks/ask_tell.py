@@ -10,7 +10,11 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import platform
+import subprocess
+import sys
+import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -119,6 +123,31 @@ def a_million_named_arms() -> dict[str, float]:
     return {"seconds_to_start": round(seconds, 3), "megabytes": round(peak / 1e6, 1)}
 
 
+FIRST = """
+import time
+start = time.perf_counter()
+import equipoise as eq
+study = eq.Study(["a", "b"], budget=200)
+for value in (1.0, 2.0, 3.0, 5.0, 8.0, 13.0):
+    study.tell(study.ask(), value)
+str(study.result())
+print(time.perf_counter() - start)
+"""
+
+
+def first_study() -> dict[str, float]:
+    """Seconds from the import to a printed result, in a new process: with nothing compiled, and with all on disk."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = os.environ | {"EQUIPOISE_CACHE_DIR": folder}
+        cold, warm = (
+            float(
+                subprocess.run([sys.executable, "-c", FIRST], env=environment, check=True, capture_output=True).stdout
+            )
+            for _ in range(2)
+        )
+    return {"cold_seconds": round(cold, 2), "warm_seconds": round(warm, 2)}
+
+
 def main() -> None:
     eq.Study(2).ask()  # compile
     report: dict[str, Any] = {
@@ -131,6 +160,7 @@ def main() -> None:
             "1000": adaptive_pairs(1000, 500),
         },
         "a_million_named_arms": a_million_named_arms(),
+        "first_study": first_study(),
         "versions": {
             "equipoise": eq.__version__,
             "adaptive": adaptive.__version__,
