@@ -407,7 +407,7 @@ def suffix(path: str | Path) -> str:
     """Return the suffix of a path that `save` can write to, or refuse the path."""
     found = Path(path).suffix.lower()
     if found not in SUFFIXES:
-        raise ValueError(f"the file of a chart must end in {', '.join(SUFFIXES)}, got {str(path)!r}")
+        raise ValueError(f"the name of a chart's file must end in .png, .svg or .html, got {str(path)!r}")
     return found
 
 

@@ -161,7 +161,9 @@ def test_files(tmp_path: Path) -> None:
 
 
 def test_other_suffixes_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"the file of a chart must end in \.png, \.svg, \.html, got 'a\.jpg'"):
+    with pytest.raises(
+        ValueError, match=r"the name of a chart's file must end in \.png, \.svg or \.html, got 'a\.jpg'"
+    ):
         chart.save(chart.regret(ROWS), "a.jpg")
 
 

@@ -114,8 +114,9 @@ def test_the_page_needs_nothing_else(
     kept: tuple[Path, eq.Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page, picture = tmp_path / "out.html", tmp_path / "out.png"
-    code, _, err = call(monkeypatch, capsys, kept[0], "--html", page, "--png", picture)
+    code, out, err = call(monkeypatch, capsys, kept[0], "--html", page, "--png", picture)
     assert (code, err) == (0, "")
+    assert out.endswith(f"Wrote {page}\nWrote {picture}\n")
     assert picture.read_bytes().startswith(b"\x89PNG")
     text = page.read_text(encoding="utf-8")
     drawings = [base64.b64decode(data).decode() for data in re.findall(r"base64,([A-Za-z0-9+/=]+)", text)]
@@ -290,7 +291,7 @@ def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
     eq.estimate({"a": [1, 2, 3]}, store=tmp_path / "study.db")
     for words, sentence in (
         ([tmp_path / "nowhere.db"], "there is no store"),
-        ([tmp_path / "text.db"], "is not a store of a study"),
+        ([tmp_path / "text.db"], "is not an equipoise store"),
         ([tmp_path / "study.db", "--png", tmp_path / "a.jpg"], "must end in .png"),
         ([tmp_path / "study.db", "--html", tmp_path / "no" / "a.html"], "there is no folder"),
     ):

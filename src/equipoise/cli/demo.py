@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def demo(
     customers: Annotated[int, typer.Option(help="How many customers to ask in each poll.")] = 3000,
-    seed: Annotated[int, typer.Option(help="Seed of the made-up customers; the same seed gives the same answers.")] = 1,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 1,
     as_json: Json = False,
 ) -> None:
     """Poll made-up customers about six products, adaptively and evenly, and compare."""
@@ -39,24 +39,28 @@ def demo(
 
 
 def _table(auto: Result, uniform: Result) -> Table:
+    from rich import box
     from rich.table import Table
 
     table = Table(
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
         title=f"{auto.samples:,} customers, six products: the share who like each, in percent",
-        caption="±: half-width of the 95% interval, all six products at once.",
+        caption="95% intervals, simultaneous over the six products.",
     )
-    table.add_column("product")
-    for name in ("auto", "even split"):
-        for title in (f"{name}:\nasked", "\nlike it", "\n±"):
-            table.add_column(title, justify="right")
-    polls = [(result, result.intervals(0.95).half_widths) for result in (auto, uniform)]
-    for k, product in enumerate(auto.arms):
+    table.add_column("\nproduct", no_wrap=True)
+    for name in ("auto", "even"):
+        for title in (f"{name}:\nasked", "\nlike it", "\n95% interval"):
+            table.add_column(title, justify="right", no_wrap=True)
+    polls = [(result, result.intervals(0.95)) for result in (auto, uniform)]
+    for product in auto.arms:
         cells = []
-        for result, half_widths in polls:
+        for result, intervals in polls:
+            low, high = intervals[product]
             cells += [
                 f"{result.counts[product]:,}",
                 f"{100 * result.means[product]:.1f}",
-                f"{100 * half_widths[k]:.1f}",
+                f"{100 * low:.1f} to {100 * high:.1f}",
             ]
         table.add_row(str(product), *cells)
     return table

@@ -108,7 +108,7 @@ def _halves(board: Board) -> Table:
     names = board.strategies()
     halves = [f"{half}, {kind}" for kind in ("continuous", "binary") for half in ("tuning", "held-out")]
     halves = _measured(board, halves)
-    table = Table(title="Worst excess on the problems that the default was tuned on, and on held-out problems")
+    table = Table(title="Worst excess: tuning and held-out problems")
     table.add_column("strategy")
     for half in halves:
         table.add_column(GROUPS[half][0].replace(", ", ",\n"), justify="right")
@@ -130,7 +130,7 @@ def _long_studies(board: Board) -> Table | None:
     long = any(limit is not None for limit in limits.values())
     if not groups and not long:
         return None
-    table = Table(title="Worst excess where there are enough samples to learn the variances")
+    table = Table(title="Worst excess: problems with enough samples")
     table.add_column("strategy")
     for group in groups:
         table.add_column(GROUPS[group][0])

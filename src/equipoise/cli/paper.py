@@ -24,7 +24,7 @@ def paper(
     out: Annotated[Path, typer.Option(help="The folder to write figures, tables and the page to.")] = Path(
         "equipoise-paper"
     ),
-    runs: Annotated[int, typer.Option(help="How many runs of each experiment; the paper has 50,000.")] = 50_000,
+    runs: Annotated[int, typer.Option(help="How many runs of each experiment; the paper uses 50,000.")] = 50_000,
     as_json: Json = False,
 ) -> None:
     """Reproduce the paper's experiments and check its claims."""

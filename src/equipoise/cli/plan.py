@@ -52,17 +52,17 @@ def plan(
     cost: Annotated[
         list[str] | None, typer.Option(help="The cost of one sample of an arm; 1 if not given.", metavar=EachArm)
     ] = None,
-    floor: Annotated[list[str] | None, typer.Option(help="The fewest samples of an arm.", metavar=AllOrEachArm)] = None,
-    cap: Annotated[list[str] | None, typer.Option(help="The most samples of an arm.", metavar=AllOrEachArm)] = None,
+    floor: Annotated[list[str] | None, typer.Option(help="Minimum samples of an arm.", metavar=AllOrEachArm)] = None,
+    cap: Annotated[list[str] | None, typer.Option(help="Maximum samples of an arm.", metavar=AllOrEachArm)] = None,
     population: Annotated[
         list[str] | None,
         typer.Option(help="The size of an arm's population, if it is drawn without replacement.", metavar=AllOrEachArm),
     ] = None,
     as_json: Json = False,
     to_csv: CsvFile = None,
-    curve: Annotated[Path | None, typer.Option(help="Also write the error against the spend to this CSV file.")] = None,
+    curve: Annotated[Path | None, typer.Option(help="Write the expected error by budget to this CSV file.")] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Also draw the error against the spend to this .png, .svg or .html file.")
+        Path | None, typer.Option(help="Draw the expected error by budget to this .png, .svg or .html file.")
     ] = None,
 ) -> None:
     """Allocate a budget over arms whose variances are known or guessed."""
@@ -114,7 +114,7 @@ def _curve_table(found: Plan, rows: list[dict[str, float]]) -> Table:
     from rich.table import Table
 
     money = found.terms.objective.costs is not None
-    table = Table(title=f"Error: the {found.error_title}")
+    table = Table(title=f"Expected error by budget ({found.error_title})")
     for title in (*(["cost"] if money else []), "samples", "error", "half-width", "even split:\nerror"):
         table.add_column(title, justify="right")
     for row in rows:

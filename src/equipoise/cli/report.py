@@ -31,6 +31,7 @@ def report(
         reports.png(found, png)
     if html:
         html.write_text(reports.page(found), encoding="utf-8")
+    written = [path for path in (html, png) if path]
     if as_json:
         print_json(reports.to_dict(found))
         return
@@ -38,3 +39,5 @@ def report(
     screen.print(reports.table(found.result, found.name))
     for sentence in reports.facts(found):
         screen.print(sentence, markup=False)
+    for path in written:
+        print(f"Wrote {path}")

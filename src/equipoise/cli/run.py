@@ -38,14 +38,21 @@ def run(
         str | None, typer.Option(help="Save every sample in this file or PostgreSQL database, to continue later.")
     ] = None,
     as_json: Json = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Print the certificate of the result too.")] = False,
-    example: Annotated[bool, typer.Option("--example", help="Print an example of a study file and exit.")] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose", metavar="", help="Also print the certificate: how good the result is, and its caveats."
+        ),
+    ] = False,
+    example: Annotated[
+        bool, typer.Option("--example", metavar="", help="Print an example of a study file and exit.")
+    ] = False,
 ) -> None:
     """
     Run a study of shell commands, a table or a Python function.
 
-    Exit codes: 0, the precision was reached or none was asked for;
-    1, it was not reached; 2, bad input; 3, sampling failed; 130, Ctrl-C.
+    Exit codes: 0 success; 1 precision not reached; 2 invalid input;
+    3 sampling failed; 130 interrupted.
     """
     from equipoise import report
     from equipoise.run import spec
@@ -84,6 +91,8 @@ def run(
 
 def _kept(samples: int, store: str | None) -> str:
     """Return what became of the samples, and how to continue."""
+    if not samples and not store:
+        return "no samples were taken"
     taken = tables.count(samples, "sample")
     if store:
         return f"{taken} saved in {store}; run the same command to continue"

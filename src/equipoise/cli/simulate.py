@@ -43,7 +43,7 @@ def simulate(
     budget: Annotated[
         list[float] | None,
         typer.Option(
-            help="The samples of a study or, with --costs, what it may spend; repeat for several.", show_default="1000"
+            help="Samples per study or, with --costs, the total cost; repeat for several.", show_default="1000"
         ),
     ] = None,
     runs: Annotated[int, typer.Option(help="How many studies to simulate for each strategy and budget.")] = 10_000,
@@ -54,9 +54,7 @@ def simulate(
     estimator: Annotated[
         str, typer.Option(help="How losses are estimated: auto, naive, wald, controls or gaussian.")
     ] = "auto",
-    in_flight: Annotated[
-        int, typer.Option(help="How many samples are in flight: an answer arrives after this many asks.")
-    ] = 1,
+    in_flight: Annotated[int, typer.Option(help="How many samples are pending at once.")] = 1,
     objective: Annotated[
         str,
         typer.Option(
@@ -73,7 +71,7 @@ def simulate(
         Path | None, typer.Option(help="Also draw regret against the budget to this .png, .svg or .html file.")
     ] = None,
 ) -> None:
-    """Measure how strategies do on arms whose laws are known."""
+    """Simulate strategies on arms with known laws."""
     import equipoise
     from equipoise import chart
     from equipoise.lab import texts
@@ -111,32 +109,36 @@ def simulate(
 def _table(curve: Curve) -> Table:
     from rich.table import Table
 
+    from equipoise.lab.simulation import without_noise
+    from equipoise.strategies import label
+
     first = curve[0]
     problem, objective = first.problem, first.objective
     in_flight = f", {first.in_flight:,} in flight" if first.in_flight > 1 else ""
     norm = "largest loss" if objective.p == math.inf else f"{objective.p:g}-norm of the losses"
     measured = f"weighted {norm}" if objective.weights is not None else norm
     best = "Σ/n" if objective.plain else "the smallest possible"
+    sigma = ", the sum of the variances over n" if objective.plain else ""
     table = Table(
         title=f"{', '.join(map(repr, problem.arms[:FEW_ARMS]))}{', ...' if len(problem) > FEW_ARMS else ''}: "
         f"{first.runs:,} runs{in_flight}, estimator: {' and '.join(dict.fromkeys(first.estimator))}",
-        caption=f"Regret: the {measured} minus {best}. Excess: the regret in percent of {best}. "
+        caption=f"Regret: the {measured} minus {best}. Excess: the regret as a percentage of {best}{sigma}. "
         "±: half-width of the 95% interval.",
         show_lines=True,
     )
     table.add_column("strategy", overflow="fold")
     shown = range(len(problem)) if len(problem) <= FEW_ARMS else ()
     n = "n" if objective.costs is None else "budget"
-    for title in (n, *(f"loss {k + 1}" for k in shown), "regret", f"{n}^1.5 regret", "excess %"):
+    for title in (n, *(f"loss\n(arm {k + 1})" for k in shown), "regret", f"{n}^1.5 regret", "excess %"):
         table.add_column(title, justify="right")
-    for sim, row in zip(curve, curve.rows(), strict=True):
+    for sim in curve:
         table.add_row(
-            row["strategy"],
+            label(sim.strategy),
             tables.amount(sim.budget, 10),
-            *(_measured(sim.losses[k], sim.loss_errors[k]) for k in shown),
-            _measured(row["regret"], row["regret_error"]),
-            _measured(row["rescaled_regret"], row["rescaled_error"]),
-            _measured(row["excess"], row["excess_error"]),
+            *(_measured(*without_noise(sim.best, sim.losses[k], sim.loss_errors[k])) for k in shown),
+            _measured(*without_noise(sim.best, sim.regret, sim.regret_error)),
+            _measured(*sim.shown_rescaled),
+            _measured(*sim.shown_excess),
         )
     return table
 

@@ -23,6 +23,8 @@ from equipoise.strategies import Strategy, deserialise, label, serialise
 Scale = Literal["excess", "paper"]
 
 _FORMAT = "equipoise curve 1"
+# Tables show 0 for what is smaller than this share of the best loss.
+_NOISE = 1e-12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -167,6 +169,16 @@ class Simulation:
     def expected_max_error(self) -> float:
         return float(self._errors[-1])
 
+    @property
+    def shown_excess(self) -> tuple[float, float]:
+        """The excess and its standard error for a table: 0 where they are rounding noise."""
+        return without_noise(100, self.excess, self.excess_error)
+
+    @property
+    def shown_rescaled(self) -> tuple[float, float]:
+        """The rescaled regret and its standard error for a table: 0 where they are rounding noise."""
+        return without_noise(self.budget**1.5 * self.best, self.rescaled_regret, self.rescaled_error)
+
     def _norm(self, losses: Floats) -> float:
         """The objective of these losses; an estimate below zero counts as zero where powers are taken."""
         return self.objective.loss(losses if self.objective.p == math.inf else np.maximum(losses, 0.0))
@@ -217,17 +229,17 @@ class Simulation:
 
     def __repr__(self) -> str:
         late = f", {self.in_flight:,} in flight" if self.in_flight > 1 else ""
+        (excess, excess_error), (regret, regret_error) = self.shown_excess, self.shown_rescaled
         return (
-            f"{label(self.strategy)}, {self._size}{late}: "
-            f"excess {_with_error(self.excess, self.excess_error, '%')}, "
-            f"rescaled regret {_with_error(self.rescaled_regret, self.rescaled_error)}; "
+            f"{label(self.strategy)}, {self._size}{late}: excess {_with_error(excess, excess_error, '%')}, "
+            f"rescaled regret {_with_error(regret, regret_error)}; "
             f"{self.runs:,} runs, estimated by {' and '.join(dict.fromkeys(self.estimator))}"
         )
 
     def _repr_html_(self) -> str:
         rows: list[tuple[str, ...]] = [("arm", "law", "mean pulls", "loss", "standard error")]
         for k, law in enumerate(self.problem.arms[: tables.MOST_ROWS]):
-            numbers = (self.mean_pulls[k], self.losses[k], self.loss_errors[k])
+            numbers = (self.mean_pulls[k], *without_noise(self.best, self.losses[k], self.loss_errors[k]))
             rows.append((str(k), shown(law), *map(tables.cell, numbers)))
         return tables.html(rows, _left_out(len(self.problem), "arm"), before=[repr(self)])
 
@@ -287,15 +299,22 @@ class Comparison:
         return float(_batch_error(self.one._along_slopes() - self.other._along_slopes(), self.one.batches[:, -1]))
 
     def __repr__(self) -> str:
-        return (
-            f"{label(self.one.strategy)} minus {label(self.other.strategy)}, {self.one._size}: "
-            f"regret {_with_error(self.regret, self.regret_error)}"
-        )
+        one, other = label(self.one.strategy), label(self.other.strategy)
+        if self.one.budget == self.other.budget:
+            compared = f"{one} minus {other}, {self.one._size}"
+        else:
+            compared = f"{one} ({self.one._size}) minus {other} ({self.other._size})"
+        return f"{compared}: regret {_with_error(*without_noise(self._best, self.regret, self.regret_error))}"
+
+    @property
+    def _best(self) -> float:
+        return max(self.one.best, self.other.best)
 
     def _repr_html_(self) -> str:
-        rows = [("arm", "law", "difference of losses", "standard error")]
+        rows: list[tuple[str, ...]] = [("arm", "law", "difference of losses", "standard error")]
         for k, law in enumerate(self.one.problem.arms[: tables.MOST_ROWS]):
-            rows.append((str(k), shown(law), tables.cell(self.losses[k]), tables.cell(self.loss_errors[k])))
+            numbers = without_noise(self._best, self.losses[k], self.loss_errors[k])
+            rows.append((str(k), shown(law), *map(tables.cell, numbers)))
         return tables.html(rows, _left_out(len(self.one.problem), "arm"), before=[repr(self)])
 
 
@@ -417,10 +436,10 @@ class Curve(Sequence[Simulation]):
 
     def _cells(self) -> list[tuple[str, ...]]:
         """A title row and one row for each simulation."""
-        titles = ("strategy", "budget", "excess %", "standard error", "rescaled regret", "standard error")
+        titles = ("strategy", "budget", "excess %", "std. error of excess", "rescaled regret", "std. error of regret")
         rows: list[tuple[str, ...]] = [titles]
         for sim in self[: tables.MOST_ROWS]:
-            numbers = (sim.excess, sim.excess_error, sim.rescaled_regret, sim.rescaled_error)
+            numbers = (*sim.shown_excess, *sim.shown_rescaled)
             rows.append((label(sim.strategy), f"{sim.budget:,}", *map(tables.cell, numbers)))
         return rows
 
@@ -429,6 +448,12 @@ class Curve(Sequence[Simulation]):
 
 
 # ---- words
+
+
+def without_noise(best: float, value: float, error: float) -> tuple[float, float]:
+    """Return a value and its standard error, each 0 where it is rounding noise relative to the best loss."""
+    least = _NOISE * best
+    return 0.0 if abs(value) < least else float(value), 0.0 if error < least else float(error)
 
 
 def _with_error(value: float, error: float, unit: str = "") -> str:

@@ -96,7 +96,7 @@ def plan(
     --------
     >>> import equipoise as eq
     >>> eq.plan({"calm": 1, "rough": 4}, budget=1000)
-    1,000 samples: worst standard error 0.0707 (calm)
+    1,000 samples. Largest standard error: 0.0707 (calm).
     arm    count  standard error  half-width  variance
     calm     200         0.07071      0.1585         1
     rough    800         0.07071      0.1585         4
@@ -283,7 +283,7 @@ class Plan:
         """The name of the curve's `error`, for a title."""
         objective = self.terms.objective
         if objective.p == math.inf:
-            return "worst √(w·loss)" if objective.weights else "worst standard error"
+            return "largest √(w·loss)" if objective.weights else "largest standard error"
         losses = "w·losses" if objective.weights else "losses"
         return f"√ of the sum of {losses}" if objective.p == 1 else f"√ of the {objective.p:g}-norm of {losses}"
 
@@ -328,7 +328,7 @@ class Plan:
 
     def summary(self) -> str:
         """Return what the plan achieves, in a few sentences."""
-        return " ".join([f"{words.verdict(self)}.", *words.remarks(self)])
+        return " ".join([words.verdict(self), *words.remarks(self)])
 
     def __repr__(self) -> str:
         return "\n".join([words.verdict(self), tables.text(words.table(self), words.remarks(self))])

@@ -63,14 +63,14 @@ def _table(path: str | Path) -> tuple[list[str], list[dict[str, str]]]:
             titles = [(title or "").strip().lower() for title in reader.fieldnames or []]
             rows = [dict(zip(titles, (v or "" for v in row.values()), strict=False)) for row in reader]
     except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{path} must be a CSV file in UTF-8: {error}") from None
+        raise ValueError(f"{path} must be a CSV file in UTF-8 with the columns arm and variance: {error}") from None
     for title in titles:
         # A word such as "value" or "count" is not a misspelt column, so only near ones are.
         if title and title not in COLUMNS and (close := difflib.get_close_matches(title, COLUMNS, 1, 0.8)):
             raise ValueError(f"{path} has an unknown column {title!r}; did you mean {close[0]!r}?")
     if "arm" not in titles or ("variance" in titles) == ("sd" in titles) or len(set(titles)) < len(titles):
         got = ", ".join(titles) or "none"
-        raise ValueError(f"{path} must have the columns arm and either variance or sd, each once, got {got}")
+        raise ValueError(f"{path} must be a CSV file with the columns arm and variance (or sd), each once, got {got}")
     if not rows:
         raise ValueError(f"{path} must have a row for each arm, got none")
     return titles, rows

@@ -15,18 +15,23 @@ if TYPE_CHECKING:
 
 def verdict(plan: Plan) -> str:
     """Return what the plan takes and achieves, in one line."""
-    taken = count(plan.samples, "sample") + (f" for {_money(plan.cost)}" if _priced(plan) else "")
+    samples = count(plan.samples, "sample")
     if plan.precision is None:
+        taken = samples + (f", total cost {_money(plan.cost)}" if _priced(plan) else "")
         if plan.terms.objective.shares is not None:
-            return f"{taken}: standard error {amount(math.sqrt(plan.loss), 3)} of the combined mean"
-        return f"{taken}: worst standard error {amount(plan.errors[plan.worst], 3)} ({plan.worst})"
+            return f"{taken}. Standard error of the combined mean: {amount(math.sqrt(plan.loss), 3)}."
+        return f"{taken}. Largest standard error: {amount(plan.errors[plan.worst], 3)} ({plan.worst})."
+    taken = samples + (f" (total cost {_money(plan.cost)})" if _priced(plan) else "")
     if plan.reached:
         same = len(set(plan.precision)) == 1
         width = f"at most {amount(plan.precision[0])}" if same else "within its precision"
-        return f"✓ {taken}: every half-width {width}"
+        return f"✓ Precision reached with {taken}: every half-width is {width}."
     k = int(plan.too_wide[0])
-    worst = f"{plan.arms[k]}, {amount(plan.half_widths()[plan.arms[k]], 3)} instead of {amount(plan.precision[k])}"
-    return f"✗ {taken}: {plan.too_wide.size:,} of {len(plan.arms):,} half-widths exceed the precision (worst: {worst})"
+    several = f" for {plan.too_wide.size:,} of {len(plan.arms):,} arms;" if len(plan.arms) > 1 else ":"
+    half, target = amount(plan.half_widths()[plan.arms[k]], 3), amount(plan.precision[k])
+    return (
+        f"✗ Precision not reached with {taken}{several} the half-width of {plan.arms[k]!r} is {half}, target {target}."
+    )
 
 
 def table(plan: Plan) -> list[list[str]]:
@@ -49,8 +54,9 @@ def remarks(plan: Plan) -> list[str]:
     if (hidden := len(plan.arms) - MOST_ROWS) > 0:
         found.append(f"... and {count(hidden, 'arm')} with no larger standard error")
     if plan.capped:
-        left = f"; {_money(plan.left)} of the budget is left" if plan.left else ""
-        found.append(f"Every arm is at its cap{left}.")
+        limit = "its cap or its whole population" if np.isfinite(plan.terms.populations).any() else "its cap"
+        unused = f"{_money(plan.left)} of the budget is unused: every" if plan.left else "Every"
+        found.append(f"{unused} arm is at {limit}.")
     need = plan.uniform_cost if plan.loss > 0 else 0.0
     if plan.cost < need < math.inf:
         what = f"cost {_money(need)}" if _priced(plan) else f"need about {count(int(need), 'sample')}"

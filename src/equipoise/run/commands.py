@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
 
+from equipoise.errors import EquipoiseError
+
 MEASURES: Final = ("stdout", "seconds", "exit")
 # Exit codes of a shell that could not run the command at all, which says nothing about the command.
 _NOT_RUN: Final = (126, 127)
@@ -23,8 +25,8 @@ _LINES, _CHARACTERS = 3, 300
 Process = subprocess.Popen[bytes]
 
 
-class CommandError(Exception):
-    """A command did not give a sample."""
+class CommandError(EquipoiseError):
+    """A command did not give a sample; the message goes on from "failed with", or begins with "a sample"."""
 
 
 class Running:
@@ -124,7 +126,7 @@ class Command:
                 return float(process.returncode == 0 and not late)
             if late:
                 raise CommandError(
-                    f"the command took longer than {self.timeout:g} seconds and was killed{_end_of(err)}"
+                    f"a timeout: the command took longer than {self.timeout:g} seconds and was killed{_end_of(err)}"
                 )
             if process.returncode != 0:
                 raise CommandError(f"{_ended(process.returncode)}{_end_of(err)}")
@@ -157,7 +159,7 @@ class Command:
 
 
 def _ended(code: int) -> str:
-    return f"the command failed with exit code {code}" if code >= 0 else f"the command was killed by {_signal(-code)}"
+    return f"exit code {code}" if code >= 0 else f"a signal: the command was killed by {_signal(-code)}"
 
 
 def _signal(number: int) -> str:
@@ -170,11 +172,13 @@ def _signal(number: int) -> str:
 def _number(out: IO[bytes], err: IO[bytes]) -> float:
     lines = _lines(out)
     if not lines:
-        raise CommandError(f"the command must print a number, got nothing{_end_of(err)}")
+        raise CommandError(f"a sample must be a number that the command prints, got nothing{_end_of(err)}")
     try:
         return float(lines[-1])
     except ValueError:
-        raise CommandError(f"the last line printed must be a number, got {lines[-1][:80]!r}{_end_of(err)}") from None
+        raise CommandError(
+            f"a sample must be a number on the last line printed, got {lines[-1][:80]!r}{_end_of(err)}"
+        ) from None
 
 
 def _end_of(err: IO[bytes]) -> str:

@@ -103,7 +103,8 @@ def _gone_wrong(error: Exception, seconds: float) -> Outcome:
     if isinstance(error, Exhausted):
         return Outcome(None, seconds, None, None)
     message = " ".join(str(error).split())
-    if isinstance(error, TypeError | ValueError) and error.__traceback__ and _is_ours(error):
+    refused = isinstance(error, TypeError | ValueError) and error.__traceback__ and _is_ours(error)
+    if refused or isinstance(error, EquipoiseError):  # a sentence of ours, which needs no name of a class
         return Outcome(None, seconds, message, "")
     wrong = f"{type(error).__name__}: {message}" if message else type(error).__name__
     return Outcome(None, seconds, wrong, "".join(traceback.format_exception(error)))

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from equipoise.arrays import Floats
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import MISSING, choice, did_you_mean, integer, positive, shown
+from equipoise.inputs import choice, did_you_mean, integer, listed, positive, shown
 from equipoise.lab import texts
 from equipoise.run import tables
 from equipoise.run.commands import MEASURES, Command, CommandError, Running
@@ -35,7 +35,7 @@ EXAMPLE: Final = """\
 # A study for `equipoise run`. Save it as study.toml, then: equipoise run study.toml
 
 budget = 200            # take at most this many samples in total
-precision = "10%"       # stop when the interval of every mean is ±10% of it; or a half-width such as 0.05
+precision = "10%"       # stop when every 95% interval is within ±10% of its mean; or a half-width such as 0.05
 # level = 0.95          # the probability that all intervals hold simultaneously
 # max_seconds = 3600    # start no more samples after this time
 # strategy = "auto"     # decides which arm to sample next; "uniform" takes every arm in turn
@@ -45,10 +45,10 @@ store = "study.db"      # every sample is saved here; run the same command to co
 # Arms as shell commands, run by the shell in the folder of this file:
 measure = "seconds"     # how long the command takes; "stdout": the number it prints; "exit": 1 if it succeeds, else 0
 timeout = 60            # seconds after which a command is killed, with every process it started
-retries = 1             # how often to repeat a sample that failed
+retries = 1             # how many times to retry a failed sample
 warmup = 1              # runs of each command before the first one that counts
 # rounds = 2            # run each command at least once in every 2 rounds, a round being one run per arm
-# jobs = 1              # commands to run at the same time; more than one distort each other's times
+# jobs = 1              # commands to run at the same time; commands that run in parallel distort each other's times
 
 [arms]
 zlib = 'python3 -c "import zlib; zlib.compress(bytes(range(256)) * 4000)"'
@@ -150,9 +150,10 @@ class Spec:
         for key, was in (before or {}).items():
             now = self.about.get(key)
             if was != now:
+                what, one, other = _change(key, was, now)
                 raise ValueError(
-                    f"{key} must stay {_shown_change(was, now)} to continue the study in {self.store}, "
-                    f"got {_shown_change(now, was)}; change it back or use another store"
+                    f"{what} must stay {one} to continue the study in {self.store}, got {other}; "
+                    "change it back or use another store"
                 )
 
 
@@ -223,7 +224,9 @@ def _of_commands(given: dict[str, Any], folder: Path, settings: dict[str, Any]) 
             is_key = arm in (*_COMMON, *_KINDS["shell commands"])
             hint = f"; to set {arm} for the study, move it above [arms]" if is_key else ""
             raise ValueError(f"arm {arm!r} must be a command, got {shown(command)}{hint}")
-    measure = choice("measure", given.get("measure", MISSING), MEASURES)
+    if "measure" not in given:
+        raise ValueError(f"measure is required: one of {', '.join(map(repr, MEASURES))}")
+    measure = choice("measure", given["measure"], MEASURES)
     if measure == "exit":
         if settings.get("support", "binary") != "binary":
             raise ValueError(f"support must be 'binary' where exit codes are measured, got {shown(given['support'])}")
@@ -351,8 +354,12 @@ def _names(name: str, given: Any) -> list[Any]:
     return given
 
 
-def _shown_change(one: Any, other: Any) -> str:
-    """Return one of two values that differ for a message; of two dicts, only the entries that differ."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        one = {key: value for key, value in one.items() if other.get(key) != value}
-    return shown(one)
+def _change(key: str, was: Any, now: Any) -> tuple[str, str, str]:
+    """Return what differs, as it was and as it is: of dicts their names, or the first entry where those are equal."""
+    if not isinstance(was, dict) or not isinstance(now, dict):
+        return key, shown(was), shown(now)
+    if was.keys() != now.keys():
+        # Those that differ first, as a long list is cut.
+        return key, listed(sorted(was, key=now.__contains__)), listed(sorted(now, key=was.__contains__))
+    arm = next(arm for arm in was if was[arm] != now[arm])
+    return f"the command of arm {arm!r}", shown(was[arm]), shown(now[arm])

@@ -356,7 +356,7 @@ class Store:
         if "equipoise_study" not in tables:
             # A database server may well hold other tables; in a file they mean that it is not a store.
             if tables and self._database.table_options:
-                raise ValueError(f"{self.name} is not a store of a study: it is a database with other tables")
+                raise ValueError(f"{self.name} is not an equipoise store: it is a database with other tables")
             return None
         sql = "select study, format, header from equipoise_study where name = ?"
         found = self._database.execute(sql, (self._study_name,))

@@ -62,7 +62,7 @@ def connect(where: str | os.PathLike[str], write: bool) -> tuple[Database, str]:
     text = os.fspath(where)
     if text.startswith(("postgresql://", "postgres://", "postgresql+psycopg://")):
         url, _, study = text.partition("#")
-        return Postgres("postgresql+psycopg://" + url.partition("://")[2]), study or "study"
+        return Postgres("postgresql+psycopg://" + url.partition("://")[2], write), study or "study"
     if "://" in text and not text.startswith("sqlite:///"):
         raise ValueError(f"store must be a path such as 'study.db' or a postgresql:// URL, got {text!r}")
     text = text.removeprefix("sqlite:///")
@@ -159,7 +159,7 @@ class SQLite:
                     f"cannot write to {self.name}: {message}; what was committed is saved, free some space to continue"
                 ) from error
             if isinstance(error, sqlite3.DatabaseError) and ("not a database" in message or "malformed" in message):
-                raise ValueError(f"{self.name} is not a store of a study: {message}") from None
+                raise ValueError(f"{self.name} is not an equipoise store: {message}") from None
             raise EquipoiseError(f"cannot use {self.name}: {message}") from error
 
 
@@ -220,7 +220,8 @@ class Postgres:
 
     table_options = ""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, write: bool = True) -> None:
+        self._saved = "; what was committed is saved" if write else ""
         try:
             import psycopg  # noqa: F401
             import sqlalchemy
@@ -327,4 +328,4 @@ class Postgres:
         except self._error as error:
             message = str(getattr(error, "orig", error)).strip().splitlines()[0]
             kind = Lost if getattr(error, "connection_invalidated", False) else EquipoiseError
-            raise kind(f"cannot use {self.name}: {message}; what was committed is saved") from error
+            raise kind(f"cannot use {self.name}: {message}{self._saved}") from error

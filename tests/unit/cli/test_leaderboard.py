@@ -43,7 +43,7 @@ def test_table_files_and_picture(
     assert order[4:9] == board.strategies("binary")
     [even] = [line for line in lines if line.startswith("│ uniform") and "gauss-20-wide" in line][:1]
     assert [cell.strip() for cell in even.split("│")[2:4]] == ["668 ±0.0", "gauss-20-wide"]
-    assert "Worst excess where there are enough samples" in out
+    assert "Worst excess: problems with enough samples" in out
     with table.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     # b-as with A = 0.5 and 2 everywhere, and its theory where the support is declared.

@@ -27,11 +27,18 @@ def test_demo() -> None:
     done = run("demo")
     assert done.returncode == 0, done.stderr
     assert "cardamom coffee" in done.stdout
+    assert "91.5 to 100.0" in done.stdout
     *_, ending = " ".join(done.stdout.split()).partition("With 3,000 customers, ")
     assert ending.startswith("every product is known to ±6.4 percentage points instead of ±8.9; an even split")
     readme = Path(__file__).parents[3] / "README.md"
     assert ending in " ".join(readme.read_text(encoding="utf-8").split())
     assert done.stderr == ""  # no progress bar without a terminal
+
+
+def test_demo_with_too_few_customers_to_differ() -> None:
+    assert run("demo", "--customers", "12").stdout.endswith(
+        "With 12 customers there is no difference yet; try 300 or more.\n"
+    )
 
 
 def test_demo_json() -> None:
@@ -85,7 +92,7 @@ def test_wrong_input_is_one_sentence_and_exit_code_2(words: list[str], sentence:
             ["simulate", "rademacher", "--estimator", "best"],
             "estimator must be one of 'auto', 'naive', 'wald', 'controls', 'gaussian', got 'best'",
         ),
-        (["simulate", "rademacher", "--plot", "a.jpg"], "must end in .png, .svg, .html, got 'a.jpg'"),
+        (["simulate", "rademacher", "--plot", "a.jpg"], "must end in .png, .svg or .html, got 'a.jpg'"),
         (["simulate", "rademacher", "--budget", "10.5"], "budget must be a positive integer, got 10.5"),
         (["simulate", "rademacher", "--in-flight", "0"], "in_flight must be a positive integer, got 0"),
         (
@@ -149,7 +156,7 @@ def test_simulate(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     # No progress bar where nobody watches, and no word on compiling.
     assert done.stderr == ""
-    for text in ("auto", "exploration", "loss 2", "regret", "excess", "±", "gaussian and controls"):
+    for text in ("auto", "exploration", "(arm 2)", "regret", "excess", "±", "gaussian and controls"):
         assert text in " ".join(done.stdout.split())
     assert chart.read_text().startswith("<svg")
     with table.open(encoding="utf-8") as file:
@@ -195,7 +202,7 @@ def test_simulate_many_arms_shows_the_regret_alone() -> None:
     done = run("simulate", *["bernoulli:0.3"] * 6, "--support", "binary", "--runs", "100", "--seed", "3")
     assert done.returncode == 0, done.stderr
     assert "regret" in done.stdout
-    assert "loss 1" not in done.stdout
+    assert "(arm 1)" not in done.stdout
 
 
 def test_simulate_of_constants_is_still_json(capsys: pytest.CaptureFixture[str]) -> None:

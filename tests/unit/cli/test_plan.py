@@ -33,7 +33,7 @@ def test_table_files_and_picture(
     printed = capsys.readouterr()
     assert printed.err == ""
     assert printed.out.startswith(repr(eq.plan({"a": 4, "b": 1}, 1000)))
-    assert "Error: the worst standard error" in printed.out
+    assert "Expected error by budget" in printed.out
     assert "  1,000 │ 0.07071 │     0.1585 │     0.08944 │" in printed.out
     with counts.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -68,7 +68,7 @@ def test_precision(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
     found = json.loads(capsys.readouterr().out)
     assert found["counts"] == eq.plan({"a": 4, "b": 1}, precision=0.1, level=0.9).counts
     assert run([*TWO, "--precision", "a=0.1", "--precision", "b=0.2", "--budget", "100"], monkeypatch) == 0
-    assert "2 of 2 half-widths exceed the precision" in capsys.readouterr().out
+    assert "✗ Precision not reached with 100 samples for 2 of 2 arms;" in capsys.readouterr().out
 
 
 def test_a_file_of_guesses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,7 @@ import pytest
 import equipoise as eq
 from equipoise.lab import Comparison, Curve, Simulation, cpu, work
 from equipoise.lab.setup import Setup
+from equipoise.lab.simulation import without_noise
 from equipoise.lab.work import Sums
 from equipoise.problem import Objective
 
@@ -95,8 +96,12 @@ def test_what_is_printed() -> None:
     ]
     difference = curve[2] - curve[0]
     assert repr(difference).startswith("gafs-max minus uniform, n = 100: regret -0.0")
+    apart = curve[2] - curve[3]
+    assert repr(apart).startswith("gafs-max (n = 100) minus gafs-max (n = 200): regret 0.")
+    titles = [title.strip() for title in lines[0].split("  ") if title.strip()]
+    assert len(set(titles)) == len(titles)  # each column has its own title
     for shown in (curve, curve[0], difference):
-        assert "standard error" in repr(shown)
+        assert ("std. error" if shown is curve else "standard error") in repr(shown)
         html = shown._repr_html_()
         assert "±" not in repr(shown) + html
         assert "<table>" in html
@@ -664,3 +669,9 @@ def test_a_frozen_number_starts_with_a_sample() -> None:
             return own
 
     assert eq.simulate(PAIR, First(), 20, runs=10).mean_pulls.sum() == pytest.approx(20)
+
+
+def test_rounding_noise_is_printed_as_0() -> None:
+    assert without_noise(1.0, 2e-19, 6e-16) == (0, 0)
+    assert without_noise(1e-9, -2e-19, 6e-16) == (-2e-19, 6e-16)
+    assert "e-1" not in repr(eq.simulate(PAIR, "oracle", 100, runs=50))

@@ -200,7 +200,8 @@ def test_when_every_arm_is_at_its_cap_the_plan_says_so() -> None:
     assert found.counts == {0: 10, 1: 20}
     assert found.capped
     assert found.left == 70
-    assert "Every arm is at its cap; 70 of the budget is left." in repr(found)
+    assert "70 of the budget is unused: every arm is at its cap or its whole population." in repr(found)
+    assert "8 of the budget is unused: every arm is at its cap." in repr(eq.plan([1, 2], 10, caps=1))
 
 
 def test_arms_without_variance_have_one_sample_while_another_can_use_it() -> None:
@@ -269,8 +270,8 @@ def test_precision_with_a_budget() -> None:
     poor = eq.plan({"a": 4, "b": 1}, 1000, precision=0.1)
     assert poor.reached is False
     assert poor.counts == {"a": 800, "b": 200}
-    verdict = "✗ 1,000 samples: 2 of 2 half-widths exceed the precision (worst: a, 0.158 instead of 0.1)"
-    assert poor.summary().startswith(f"{verdict}. ")
+    verdict = "✗ Precision not reached with 1,000 samples for 2 of 2 arms; the half-width of 'a' is 0.158, target 0.1."
+    assert poor.summary().startswith(f"{verdict} ")
     # Half-widths in proportion to those asked for.
     apart = eq.plan({"a": 4, "b": 1}, 10_000, precision=[0.01, 0.02]).half_widths()
     assert apart["b"] / apart["a"] == pytest.approx(2, rel=0.001)
@@ -324,7 +325,7 @@ def test_the_picture() -> None:
     found = eq.plan({"a": 4, "b": 1}, 1000)
     drawn = found.plot().to_dict()
     text = json.dumps(drawn)
-    assert "worst standard error" in text
+    assert "largest standard error" in text
     assert "even split" in text
     assert [{"spend": 1000}] in [layer.get("data", {}).get("values") for layer in drawn["layer"]]
     assert "money spent" in json.dumps(eq.plan([1, 2], 30, costs=[1, 2], objective=1).plot().to_dict())
@@ -337,8 +338,8 @@ def test_the_picture() -> None:
 @pytest.mark.parametrize(
     ("more", "title"),
     [
-        ({}, "worst standard error"),
-        ({"weights": [1, 2]}, "worst √(w·loss)"),
+        ({}, "largest standard error"),
+        ({"weights": [1, 2]}, "largest √(w·loss)"),
         ({"objective": 1}, "√ of the sum of losses"),
         ({"objective": eq.Stratified([0.5, 0.5])}, "√ of the sum of w·losses"),
         ({"objective": 2}, "√ of the 2-norm of losses"),
@@ -350,7 +351,7 @@ def test_the_error_is_named(more: dict[str, Any], title: str) -> None:
 
 def test_it_prints_verdict_table_and_remarks() -> None:
     assert repr(eq.plan({"calm": 1, "rough": 4}, 1500, costs={"calm": 1, "rough": 2.5})) == (
-        "682 samples for 1,499.5: worst standard error 0.0857 (rough)\n"
+        "682 samples, total cost 1,499.5. Largest standard error: 0.0857 (rough).\n"
         "arm    count     cost  standard error  half-width  variance\n"
         "calm     137      137         0.08544      0.1915         1\n"
         "rough    545  1,362.5         0.08567       0.192         4\n"
@@ -358,7 +359,7 @@ def test_it_prints_verdict_table_and_remarks() -> None:
     )
     many = repr(eq.plan(range(1, 31), 10**6)).splitlines()
     assert len(many) == 24
-    assert many[0] == "1,000,000 samples: worst standard error 0.0216 (21)"
+    assert many[0] == "1,000,000 samples. Largest standard error: 0.0216 (21)."
     assert many[-2:] == [
         "... and 10 arms with no larger standard error",
         "An even split would need about 1,935,450 samples for the same loss.",
@@ -370,16 +371,21 @@ def test_the_verdict_is_about_what_was_asked_for() -> None:
         return repr(eq.plan(*arguments, **more)).splitlines()[0]
 
     strata = verdict({"city": 9, "land": 1}, 400, objective=eq.Stratified({"city": 0.5, "land": 0.5}))
-    assert strata == "400 samples: standard error 0.1 of the combined mean"
-    assert verdict([1], 1) == "1 sample: worst standard error 1 (0)"
-    assert verdict([1, 4], precision=0.1) == "✓ 2,513 samples: every half-width at most 0.1"
-    assert verdict([1, 4], precision=[0.1, 0.2]) == "✓ 1,006 samples: every half-width within its precision"
-    assert verdict([1, 4], 2, precision=9, floors=1, level=0.999).startswith("✓ 2 samples: ")
+    assert strata == "400 samples. Standard error of the combined mean: 0.1."
+    assert verdict([1], 1) == "1 sample. Largest standard error: 1 (0)."
+    assert verdict([1, 4], precision=0.1) == "✓ Precision reached with 2,513 samples: every half-width is at most 0.1."
+    within = "✓ Precision reached with 1,006 samples: every half-width is within its precision."
+    assert verdict([1, 4], precision=[0.1, 0.2]) == within
+    priced = verdict([1, 4], precision=0.1, costs=[1, 2])
+    assert priced.startswith("✓ Precision reached with 2,513 samples (total cost 4,523): ")
+    one = verdict({"a": 4}, 10, precision=0.1)
+    assert one == "✗ Precision not reached with 10 samples: the half-width of 'a' is 1.24, target 0.1."
+    assert verdict([1, 4], 2, precision=9, floors=1, level=0.999).startswith("✓ Precision reached with 2 samples: ")
 
 
 def test_the_html_has_the_same_parts_and_is_escaped() -> None:
     page = eq.plan({"<b>": 1, "c": 9}, 1000)._repr_html_()
-    assert page.startswith("<p>1,000 samples: worst standard error 0.1 (&lt;b&gt;)</p><table>")
+    assert page.startswith("<p>1,000 samples. Largest standard error: 0.1 (&lt;b&gt;).</p><table>")
     assert page.endswith("</table><p>An even split would need about 1,800 samples for the same loss.</p>")
     assert "<b>" not in page
 
@@ -485,4 +491,4 @@ def test_limits_may_be_left_open() -> None:
 
 def test_the_files_of_a_picture(tmp_path: Path) -> None:
     drawn = eq.plan({"a": 4, "b": 1}, 1000).plot()
-    assert "worst standard error" in chart.save(drawn, tmp_path / "a.svg").read_text()
+    assert "largest standard error" in chart.save(drawn, tmp_path / "a.svg").read_text()

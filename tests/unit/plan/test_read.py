@@ -25,10 +25,10 @@ def test_a_table_of_guesses(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "must have the columns arm and either variance or sd, each once, got none"),
+        ("", r"must be a CSV file with the columns arm and variance \(or sd\), each once, got none"),
         ("arm,variance\n", "must have a row for each arm, got none"),
-        ("arm\na\n", "must have the columns arm and either variance or sd, each once, got arm"),
-        ("arm,variance,sd\na,1,1\n", "must have the columns"),
+        ("arm\na\n", r"must be a CSV file with the columns arm and variance \(or sd\), each once, got arm"),
+        ("arm,variance,sd\na,1,1\n", "must be a CSV file with the columns"),
         ("arm,variance,variance\na,1,1\n", "each once"),
         ("arm,variance\na,1\nb,2\na,3\n", "each arm must have one row, got 'a' in rows 2 and 4"),
         ("arm,variance\na,one\n", "variance in row 2 of .* must be a number, got 'one'"),

@@ -260,7 +260,7 @@ def test_files_that_are_no_store(tmp_path: Path) -> None:
     text.write_text("This is a letter, and long enough to have a header of its own. " * 20)
     before = text.read_bytes()
     for write in (False, True):
-        with pytest.raises(ValueError, match=r"text\.db is not a store of a study: file is not a database$"):
+        with pytest.raises(ValueError, match=r"text\.db is not an equipoise store: file is not a database$"):
             Store(text, write=write)
     assert text.read_bytes() == before
 
@@ -272,7 +272,7 @@ def test_files_that_are_no_store(tmp_path: Path) -> None:
     before = other.read_bytes()
     for write in (False, True):
         with pytest.raises(
-            ValueError, match=r"other\.db is not a store of a study: it is a database with other tables"
+            ValueError, match=r"other\.db is not an equipoise store: it is a database with other tables"
         ):
             Store(other, write=write)
     assert other.read_bytes() == before
@@ -765,3 +765,10 @@ def test_what_a_killed_writer_left_is_put_right_by_a_reader(tmp_path: Path) -> N
     assert (tmp_path / "study.db-journal").exists()
     with Store(where) as store:
         assert replay(store).in_flight == 5
+
+
+def test_a_reader_that_cannot_reach_the_server_is_told_of_no_commit() -> None:
+    pytest.importorskip("psycopg")
+    with pytest.raises(eq.EquipoiseError, match=r"^cannot use postgresql://nobody@127\.0\.0\.1:1/none: ") as refused:
+        Store("postgresql://nobody@127.0.0.1:1/none")
+    assert "committed" not in str(refused.value)
