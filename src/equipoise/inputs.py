@@ -6,6 +6,7 @@ import difflib
 import math
 import numbers
 import operator
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -39,8 +40,10 @@ def integer(name: str, value: Any, least: int) -> int:
 
 def number(name: str, value: Any) -> float:
     """Return `value` as a float, or refuse what is not a number; texts and complex numbers are not."""
+    if value is MISSING:
+        raise TypeError(f"{name} is required")
     text_or_complex = isinstance(value, str | bytes | complex)  # NumPy's have __float__ all the same
-    if value is not MISSING and not text_or_complex and (hasattr(value, "__float__") or hasattr(value, "__index__")):
+    if not text_or_complex and (hasattr(value, "__float__") or hasattr(value, "__index__")):
         try:
             return float(value)
         except (TypeError, ValueError, OverflowError):
@@ -85,6 +88,13 @@ def shown(thing: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
+def named(arm: Any) -> str:
+    """Return an arm's name for a sentence: as it is where it reads as a word, else quoted; "arm 3" for a number."""
+    if isinstance(arm, str):
+        return arm if re.fullmatch(r"[^\W\d][\w./:+-]*", arm) else shown(arm)
+    return f"arm {shown(arm)}"
+
+
 def did_you_mean(word: Any, known: Iterable[str]) -> str:
     """Return "; did you mean 'x'?" for the end of a message if a known word is close to this one, else nothing."""
     found = difflib.get_close_matches(str(word), list(known), n=1)
@@ -127,15 +137,17 @@ class Names:
     def of(cls, arms: int | Iterable[Hashable]) -> Names:
         """Return the names that a user gave as `arms`: an iterable of them, or how many arms there are."""
         if isinstance(arms, str | bytes):
-            raise TypeError(f"arms must be a list of names or their number, got {shown(arms)}; write [{shown(arms)}]")
+            raise TypeError(
+                f"arms must be a list of names or the number of arms, got {shown(arms)}; write [{shown(arms)}]"
+            )
         if isinstance(arms, int | np.integer) and not isinstance(arms, bool):
             return cls(range(integer("arms", arms, least=1)), None)
         try:
             names = arms if isinstance(arms, range) else tuple(map(plain_name, arms))  # type: ignore[arg-type]
         except TypeError:
-            raise TypeError(f"arms must be a list of names or their number, got {shown(arms)}") from None
+            raise TypeError(f"arms must be a list of names or the number of arms, got {shown(arms)}") from None
         if not len(names):
-            raise ValueError("arms must have at least one name, got none")
+            raise ValueError("arms must have at least one name, got an empty list")
         if names == range(len(names)):
             return cls(names, None)
         try:
@@ -145,7 +157,7 @@ class Names:
             raise TypeError(f"the name of an arm must be hashable, such as a string, got {shown(wrong)}") from None
         if len(index) < len(names):
             twice = next(name for k, name in enumerate(names) if index[name] != k)
-            raise ValueError(f"names of arms must be different, got {shown(twice)} twice")
+            raise ValueError(f"arm names must be unique, got {shown(twice)} twice")
         return cls(names, index)
 
     def place(self, arm: Hashable) -> int:
@@ -188,7 +200,7 @@ def labelled(given: Any) -> Mapping[Any, Any] | None:
     found = dict(zip(labels, list(given), strict=True))
     if len(found) < len(labels):
         twice = next(label for label, many in Counter(labels).items() if many > 1)
-        raise ValueError(f"labels of arms must be different, got {shown(twice)} twice")
+        raise ValueError(f"arm labels must be unique, got {shown(twice)} twice")
     return found
 
 
@@ -217,9 +229,9 @@ def by_arm(what: str, given: Any, names: Sequence[Any], default: Any = MISSING) 
         unknown = [name for name in labels if name not in known]
         missing = [name for name in names if name not in labels] if default is MISSING else []
         if unknown or missing:
-            wrong = f"there is no arm {shown(unknown[0])}" if unknown else f"there is none for arm {shown(missing[0])}"
+            wrong = f"one for {shown(unknown[0])}, which is not an arm" if unknown else f"none for {shown(missing[0])}"
             fix = "" if isinstance(given, Mapping) else "; .to_numpy() passes the values in the arms' order"
-            raise ValueError(f"{what} must have one value for each arm by its name: {wrong}{fix}")
+            raise ValueError(f"{what} must have one value for each arm, got {wrong}{fix}")
         return [labels.get(name, default) for name in names]
     values = in_order(what, given)
     if len(values) != len(names):

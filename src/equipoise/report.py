@@ -32,12 +32,13 @@ from equipoise.arrays import Floats
 from equipoise.inputs import listed
 from equipoise.intervals.asymptotic import START
 from equipoise.run import Progress
+from equipoise.run.progress import spent_text
 from equipoise.store import Event, Header, Store
 from equipoise.store.fold import begin, fold
 from equipoise.store.plain import loads
 from equipoise.study import Goal, Result, Study
 from equipoise.study.goal import precision
-from equipoise.study.summary import left_out
+from equipoise.study.summary import even_split, left_out
 from equipoise.tables import amount, count, percent
 
 if TYPE_CHECKING:
@@ -84,17 +85,8 @@ def evenly(result: Result) -> float:
     return float(np.minimum(math.ceil(max(needed.max(), least)), sizes).sum())
 
 
-def saving(result: Result) -> str:
-    """Return in a sentence what it would have taken to reach the precision with equal numbers for all arms."""
-    even = evenly(result)
-    return (
-        f"Sampling all arms equally often would have taken about {count(round(even), 'sample')} to get there, "
-        f"{even / result.samples:.2f} times as many."
-    )
-
-
 def _sizes(result: Result) -> Floats:
-    """Return the sizes of the arms' populations; infinite where they are endless."""
+    """Return the sizes of the arms' populations; infinite where samples are drawn with replacement."""
     return np.full(len(result.arms), math.inf) if result.populations is None else result.populations
 
 
@@ -216,7 +208,7 @@ def _goal(header: Header, settings: dict[str, Any], level: float) -> Goal:
 
 
 def _populations(header: Header) -> Any:
-    """Return the sizes of the arms' populations; None where they are endless."""
+    """Return the sizes of the arms' populations; None if they are infinite."""
     return header.populations
 
 
@@ -310,13 +302,15 @@ def facts(report: Report) -> list[str]:
     result = report.result
     spent = amount(report.spent) if report.budget is None else f"{amount(report.spent)} of {amount(report.budget)}"
     if result.objective.costs is None:
-        spent += " sample" if (report.budget or report.spent) == 1 else " samples"
+        spent += (" sample" if (report.budget or report.spent) == 1 else " samples") + " asked for"
+    else:
+        spent += " spent"
     told = [
         result.verdict,
-        f"Strategy {report.header.strategy.name}; {spent} spent, {report.in_flight:,} in flight. {_times_of(report)}",
+        f"Strategy: {report.header.strategy.name}. {spent}, {report.in_flight:,} in flight. {_times_of(report)}",
     ]
     if report.reached:
-        told.append(saving(result))
+        told += filter(None, [even_split(result)])
     if report.failures or report.given_up:
         told.append(
             f"Sampling failed {_times(report.failures)}; {count(report.given_up, 'ticket')} "
@@ -410,9 +404,9 @@ class Live:
             self._live.update(self._view(progress), refresh=True)
 
     def _view(self, progress: Progress) -> RenderableType:
-        of = "" if progress.budget is None else f" of {amount(progress.budget)}"
+        spent = spent_text(progress) + ("" if progress.result.objective.costs is None else " spent")
         left = f", about {progress.seconds_left:,.0f} s left" if math.isfinite(progress.seconds_left) else ""
-        title = f"{amount(progress.spent)}{of} spent, {progress.seconds:,.0f} s{left}; press Ctrl-C to stop"
+        title = f"{spent}, {progress.seconds:,.0f} s elapsed{left}; Ctrl-C stops"
         return table(progress.result, title)
 
 

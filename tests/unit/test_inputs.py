@@ -38,7 +38,7 @@ def test_values_are_returned_as_plain_numbers() -> None:
         (lambda: inputs.number("x", 1j), TypeError, "x must be a number, got 1j"),
         (lambda: inputs.number("x", np.complex128(1)), TypeError, "x must be a number, got (1+0j)"),
         (lambda: inputs.number("x", 10**400), TypeError, f"x must be a number, got {'1' + 76 * '0'}..."),
-        (lambda: inputs.number("value", MISSING), TypeError, "value must be a number, got nothing"),
+        (lambda: inputs.number("value", MISSING), TypeError, "value is required"),
         (lambda: inputs.positive("lease", 0), ValueError, "lease must be a positive number, got 0"),
         (lambda: inputs.positive("lease", math.inf), ValueError, "lease must be a positive number, got inf"),
         (lambda: inputs.positive("lease", True), ValueError, "lease must be a positive number, got True"),
@@ -92,11 +92,15 @@ def test_names_know_their_places() -> None:
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: Names.of("ab"), TypeError, "arms must be a list of names or their number, got 'ab'; write ['ab']"),
-        (lambda: Names.of(2.5), TypeError, "arms must be a list of names or their number, got 2.5"),  # type: ignore[arg-type]
+        (
+            lambda: Names.of("ab"),
+            TypeError,
+            "arms must be a list of names or the number of arms, got 'ab'; write ['ab']",
+        ),
+        (lambda: Names.of(2.5), TypeError, "arms must be a list of names or the number of arms, got 2.5"),  # type: ignore[arg-type]
         (lambda: Names.of(0), ValueError, "arms must be a positive integer, got 0"),
-        (lambda: Names.of([]), ValueError, "arms must have at least one name, got none"),
-        (lambda: Names.of(["a", "b", "a"]), ValueError, "names of arms must be different, got 'a' twice"),
+        (lambda: Names.of([]), ValueError, "arms must have at least one name, got an empty list"),
+        (lambda: Names.of(["a", "b", "a"]), ValueError, "arm names must be unique, got 'a' twice"),
         (
             lambda: Names.of([(1, [2])]),
             TypeError,
@@ -152,13 +156,17 @@ ORDER = "; .to_numpy() passes the values in the arms' order"
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        ({"a": 1}, ValueError, "must have one value for each arm by its name: there is none for arm 'b'"),
-        ({"a": 1, "b": 1, "c": 1}, ValueError, "must have one value for each arm by its name: there is no arm 'c'"),
-        (pd.Series([1, 2]), ValueError, f"must have one value for each arm by its name: there is no arm 0{ORDER}"),
+        ({"a": 1}, ValueError, "must have one value for each arm, got none for 'b'"),
+        (
+            {"a": 1, "b": 1, "c": 1},
+            ValueError,
+            "must have one value for each arm, got one for 'c', which is not an arm",
+        ),
+        (pd.Series([1, 2]), ValueError, f"must have one value for each arm, got one for 0, which is not an arm{ORDER}"),
         (
             pd.Series({"a": 1}),
             ValueError,
-            f"must have one value for each arm by its name: there is none for arm 'b'{ORDER}",
+            f"must have one value for each arm, got none for 'b'{ORDER}",
         ),
         ([1], ValueError, "must have one value for each of the 2 arms, got 1"),
     ],
@@ -192,7 +200,7 @@ def test_what_cannot_be_aligned_is_refused(given: Any, wrong: str) -> None:
 
 
 def test_a_label_twice_is_refused() -> None:
-    with pytest.raises(ValueError, match="labels of arms must be different, got 'a' twice"):
+    with pytest.raises(ValueError, match="arm labels must be unique, got 'a' twice"):
         by_arm("costs", pd.Series([1, 2, 3], index=["a", "b", "a"]), ["a", "b"])
 
 
@@ -240,7 +248,7 @@ def test_limits_of_a_plan_are_aligned_by_label(name: str) -> None:
         assert limits.tolist() == [70, 30]
     some = eq.plan(variances, 100, **{name: pd.Series({"country": 30})})
     assert getattr(some.terms, name)[1] == 30
-    with pytest.raises(ValueError, match=rf"{name} must have .* there is no arm 0; \.to_numpy"):
+    with pytest.raises(ValueError, match=rf"{name} must have .* got one for 0, which is not an arm; \.to_numpy"):
         eq.plan(variances, 100, **{name: pd.Series([70, 30])})
 
 

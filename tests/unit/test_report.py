@@ -102,10 +102,10 @@ def test_in_a_terminal(
     code, out, err = call(monkeypatch, capsys, where)
     assert (code, err) == (0, "")
     assert "study.db" in out.replace("\n", "")  # a long name is broken
-    for text in ("rough", "<b>&[red]", "90% interval", "samples spent", "✓ Every mean is known to ±0.7 ("):
+    for text in ("rough", "<b>&[red]", "90% interval", "samples asked for", "✓ Every mean is known to ±0.7 ("):
         assert text in out
     assert f"{result.counts['rough']} │" in out
-    assert "Strategy auto; " in out
+    assert "Strategy: auto. " in out
     assert out.count("Least precise: ") == 1
     assert "(90%), standard error" in out
 
@@ -212,7 +212,7 @@ def test_what_was_spent_without_a_budget(tmp_path: Path) -> None:
     read = report.read(where)
     assert (read.budget, read.spent, result.spent) == (None, 75.0, 75.0)
     assert report.to_dict(read)["spent"] == 75.0
-    assert "; 75 spent, 0 in flight. " in report.facts(read)[1]
+    assert ". 75 spent, 0 in flight. " in report.facts(read)[1]
 
 
 def test_a_population_in_the_store(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_more_arms_than_fit(tmp_path: Path) -> None:
     assert (titles[0], len(rows)) == ("arm", 20)
     worst = max(np.nan_to_num(read.result.losses.array, nan=math.inf))
     assert read.result.losses[int(rows[0][0])] == worst
-    assert "30 more arms" in report.page(read)
+    assert "least precise of 50 arms" in report.page(read)
 
 
 def asked(half: float, result: eq.Result) -> eq.Result:

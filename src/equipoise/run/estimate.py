@@ -20,7 +20,7 @@ from equipoise.problem import Stratified
 from equipoise.problem.objective import numbers_by_arm
 from equipoise.problem.objective import objective as objective_of
 from equipoise.run.drive import Driver, Settings
-from equipoise.run.progress import Progress, display
+from equipoise.run.progress import Progress, check_progress, display
 from equipoise.run.samplers import ENDLESS, Samplers
 from equipoise.run.workers import count_of, workers_for
 from equipoise.store import Header, Journal
@@ -70,7 +70,8 @@ def estimate(
         the arm and the index of the sample among the arm's samples. Functions may be async. In a mapping, a list or
         any other iterable of samples is allowed too; the arm is retired when its samples are used up.
     budget
-        The most samples to take or, with `costs`, the most to spend.
+        The most samples to take or, with `costs`, the most to spend. Samples given up after `lease` are returned to the
+        budget; their late answers are still used, so that the total can exceed it.
     arms
         The arms' names, or their number, if there is one function.
     precision
@@ -94,7 +95,7 @@ def estimate(
         samples.
     executor
         Where to sample: None for this thread, one at a time; a number of threads (for async functions, of samples in
-        flight); an executor of concurrent.futures; a Dask client. It is kept busy.
+        flight); an executor of concurrent.futures; a Dask client. All its workers are kept busy.
     in_flight
         The most samples in flight. With 1 and a seed, the study is the same wherever it runs.
     rounds
@@ -136,6 +137,9 @@ def estimate(
     >>> dict(result.counts)
     {'calm': 18, 'rough': 182}
     """
+    if store is not None and not isinstance(store, str | os.PathLike):
+        raise TypeError(f"store must be a path or a URL, got {shown(store)}")
+    check_progress(progress)
     given_seed = seed if seed is None else integer("seed", seed, least=0)
     settings = Settings(
         precision=None,
@@ -219,7 +223,7 @@ def _drive(driver: Driver, journal: Journal, samplers: Samplers, executor: Any, 
             kept = (
                 f"{taken} saved in {journal.store.name}; repeat the call to continue"
                 if journal.store is not None
-                else f"{taken} taken so far, see `error.study`"
+                else f"{taken} taken so far; they are in the `study` attribute of this error"
             )
             error.args = (f"{error}; {kept}",)
         error.study = journal.study

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from equipoise import people
+from equipoise.inputs import named, shown
 from equipoise.study import Result
-from equipoise.tables import count
+from equipoise.tables import count, plus_minus
 
 # The shortest time between two drawings of a bar, in seconds.
 REDRAW: Final = 0.1
@@ -67,6 +68,12 @@ class Display(Protocol):
 
     def show(self, progress: Progress) -> None: ...
     def close(self) -> None: ...
+
+
+def check_progress(progress: Any) -> None:
+    """Refuse what cannot show progress."""
+    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+        raise TypeError(f"progress must be True, False, None or a function, got {shown(progress)}")
 
 
 def display(progress: bool | Callable[[Progress], Any] | None) -> Display | None:
@@ -169,7 +176,7 @@ def spent_text(progress: Progress) -> str:
 def worst_text(progress: Progress) -> str:
     """Return the least precise arm with the half-width of its 95% interval; nothing while it has none."""
     half_width = progress.half_width
-    return f"least precise: {progress.worst} ±{half_width:.3g}" if math.isfinite(half_width) else ""
+    return f"least precise: {named(progress.worst)} {plus_minus(half_width, 3)}" if math.isfinite(half_width) else ""
 
 
 def left_text(progress: Progress) -> str:

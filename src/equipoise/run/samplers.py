@@ -278,7 +278,7 @@ def _by_arm(given: Any, arms: Any, populations: Any) -> tuple[Any, Sequence[Hash
     if arms is None:
         raise TypeError("one sampler for all arms needs their names, as in arms=['a', 'b']")
     if isinstance(arms, str | bytes):
-        raise TypeError(f"arms must be a list of names or their number, got {arms!r}; write [{arms!r}]")
+        raise TypeError(f"arms must be a list of names or the number of arms, got {arms!r}; write [{arms!r}]")
     if isinstance(arms, int):
         return given, range(integer("arms", arms, least=1))
     return given, arms if isinstance(arms, range) else tuple(arms)
@@ -295,7 +295,7 @@ def _items(populations: Any, arms: Sequence[Hashable]) -> list[Any]:
                 items = items if isinstance(items, Sequence) else list(items)
             except TypeError:
                 raise TypeError(
-                    f"the population of arm {arm!r} must be a list of items or their number, got {shown(items)}"
+                    f"the population of arm {arm!r} must be a list of items or the number of items, got {shown(items)}"
                 ) from None
         if len(items) == 0:
             raise ValueError(f"the population of arm {arm!r} must have at least one item, got none")
@@ -329,10 +329,13 @@ def _shape(function: Any, shared: bool, items: bool) -> Shape:
     spread = any(p.kind == p.VAR_POSITIONAL for p in parameters)
     most = int(shared) + int(items)
     if must > most or (most and not positional and not spread):
-        wanted = " and ".join(["the arm"] * shared + ["the item"] * items) or "no arguments"
+        wanted = " and ".join(["the arm's name"] * shared + ["an item"] * items) or "no arguments"
+        none = "takes no other arguments" if named else "takes no arguments"
+        instead = f"requires {count(must, 'argument')}" if must else none
         raise TypeError(
-            f"a sampler must take {wanted} here, besides `size` and `seed` if it uses them, got {shown(function)}, "
-            f"which requires {count(must, 'argument')}"
+            f"a sampler must accept {wanted} (and `size` or `seed` if it uses them), "
+            f"got {getattr(function, '__name__', None) or shown(function)}, "
+            f"which {instead}"
         )
     takes = most if spread else (must or min(len(positional), most))
     # A single parameter is for the item, unless it is called `arm`.

@@ -5,18 +5,19 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from equipoise.inputs import listed
+from equipoise.inputs import listed, named
 from equipoise.intervals import Kind, describe
+from equipoise.intervals.asymptotic import START
 from equipoise.study.evidence import Answered
 from equipoise.tables import amount, count, percent, plus_minus
 
 if TYPE_CHECKING:
-    from equipoise.arrays import Floats
+    from equipoise.arrays import Bools, Floats
     from equipoise.study.result import Combined, Result
 
 # Slow answers are said to differ from fast ones below this probability, for all arms at once.
@@ -29,10 +30,43 @@ _BLIND: Final = ("uniform", "oracle")
 
 def too_few(arm: Hashable, samples: int) -> str:
     """Return the sentence about an arm that has no standard error yet."""
-    return f"{arm} has {count(samples, 'sample')}; at least 2 are needed for a standard error."
+    return f"{named(arm)} has {count(samples, 'sample')}; at least 2 are needed for a standard error."
 
 
-@dataclass(frozen=True)
+def no_interval(level: float, samples: int, needed: int | None) -> str:
+    """Return why an arm with this many samples has no interval, in a few words."""
+    if needed is None:
+        return f"too few samples for a {percent(level)} interval"
+    # Those from elsewhere, and those that came before an earlier one was answered, do not count.
+    which = "" if samples < needed else " in the order of asking"
+    return f"no {percent(level)} interval yet: it needs {count(needed, 'sample')}{which}"
+
+
+def needed_for_interval(result: Result, k: int) -> int | None:
+    """Return how many samples the interval of the arm at place k needs; None if that depends on the samples."""
+    if result.interval_kind != "asymptotic":
+        return None
+    return START if result.populations is None else int(min(START, result.populations[k]))
+
+
+def used_up(result: Result) -> Bools:
+    """Return which arms' populations are used up, in the arms' order."""
+    if result.populations is None:
+        return np.zeros(len(result.arms), bool)
+    return np.asarray(result.counts.array >= result.populations)
+
+
+def without_error(result: Result) -> str:
+    """Return the sentence about a result in which nothing varies or all is known; empty for any other."""
+    if result.loss != 0:
+        return ""
+    if used_up(result).all():
+        return "Every mean is known exactly."
+    nothing_varies = bool((result.variances.array == 0).all())
+    return "All samples of each arm are equal." if nothing_varies and not result.intervals().half_widths.any() else ""
+
+
+@dataclass(frozen=True, repr=False)
 class Certificate:
     """
     How precise a result is, what other ways of sampling would have had, and what may be wrong with it.
@@ -49,8 +83,8 @@ class Certificate:
     kind, level, promise
         Of that interval: it holds for all arms at once at this level.
     loss, uniform_loss, oracle_loss
-        What was minimised (by default the worst arm's squared error); what uniform sampling with the same budget would
-        have had; and what the best allocation would have had. Both by the observed variances.
+        What was minimised (by default the worst arm's squared error); what an even split of the same budget would have
+        had; and what the best allocation would have had. Both are based on the observed variances.
     combined, proportional_loss
         Where the arms are strata: their common mean with its standard error, of which `loss` is the square; and what
         sampling in proportion to the shares would have had. None and NaN where they are not strata.
@@ -65,6 +99,12 @@ class Certificate:
     slow
         The arms whose slow answers differ from their fast ones, by a rank test at p < 0.001 for all arms at once; None
         where it is not known how long samples took.
+    squared, weighted
+        Whether the loss is the largest squared error, and whether the errors have weights.
+    needed
+        How many samples the interval of the least precise arm needs, where that is known.
+    without_error
+        A sentence, where nothing varies or every mean is known exactly.
     """
 
     samples: int
@@ -85,8 +125,10 @@ class Certificate:
     slow: tuple[Hashable, ...] | None
     combined: Combined | None = None
     proportional_loss: float = math.nan
-    squared: bool = field(default=True, repr=False)
-    weighted: bool = field(default=False, repr=False)
+    squared: bool = True
+    weighted: bool = False
+    needed: int | None = None
+    without_error: str = ""
 
     @property
     def promise(self) -> str:
@@ -105,57 +147,61 @@ class Certificate:
     def __str__(self) -> str:
         return " ".join(self.sentences())
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         return "".join(f"<p>{html.escape(sentence)}</p>" for sentence in self.sentences())
 
     def _least_precise(self) -> str:
         if math.isnan(self.standard_error):
             return too_few(self.worst, self.count)
+        if self.without_error:
+            return self.without_error
         by = " by weighted error" if self.weighted else ""
         target = ""
         if math.isfinite(self.target):
             by, target = " relative to its target", f"; target {plus_minus(self.target, 3)}"
         error = f"standard error {amount(self.standard_error, 3)}"
-        which = f"Least precise{by}: {self.worst},"
+        which = f"Least precise{by}: {named(self.worst)},"
         if self.combined is not None:
-            which = f"Stratum {self.worst} contributes most to this error:"
+            which = f"Stratum {named(self.worst).removeprefix('arm ')} contributes most to this error:"
         if not math.isfinite(self.half_width):
-            return f"{which} {error} (too few samples for a {percent(self.level)} interval{target})."
+            return f"{which} {error} ({no_interval(self.level, self.count, self.needed)}{target})."
         return f"{which} {plus_minus(self.half_width, 3)} ({percent(self.level)}{target}), {error}. {self.promise}"
 
     def _strata(self) -> str:
-        """Return the mean of all strata, and the errors that other ways of sampling would have had."""
+        """Return the combined mean of the strata, and the errors that other ways of sampling would have had."""
         if self.combined is None or math.isnan(self.loss):
             return ""
         others = {
-            "equal numbers for all strata": self.uniform_loss,
-            "numbers in proportion to the shares": self.proportional_loss,
+            "equal sample sizes": self.uniform_loss,
+            "proportional allocation": self.proportional_loss,
             "the best allocation": self.oracle_loss,
         }
         known = [f"{amount(math.sqrt(loss), 3)} with {how}" for how, loss in others.items() if not math.isnan(loss)]
         return (
-            f"The mean of all strata is {amount(self.combined.value)}, with a standard error of "
-            f"{amount(self.combined.error, 3)}. By the observed variances, the same budget would have given "
+            f"The combined mean of the strata is {amount(self.combined.value)}, with a standard error of "
+            f"{amount(self.combined.error, 3)}. Based on the observed variances, the same budget would have given "
             f"{', '.join(known[:-1])} and {known[-1]}."
         )
 
     def _others(self) -> str:
-        if math.isnan(self.loss) or math.isnan(self.uniform_loss):
+        if self.without_error or math.isnan(self.loss) or math.isnan(self.uniform_loss):
             return ""
-        what, root = ("worst standard error", math.sqrt) if self.squared else ("loss", float)
-        unit = " target half-widths" if math.isfinite(self.target) else ""
+        what, root = ("largest standard error", math.sqrt) if self.squared else ("loss", float)
+        unit, given = (" times its target half-width", "reached") if math.isfinite(self.target) else ("", "given")
         had, even = f"{amount(root(self.loss), 3)}{unit}", amount(root(self.uniform_loss), 3)
         best = "" if math.isnan(self.oracle_loss) else f" and the best allocation {amount(root(self.oracle_loss), 3)}"
         return (
-            f"The {what} is {had}; by the observed variances, uniform sampling with the same budget would have "
-            f"given {even}{best}."
+            f"The {what} is {had}. Based on the observed variances, an even split of the same budget would have "
+            f"{given} {even}{best}."
         )
 
     def _bias(self) -> str:
         if self.skewed is None or abs(self.bias_in_errors) < _BIAS:
             return ""
         return (
-            f"The samples of {self.skewed} are skewed; adaptive sampling may have shifted its mean by about "
+            f"The samples of {named(self.skewed)} are skewed; adaptive sampling may have shifted its mean by about "
             f"{self.bias:.2g} ({abs(self.bias_in_errors):.0%} of its standard error)."
         )
 
@@ -164,7 +210,7 @@ class Certificate:
             return ""
         return (
             f"Of {self.answered.asked:,} samples asked for, {self.answered.given_up:,} ({self.answered.share:.1%}) "
-            "were never answered; the estimates describe only those that are answered."
+            "were never answered; the estimates cover only the answered samples."
         )
 
     def _slow(self) -> str:
@@ -211,6 +257,8 @@ def certify(result: Result) -> Certificate:
         proportional_loss=result.proportional_loss,
         squared=result.objective.p == math.inf and (result.objective.weights is None or result.by_precision),
         weighted=result.objective.weights is not None,
+        needed=needed_for_interval(result, k),
+        without_error=without_error(result),
     )
 
 

@@ -13,6 +13,7 @@ from equipoise.arrays import Bools, Floats
 from equipoise.inputs import by_arm, number, probability, shown
 from equipoise.strategies import Strategy, Uniform
 from equipoise.study.evidence import LEVEL
+from equipoise.tables import amount
 
 if TYPE_CHECKING:
     from equipoise.study.result import Result
@@ -104,8 +105,9 @@ class Precision:
             return ""
         wanted, relative = self.wanted[0], self.relative[0]
         if not relative:
-            return f"±{wanted:g}"
-        return f"±{100 * wanted:g}% of {whose}" if whose else f"±{100 * wanted:g}%"
+            return f"±{amount(wanted, 6)}"
+        share = f"±{amount(100 * wanted, 6)}%"
+        return f"{share} of {whose}" if whose else share
 
 
 @dataclass(frozen=True)

@@ -305,7 +305,7 @@ class Ledger:
         known = float(self.answers(ticket))
         if math.isnan(known):
             raise ValueError(f"{what} comes twice in one call with different values, one of them {value!r}")
-        raise ValueError(f"{what} was answered with {known!r} before, got {value!r}")
+        raise ValueError(f"{what} was already answered with {known!r}, got {value!r}")
 
     def _refuse_arm(self, ticket: int, place: int) -> None:
         own, other = (self.names.names[k] for k in (self.arm_of[ticket], place))
@@ -354,15 +354,15 @@ class Ledger:
     # ---- what may change on the way
 
     def forget(self, ticket: int, arm: int | None = None) -> None:
-        """Give back a ticket that will not be answered; should its answer come after all, `tell` takes it."""
+        """Give back a ticket that will not be answered; a late answer is still accepted."""
         place = self.arm_of[ticket] if arm is None else arm
         answer = steps.forget(self._memory, self._rule, self._ticket_memory, ticket, place)
         if answer == steps.OTHER_ARM:
             self._refuse_arm(ticket, place)
         if answer == steps.CONFLICT:
             raise ValueError(
-                f"ticket {ticket} of arm {self.names.names[place]!r} must be unanswered to be forgotten; it was "
-                f"answered with {float(self.answers(ticket))!r}"
+                f"cannot forget ticket {ticket} of arm {self.names.names[place]!r}: it has already been answered, "
+                f"with {float(self.answers(ticket))!r}"
             )
         if answer == steps.DONE:
             self._used -= 1
@@ -387,7 +387,7 @@ class Ledger:
         self._judge(answer, "the arm is open")
 
     def set_budget(self, budget: float | None) -> None:
-        """Change how many samples may be asked for in all, or what they may cost; parameters follow."""
+        """Change how many samples may be asked for in all, or what they may cost; parameters are updated."""
         budget = self._checked_budget(budget)
         if budget is not None and self._limit(budget) < self.spent:
             raise ValueError(f"budget must be at least the {amount(self.spent)} spent so far, got {amount(budget)}")

@@ -70,7 +70,7 @@ class Result:
     goal
         The level of the intervals, and the precision that was asked for, if any.
     populations
-        The sizes of the arms' populations, where samples are drawn without replacement; None where they are endless.
+        The sizes of the arms' populations, where samples are drawn without replacement; None if they are infinite.
 
     Attributes
     ----------
@@ -85,8 +85,7 @@ class Result:
     regret
         loss - oracle_loss.
     uniform_loss, uniform_samples
-        What as many samples (with costs, samples for as much money), spread evenly, would have had; and how many of
-        them it would have taken to have this loss.
+        The loss of an even split of the same budget, and the samples an even split needs for this loss.
     proportional_loss
         Where the arms are strata, what samples for as much in proportion to the shares would have had, if the variances
         are those observed; else NaN.
@@ -296,8 +295,8 @@ class Result:
             The probability that all of them hold; by default that of the result, `level`.
         kind
             By default "betting" where a support is declared, else "asymptotic", of each arm's samples in the order of
-            asking: valid at any time, whatever the strategy did and whenever you look. "fixed-n" is the interval of
-            textbooks, of all samples, and is not valid if you look and then decide (docs/intervals.md). A result that
+            asking: valid at any time, whatever the strategy did and whenever you look. "fixed-n" is the textbook
+            interval, of all samples, and is not valid if you look and then decide (docs/intervals.md). A result that
             was made of moments alone has only "fixed-n", which is then the default.
 
         Notes
@@ -561,7 +560,7 @@ class Result:
             Of the chart, in pixels.
         """
         places = self.shown()
-        ends = self._intervals_shown(places)
+        ends = self.intervals_shown(places)
         rows = [
             {"arm": str(self.arms[k]), "mean": float(self.means.array[k]), "low": float(low), "high": float(high)}
             for k, low, high in zip(places, ends.low, ends.high, strict=True)
@@ -581,7 +580,7 @@ class Result:
     def rows(self) -> list[list[str]]:
         """Return the printed table: a title row, and a row of texts for each arm that is shown."""
         places = self.shown()
-        return summary.rows(self, places, self._intervals_shown(places))
+        return summary.rows(self, places, self.intervals_shown(places))
 
     def __repr__(self) -> str:
         return f"{self.verdict}\n{tables.text(self.rows(), [*summary.left_out(self), *self.remarks()])}"
@@ -589,6 +588,7 @@ class Result:
     def _repr_html_(self) -> str:
         return tables.html(self.rows(), [*summary.left_out(self), *self.remarks()], before=[self.verdict])
 
-    def _intervals_shown(self, places: list[int]) -> IntervalsByArm:
+    def intervals_shown(self, places: list[int]) -> IntervalsByArm:
+        """Return the intervals of the arms that tables and charts show."""
         # Of very many arms, not all need be followed for a few lines.
         return self.intervals() if len(places) == len(self.arms) else self.intervals_of(places)

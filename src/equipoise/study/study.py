@@ -26,7 +26,7 @@ from equipoise.study.result import Result
 from equipoise.study.ticket import BITS, Ticket
 from equipoise.tables import amount, count
 
-_FOREIGN: Final = "was not handed out by this study, which takes its own tickets only"
+_FOREIGN: Final = "belongs to another study"
 _PLACE: Final = (1 << BITS) - 1
 
 _PAIRS: Final = "tell_many takes pairs (ticket, value), as in [(ticket, 0.3)]"
@@ -133,7 +133,7 @@ class Study:
 
     @property
     def spent(self) -> float:
-        """What the tickets cost that were handed out and not forgotten; their number without costs."""
+        """The cost of all tickets that were handed out and not forgotten; their number without costs."""
         return self._ledger.spent
 
     @property
@@ -264,8 +264,8 @@ class Study:
         Raises
         ------
         ValueError, TypeError
-            For a value that is not a finite number inside the support, a ticket of another study, another value than
-            was told before. The study is then as it was.
+            For a value that is not a finite number inside the support; a ticket of another study; a value different
+            from the one already recorded. The study is left unchanged.
         """
         if type(value) is not float:
             value = number("value", value)
@@ -337,13 +337,17 @@ class Study:
         """
         Give back a ticket that will not be answered, so that its sample can be asked for again.
 
-        Should its answer come after all, `tell` takes it.
+        A late answer is still accepted.
         """
         ticket_id, k = self._own(ticket)
         self._ledger.forget(ticket_id, k)
 
     def set_budget(self, budget: float | None) -> None:
-        """Change how many samples may be asked for in all, or what they may cost; the strategy's parameters follow."""
+        """
+        Change how many samples may be asked for in all, or what they may cost.
+
+        The strategy's parameters are updated.
+        """
         self._ledger.set_budget(budget)
 
     def set_weights(self, weights: Iterable[float] | Mapping[Any, float] | None) -> None:
@@ -392,6 +396,8 @@ class Study:
 
     def _own(self, ticket: Ticket) -> tuple[int, int]:
         """Return the id of a ticket of this study, and the place of its arm."""
+        if ticket is MISSING:
+            raise TypeError("ticket is required")
         try:
             number, arm = ticket
             ticket_id = operator.index(number) - self._first_number

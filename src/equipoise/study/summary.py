@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from equipoise.inputs import named
 from equipoise.intervals import describe
-from equipoise.study.certificate import too_few
+from equipoise.intervals.asymptotic import START
+from equipoise.study.certificate import needed_for_interval, no_interval, too_few, used_up, without_error
 from equipoise.tables import MOST_ROWS, amount, count, percent, plus_minus, rounded
 
 if TYPE_CHECKING:
+    from equipoise.arrays import Bools
     from equipoise.study.by_arm import IntervalsByArm
     from equipoise.study.result import Result
+
+# An even split is mentioned if it would have needed this many times what was spent.
+WORTH_SAYING: Final = 1.05
 
 
 def verdict(result: Result) -> str:
@@ -45,20 +51,25 @@ def least_precise(result: Result) -> str:
         )
     if result.objective.shares is not None:
         value, error = result.combine()
-        return f"Mean of all strata: {amount(value)}, standard error {amount(error, 3)}."
+        return f"Combined mean of the strata: {amount(value)}, standard error {amount(error, 3)}."
     if result.objective.p < math.inf:
         what = "losses" if result.objective.weights is None else "weighted losses"
         return f"{result.objective.p:g}-norm of the {what}: {amount(result.loss, 3)}."
+    if same := without_error(result):
+        return same
     k = result.names.place(result.worst)
     half = float(result.intervals_of([k]).half_widths[0])
     if not math.isfinite(half):
         error = float(result.standard_errors.array[k])
-        known = f"standard error {amount(error, 3)} (too few samples for a {percent(result.level)} interval)"
+        why = no_interval(result.level, int(result.counts.array[k]), needed_for_interval(result, k))
+        known = f"standard error {amount(error, 3)} ({why})"
+    elif half == 0 and used_up(result)[k]:
+        known = "known exactly"
     elif result.by_precision:
         known = f"{plus_minus(half)} (target {plus_minus(float(result.targets[k]))})"
     else:
         known = f"{plus_minus(half)} ({percent(result.level)})"
-    return f"Least precise{ranked_by(result)}: {result.worst}, {known}."
+    return f"Least precise{ranked_by(result)}: {named(result.worst)}, {known}."
 
 
 def ranked_by(result: Result) -> str:
@@ -70,16 +81,36 @@ def ranked_by(result: Result) -> str:
 
 def remarks(result: Result) -> list[str]:
     """Return what the intervals promise, what is still least precise, and what an even split would have needed."""
-    found = [describe(result.interval_kind, result.level)]
+    found = [describe(result.interval_kind, result.level)] if _with_interval(result).any() else []
     if result.reached is False:
         found.append(least_precise(result))
-    if result.loss > 0 and len(result.arms) > 1:
-        paid = "" if result.objective.costs is None else f" (cost {amount(result.uniform_spent)})"
-        what = "worst-case precision" if result.objective.p == math.inf else "loss"
-        if result.objective.shares is not None:
-            what = "standard error"
-        needed = count(round(result.uniform_samples), "sample")
-        found.append(f"Uniform sampling would have needed about {needed}{paid} for the same {what}.")
+    return list(filter(None, (*found, even_split(result))))
+
+
+def even_split(result: Result) -> str:
+    """
+    Return in a sentence how many samples an even split would have needed.
+
+    Empty where that is not clearly more than were taken, an arm has no interval yet, or the split was even.
+    """
+    if len(result.arms) < 2 or result.strategy == "uniform" or not result.loss > 0:
+        return ""
+    if not result.uniform_spent >= WORTH_SAYING * result.spent or not _with_interval(result).all():
+        return ""
+    paid = "" if result.objective.costs is None else f" (cost {amount(result.uniform_spent)})"
+    what = "precision" if result.objective.p == math.inf else "loss"
+    if result.objective.shares is not None:
+        what = "standard error"
+    needed = count(round(result.uniform_samples), "sample")
+    return f"An even split would have needed about {needed}{paid} for the same {what}."
+
+
+def _with_interval(result: Result) -> Bools:
+    """Return which arms have an interval, in the arms' order."""
+    places = result.shown()
+    # Of very many arms only those shown are followed; of the others, as many samples as an interval needs are enough.
+    found: Bools = result.counts.array >= (START if result.interval_kind == "asymptotic" else 2)
+    found[places] = np.isfinite(result.intervals_shown(places).half_widths)
     return found
 
 
@@ -102,9 +133,9 @@ def rows(result: Result, places: Sequence[int], intervals: IntervalsByArm) -> li
 
 
 def left_out(result: Result) -> list[str]:
-    """Return a note on the arms that the table does not show, if there are any."""
-    more = len(result.arms) - MOST_ROWS
-    return [f"{count(more, 'more arm')}, all at least as precise as these."] if more > 0 else []
+    """Return a note on which arms the table shows, if not all."""
+    arms = len(result.arms)
+    return [f"Showing the {MOST_ROWS} least precise of {arms:,} arms."] if arms > MOST_ROWS else []
 
 
 def _samples(result: Result) -> str:

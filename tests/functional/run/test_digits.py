@@ -69,7 +69,7 @@ def test_accuracy_of_each_class_to_three_percent(
         printed[bool(words)] = capsys.readouterr().out
     known = json.loads(printed[True])
     assert known["precision_reached"] is True
-    assert "Uniform sampling would have needed about" in " ".join(printed[False].split())
+    assert "An even split would have needed about" in " ".join(printed[False].split())
     z = NormalDist().inv_cdf(1 - 0.05 / 20)
     most = 0.0
     for digit, right in answers.items():

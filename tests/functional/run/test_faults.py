@@ -117,7 +117,8 @@ def test_without_a_store_the_error_has_the_study() -> None:
 
     error = failure(measure, budget=100, arms=ARMS)
     assert str(error) == (
-        "sampling arm 'calm' failed with KeyError: 'gone'; 30 samples taken so far, see `error.study`"
+        "sampling arm 'calm' failed with KeyError: 'gone'; 30 samples taken so far; they are in the `study` attribute "
+        "of this error"
     )
     assert error.study.result().samples == 30
 
@@ -156,7 +157,7 @@ def test_nonsense(value: Any, said: str, executor: Any) -> None:
 def test_a_value_outside_the_support() -> None:
     error = failure(lambda arm: 2, budget=100, arms=ARMS, support="binary")
     assert str(error).startswith("sampling arm 'calm' failed: a sample must be 0 or 1, got 2.0; ")
-    assert str(error).endswith("; 0 samples taken so far, see `error.study`")
+    assert str(error).endswith("; 0 samples taken so far; they are in the `study` attribute of this error")
 
 
 def test_nonsense_in_arrays() -> None:

@@ -102,7 +102,7 @@ def test_a_file_of_guesses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
             "--floor must name an arm, as in --floor a=4, got '3'",
         ),
         ([*TWO, "--budget", "9", "--cap", "0"], "caps must be a positive integer, got 0"),
-        ([*TWO, "--budget", "9", "--cost", "c=2"], "there is no arm 'c'"),
+        ([*TWO, "--budget", "9", "--cost", "c=2"], "got one for 'c', which is not an arm"),
         ([*TWO, "--budget", "9", "--objective", "max"], "--objective must be a number, got 'max'"),
         ([*TWO, "--budget", "9", "--level", "95"], "level"),
         ([*TWO, "--budget", "9", "--plot", "a.jpg"], "a.jpg"),

@@ -90,10 +90,10 @@ def test_commands_that_print_numbers(run: Run) -> None:
     # A seed of the file decides every $EQUIPOISE_SEED.
     assert run(DICE, "--json").json == known
     shown = run(DICE)
-    for text in ("die", "mean", "interval", "share", "60 samples", "Uniform sampling"):
+    for text in ("die", "mean", "interval", "share", "60 samples"):
         assert text in shown.out
     assert "best allocation" not in shown.out
-    assert "best allocation" in run(DICE, "--verbose").out
+    assert "best allocation" in " ".join(run(DICE, "--verbose").out.split())
 
 
 def test_seconds_are_those_of_the_command(run: Run, tmp_path: Path) -> None:
@@ -557,7 +557,7 @@ def test_a_live_table_on_a_terminal(tmp_path: Path) -> None:
     os.close(master)
     assert child.returncode == 0
     text = seen.decode()
-    assert "of 60 spent" in text
-    assert "press Ctrl-C to stop" in text
+    assert "of 60 samples, " in text
+    assert "Ctrl-C stops" in text
     assert "interval" in text
     assert "60 samples" in out.decode()

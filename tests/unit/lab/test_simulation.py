@@ -490,7 +490,7 @@ def test_progress() -> None:
         ({"objective": 0}, ValueError, "objective"),
         ({"weights": [1, 2, 3]}, ValueError, "weights must have one value for each of the 2 arms, got 3"),
         ({"weights": [0, 0]}, ValueError, "weight"),
-        ({"weights": {0: 1, 2: 1}}, ValueError, "there is no arm 2"),
+        ({"weights": {0: 1, 2: 1}}, ValueError, "got one for 2, which is not an arm"),
         (
             {"objective": eq.Stratified([0.2, 0.3, 0.5])},
             ValueError,

@@ -464,7 +464,7 @@ def test_the_variances_of_a_result_can_be_planned_with() -> None:
         (lambda: plan([1], 9, caps=[0]), ValueError, r"caps\[0\] must be a positive integer, got 0"),
         (lambda: plan([1], 9, populations={0: 0}), ValueError, r"populations\[0\] must be a positive integer, got 0"),
         (lambda: plan([1], 9, populations=10**16), ValueError, "populations must be at most 1,000,000,000,000,000"),
-        (lambda: plan({"a": 1}, 9, caps={"b": 3}), ValueError, "there is no arm 'b'"),
+        (lambda: plan({"a": 1}, 9, caps={"b": 3}), ValueError, "got one for 'b', which is not an arm"),
         (lambda: plan({"a": 1}, 9, caps=[1, 2]), ValueError, "caps must have one value for each of the 1 arms, got 2"),
         (
             lambda: plan({"a": 1}, 9, floors=5, caps=4),
@@ -473,7 +473,7 @@ def test_the_variances_of_a_result_can_be_planned_with() -> None:
         ),
         (lambda: plan([1], 9, floors=5, populations=4), ValueError, "must be at most the population of the arm, 4"),
         (lambda: plan({"a": 1}, 9, costs={"a": 0}), ValueError, r"costs\['a'\] must be positive, got 0"),
-        (lambda: plan({"a": 1}, 9, weights={"b": 0}), ValueError, "there is no arm 'b'"),
+        (lambda: plan({"a": 1}, 9, weights={"b": 0}), ValueError, "got one for 'b', which is not an arm"),
     ],
 )
 def test_what_is_refused(make: Any, error: type[Exception], sentence: str) -> None:

@@ -111,7 +111,7 @@ def test_the_certificate_counts_who_never_answers() -> None:
     assert answered is not None
     assert answered.asked - answered.given_up == result.samples == 60
     assert answered.given_up > 0
-    assert "were never answered; the estimates describe only those that are answered" in str(result.certificate)
+    assert "were never answered; the estimates cover only the answered samples" in str(result.certificate)
 
 
 # ---- kinds of samplers
@@ -333,7 +333,7 @@ def test_a_share_of_the_mean_is_made_small_for_all_arms_together() -> None:
     assert f"Least precise relative to its target: {found.worst}, ±" in repr(found)
     text = str(found.certificate)
     assert text.startswith(f"Least precise relative to its target: {found.worst}, ±")
-    assert f"The worst standard error is {math.sqrt(found.loss):.3g} target half-widths; " in text
+    assert f"The largest standard error is {math.sqrt(found.loss):.3g} times its target half-width. " in text
     # Who gives weights has them; half-widths that are all the same need none.
     own = eq.estimate(sized, 1500, arms=list(SIZES), precision="2%", seed=1, weights=[1, 1, 1])
     assert own.counts["hundred"] > 1200
@@ -784,18 +784,26 @@ def test_time_left() -> None:
         ),
         (
             lambda: eq.estimate({"a": lambda x: 1}, budget=10),
-            "a sampler must take no arguments here.* which requires 1 argument$",
+            "a sampler must accept no arguments .* which requires 1 argument$",
         ),
         (
             lambda: eq.estimate(lambda: 1, budget=10, arms=["a"]),
-            "a sampler must take the arm here.* which requires 0 arguments$",
+            "a sampler must accept the arm's name .*, got <lambda>, which takes no arguments$",
         ),
-        (lambda: eq.estimate(sample, 10, arms="ab"), "arms must be a list of names or their number, got 'ab'"),
+        (
+            lambda: eq.estimate(sample, 10, arms=ARMS, store=3),  # type: ignore[arg-type]
+            "^store must be a path or a URL, got 3$",
+        ),
+        (
+            lambda: eq.estimate(sample, 10, arms=ARMS, progress="x"),  # type: ignore[arg-type]
+            "^progress must be True, False, None or a function, got 'x'$",
+        ),
+        (lambda: eq.estimate(sample, 10, arms="ab"), "arms must be a list of names or the number of arms, got 'ab'"),
         (lambda: eq.estimate({"a": max}, 10, arms=["b"]), r"arms must be those of the samplers, \['a'\], got \['b'\]"),
         (lambda: eq.estimate(sample, arms=ARMS, precision=-1), "precision.*-1"),
         (lambda: eq.estimate(sample, arms=ARMS, precision="x%"), "precision.*'x%'"),
         (lambda: eq.estimate(sample, arms=ARMS, precision=[1]), "must have one value for each of the 2 arms, got 1"),
-        (lambda: eq.estimate(sample, arms=ARMS, precision={"calm": 1}), "there is none for arm 'rough'"),
+        (lambda: eq.estimate(sample, arms=ARMS, precision={"calm": 1}), "got none for 'rough'"),
         (
             lambda: eq.estimate(sample, arms=ARMS, precision=1, level=95),
             "level must be strictly between 0 and 1, got 95",
@@ -825,11 +833,11 @@ def test_time_left() -> None:
         (lambda: eq.estimate({"a": {}.values()}, 10), r"^arm 'a' must have at least one sample, got dict_values"),
         (
             lambda: eq.estimate(sample, 10, populations={"a": 2.5}),
-            "population of arm 'a' must be a list of items or their number, got 2.5",
+            "population of arm 'a' must be a list of items or the number of items, got 2.5",
         ),
         (
             lambda: eq.estimate(sample, 10, populations={"a": np.array(5)}),
-            r"population of arm 'a' must be a list of items or their number, got array\(5\)",
+            r"population of arm 'a' must be a list of items or the number of items, got array\(5\)",
         ),
         (
             lambda: eq.estimate(sample, 10, arms=ARMS, guess=[1.0]),

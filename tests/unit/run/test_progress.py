@@ -14,6 +14,7 @@ import equipoise as eq
 from equipoise import people
 from equipoise.run import progress
 from equipoise.run.progress import Bar, Callback, NotebookBar, Progress, display
+from equipoise.tables import plus_minus
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def test_words(half_way: Progress) -> None:
     assert progress.left_text(half_way) == "9:00 left"
     low, high = half_way.result.intervals(0.95)["rough"]
     assert half_way.half_width == (high - low) / 2
-    assert progress.worst_text(half_way) == f"least precise: rough ±{half_way.half_width:.3g}"
+    assert progress.worst_text(half_way) == f"least precise: rough {plus_minus(half_way.half_width, 3)}"
     assert half_way.half_width > 1.9 * half_way.error  # a standard error is never shown as ±
 
 

@@ -274,9 +274,9 @@ def test_an_answer_again_is_not_written_again(where: str) -> None:
     for _ in range(3):
         journal.tell(ids, np.array([1.0, 2.0]), np.zeros(2))
         journal.tell(0, 1.0, 0.0)
-    with pytest.raises(ValueError, match=r"before, got 3.0"):
+    with pytest.raises(ValueError, match=r"already answered with 2.0, got 3.0"):
         journal.tell(ids, np.array([1.0, 3.0]), np.zeros(2))
-    with pytest.raises(ValueError, match=r"before, got 3.0"):
+    with pytest.raises(ValueError, match=r"already answered with 2.0, got 3.0"):
         journal.tell(1, 3.0, 0.0)
     journal.commit()
     journal.close()

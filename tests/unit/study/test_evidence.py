@@ -343,8 +343,9 @@ def test_a_certificate() -> None:
     skewness = float(((x - x.mean()) ** 3).mean() / ((x - x.mean()) ** 2).mean() ** 1.5)
     assert found.bias == pytest.approx(-(1 - len(x) / 400) * skewness * x.std(ddof=1) / len(x))
     text = str(found)
+    assert repr(found) == text
     assert text.startswith(f"Least precise: {result.worst}, ±{found.half_width:.3g} (95%), standard error ")
-    assert f"with the same budget would have given {math.sqrt(found.uniform_loss):.3g} and the best allocation" in text
+    assert f"of the same budget would have given {math.sqrt(found.uniform_loss):.3g} and the best allocation" in text
     assert "The samples of skewed are skewed" in text
     assert "never answered" not in text
     assert "Warning" not in text

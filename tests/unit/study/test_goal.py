@@ -39,7 +39,7 @@ def test_one_for_each_arm_is_aligned_by_its_label() -> None:
     assert precision(np.array([0.2, 0.3]), 0.95, names).wanted == (0.2, 0.3)
     assert precision(np.array(0.2), 0.95, names).wanted == (0.2, 0.2)
     with pytest.raises(
-        ValueError, match="precision must have one value for each arm by its name: there is no arm 'town'"
+        ValueError, match="precision must have one value for each arm, got one for 'town', which is not an arm"
     ):
         precision({"town": 1, "city": 1}, 0.95, names)
     with pytest.raises(ValueError, match="precision must have one value for each of the 2 arms, got 3"):

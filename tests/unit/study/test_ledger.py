@@ -37,14 +37,14 @@ def test_what_is_refused_changes_nothing() -> None:
     book.tell(np.array([0, 1]), np.array([1.0, 2.0]))
     before = book.fingerprint()
     for ids, values, words in (
-        ([2, 0], [3.0, 9.0], "was answered with 1.0 before, got 9.0"),
-        ([3, 4, 3], [1.0, 2.0, 1.5], "twice in one call|was answered with 1.0 before, got 1.5"),
+        ([2, 0], [3.0, 9.0], "was already answered with 1.0, got 9.0"),
+        ([3, 4, 3], [1.0, 2.0, 1.5], "twice in one call|was already answered with 1.0, got 1.5"),
         ([5, 2], [0.5, math.nan], "a sample must be a finite number, got nan"),
     ):
         with pytest.raises(ValueError, match=words):
             book.tell(ids, np.array(values))
         assert book.fingerprint() == before
-    with pytest.raises(ValueError, match="must be unanswered to be forgotten; it was answered with 1"):
+    with pytest.raises(ValueError, match="it has already been answered, with 1"):
         book.forget(0)
     with pytest.raises(ValueError, match="ticket 2 was handed out for arm 2, not for 0"):
         book.tell(2, 1.0, 0)

@@ -6,6 +6,7 @@ import copy
 import json
 import math
 import pickle
+import re
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -157,7 +158,7 @@ def test_samples_of_money_set_the_parameters() -> None:
         ({"budget": 1e20, "costs": [1, 5]}, ValueError, "budget must buy at most 9,007,199,254,740,992 samples, got"),
         ({"budget": 10.5}, TypeError, "budget must be a positive integer, got 10.5"),
         ({"costs": [1]}, ValueError, "costs must have one value for each of the 2 arms, got 1"),
-        ({"costs": {"a": 1, "z": 1}}, ValueError, "there is no arm 'z'"),
+        ({"costs": {"a": 1, "z": 1}}, ValueError, "got one for 'z', which is not an arm"),
         ({"weights": [0, 0]}, ValueError, "weights must be positive for at least one arm, got 0 for each"),
         ({"objective": -1}, ValueError, "objective must be a positive number p, .*, got -1"),
         (
@@ -200,6 +201,15 @@ def told(samples: dict[Any, list[float]], **options: Any) -> eq.Result:
     for arm, values in samples.items():
         for value in values:
             study.tell(arm=arm, value=value)
+    return study.result()
+
+
+def asked_for(samples: dict[Any, list[float]], **options: Any) -> eq.Result:
+    """The result of a study that asked for these samples."""
+    study = eq.Study(samples, **options)
+    places = np.repeat(np.arange(len(samples)), [len(values) for values in samples.values()])
+    ids = study.ledger.latest(study.ledger.ask_for(places))
+    study.ledger.tell(ids, np.concatenate([np.array(values) for values in samples.values()]))
     return study.result()
 
 
@@ -282,11 +292,11 @@ def test_a_certificate_of_strata_speaks_of_their_mean_first() -> None:
     assert found.proportional_loss == pytest.approx((0.5 * 14 / 3 + 0.2 * 50) / 9)
     even, best = (0.25 * 14 / 3 + 0.04 * 50) / 3, (0.5 * math.sqrt(14 / 3) + 0.2 * math.sqrt(50)) ** 2 / 9
     assert str(found) == (
-        f"The mean of all strata is 4, with a standard error of {math.sqrt(0.25 * 14 / 12 + 0.04 * 25):.3g}. By the "
-        f"observed variances, the same budget would have given {math.sqrt(even):.3g} with equal numbers for all "
-        f"strata, {math.sqrt(found.proportional_loss):.3g} with numbers in proportion to the shares and "
+        f"The combined mean of the strata is 4, with a standard error of {math.sqrt(0.25 * 14 / 12 + 0.04 * 25):.3g}. "
+        f"Based on the observed variances, the same budget would have given {math.sqrt(even):.3g} with equal sample "
+        f"sizes, {math.sqrt(found.proportional_loss):.3g} with proportional allocation and "
         f"{math.sqrt(best):.3g} with the best allocation. Stratum b contributes most to this error: standard error 5 "
-        "(too few samples for a 95% interval)."
+        "(no 95% interval yet: it needs 20 samples)."
     )
     assert report.certificate(result) == f"9 samples. {found}"
     # Of money: 17 buys 17 W/(0.5 + 2 * 0.2 + 3 * 0.3) of each.
@@ -328,7 +338,7 @@ def test_strata_that_are_finite() -> None:
     ("objective", "words"),
     [
         (eq.Stratified([0.6, 0.3, 0.1]), " and 0 with the best allocation."),
-        (math.inf, "The worst standard error is 0; "),
+        (math.inf, "Every mean is known exactly."),
     ],
 )
 def test_populations_that_are_used_up(objective: Any, words: str, costs: Any) -> None:
@@ -345,15 +355,21 @@ def test_populations_that_are_used_up(objective: Any, words: str, costs: Any) ->
 
 def test_a_person_can_read_it() -> None:
     strata = told(SAMPLES, objective=eq.Stratified([0.5, 0.2, 0.3]))
-    assert strata.verdict == "9 samples. Mean of all strata: 4, standard error 1.14."
-    assert strata.remarks()[-1] == "Uniform sampling would have needed about 7 samples for the same standard error."
+    assert strata.verdict == "9 samples. Combined mean of the strata: 4, standard error 1.14."
+    assert strata.remarks() == []
+    many = {arm: [0.0, float(sd)] * 30 for arm, sd in zip("abc", (1, 1, 10), strict=True)} | {"c": [0.0, 10.0] * 90}
+    even = "An even split would have needed about "
+    known = asked_for(many, objective=eq.Stratified([0.5, 0.2, 0.3])).remarks()[-1]
+    assert re.fullmatch(rf"{even}\d+ samples for the same standard error\.", known)
+    assert asked_for(many).remarks()[-1] == f"{even}540 samples for the same precision."
+    assert asked_for(many, costs=[1, 1, 2]).remarks()[-1] == f"{even}540 samples (cost 720) for the same precision."
+    assert re.fullmatch(rf"{even}\d+ samples for the same loss\.", asked_for(many, objective=2).remarks()[-1])
+    assert len(asked_for(many, strategy="uniform").remarks()) == 1
+    assert len(asked_for(many | {"c": [0.0, 10.0] * 30}).remarks()) == 1  # it was one
     paid = told(SAMPLES, costs=[1, 2, 3], weights=[2, 1, 1])
     assert paid.verdict == (
-        "9 samples (cost 17). Least precise by weighted error: b, standard error 5 (too few samples for a 95% "
-        "interval)."
-    )
-    assert paid.remarks()[-1] == (
-        "Uniform sampling would have needed about 6 samples (cost 12) for the same worst-case precision."
+        "9 samples (cost 17). Least precise by weighted error: b, standard error 5 (no 95% interval yet: it "
+        "needs 20 samples)."
     )
     assert told(SAMPLES, objective=2).verdict == "9 samples. 2-norm of the losses: 25."
     assert "2-norm of the weighted losses: " in repr(told(SAMPLES, objective=2, weights=[1, 2, 3]))

@@ -29,6 +29,15 @@ def result_of(samples: dict[Any, list[float]]) -> eq.Result:
     return study.result()
 
 
+def asked_for(samples: dict[Any, list[float]]) -> eq.Result:
+    """The result of a study that asked for these samples."""
+    study = eq.Study(samples)
+    places = np.repeat(np.arange(len(samples)), [len(values) for values in samples.values()])
+    ids = study.ledger.latest(study.ledger.ask_for(places))
+    study.ledger.tell(ids, np.concatenate([np.array(values) for values in samples.values()]))
+    return study.result()
+
+
 @pytest.fixture
 def result() -> eq.Result:
     return result_of(SAMPLES)
@@ -103,7 +112,7 @@ def test_nothing_varies() -> None:
     result = result_of({"a": [1.0, 1.0], "b": [2.0, 2.0]})
     assert result.loss == 0
     assert math.isnan(result.uniform_samples)
-    assert "Uniform" not in repr(result)
+    assert "even split" not in repr(result)
 
 
 def test_to_dict_is_ready_for_json(result: eq.Result) -> None:
@@ -184,15 +193,26 @@ def test_to_frame_of_what_is_not_there(result: eq.Result, monkeypatch: pytest.Mo
 
 def test_a_person_can_read_it(result: eq.Result) -> None:
     assert repr(result).splitlines() == [
-        "9 samples. Least precise: b, standard error 5 (too few samples for a 95% interval).",
+        "9 samples. Least precise: b, standard error 5 (no 95% interval yet: it needs 20 samples).",
         "arm  count  mean  95% interval  std. error",
         "a        4     3             —         1.1",
         "b        2     5             —         5.0",
         "c        3     5             —           0",
-        "95% confidence sequences, simultaneous over arms and valid at any time (asymptotic; approximate below ~50 "
-        "samples).",
-        "Uniform sampling would have needed about 6 samples for the same worst-case precision.",
     ]
+
+
+def test_a_person_is_told_that_nothing_varies() -> None:
+    same = asked_for({"a": [1.0] * 30, "b": [2.0] * 30})
+    assert same.verdict == "60 samples. All samples of each arm are equal."
+    assert str(same.certificate) == "All samples of each arm are equal."
+    exact = replace(result_of({"a": [1.0, 2.0], "b": [3.0] * 4}), populations=np.array([2.0, 4.0]))
+    assert exact.verdict == "6 samples. Every mean is known exactly."
+
+
+def test_names_in_sentences() -> None:
+    for name, said in (("x y", "'x y'"), (3, "arm 3"), ("3", "'3'"), ("gpt-4", "gpt-4"), (("a", 1), "arm ('a', 1)")):
+        result = asked_for({name: [0.0, 1.0] * 30})
+        assert result.verdict.startswith(f"60 samples. Least precise: {said}, ±")
 
 
 def asked(given: Any, found: eq.Result, follow: bool = False) -> eq.Result:
@@ -210,6 +230,7 @@ def test_the_verdict_on_a_precision() -> None:
     assert (done.reached, done.samples_left) == (True, 0)
     assert done.verdict == "✓ Every mean is known to the precision asked for (300 samples)."
     assert asked(1, found).verdict == "✓ Every mean is known to ±1 (300 samples)."
+    assert asked(3000, found).verdict == "✓ Every mean is known to ±3,000 (300 samples)."
     assert asked("5%", found).verdict == "✓ Every mean is known to ±5% (300 samples)."
     both = asked([narrow / 2, wide / 2], found)
     assert both.samples_left == pytest.approx(900)
@@ -217,14 +238,14 @@ def test_the_verdict_on_a_precision() -> None:
     one = asked(narrow, found)
     more = float(f"{one.samples_left:.2g}")
     assert one.verdict == f"✗ 1 of 2 arms is still wider than ±{narrow:g}; about {more:.0f} more samples needed."
-    assert one.remarks()[1] == f"Least precise: arm 1, ±{wide:.2f} (95%)."
+    assert one.remarks()[1] == f"Least precise: 'arm 1', ±{wide:.2f} (95%)."
     assert len(one.remarks()) == 3
     relative = asked("0.1%", found, follow=True)
-    assert relative.remarks()[1] == f"Least precise relative to its target: arm 0, ±{narrow:.2f} (target ±0.010)."
+    assert relative.remarks()[1] == f"Least precise relative to its target: 'arm 0', ±{narrow:.2f} (target ±0.010)."
     unknown = asked(0.1, result_of_moments([100, 1], [1.0, 0.0]))
     assert unknown.samples_left == math.inf
     assert unknown.verdict == "✗ 2 of 2 arms are still wider than ±0.1."
-    assert unknown.remarks()[1] == "arm 1 has 1 sample; at least 2 are needed for a standard error."
+    assert unknown.remarks()[1] == "'arm 1' has 1 sample; at least 2 are needed for a standard error."
 
 
 def test_a_result_is_frozen(result: eq.Result) -> None:
@@ -339,9 +360,9 @@ def test_many_arms_show_the_worst_known() -> None:
     samples: dict[Any, list[float]] = {k: rng.normal(0, k + 1, 5).tolist() for k in range(100)}
     result = result_of(samples)
     shown = repr(result).splitlines()
-    assert len(shown) == 1 + 1 + 20 + 1 + 1 + 1
+    assert len(shown) == 1 + 1 + 20 + 1
     assert shown[2].split()[0] == str(result.worst)
-    assert shown[-3] == "80 more arms, all at least as precise as these."
+    assert shown[-1] == "Showing the 20 least precise of 100 arms."
     assert "100 numbers by arm" in repr(result.means)
     assert result.means.array.shape == (100,)
     with pytest.raises(KeyError):
