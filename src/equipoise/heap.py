@@ -17,6 +17,9 @@ ENTRY = np.dtype([("score", np.float64), ("arm", np.int32), ("place", np.int32)]
 
 Heap = Any
 
+# In place of an arm: there is none.
+NO_ARM = -1
+
 
 @inlined
 def before(score_a: float, arm_a: int, score_b: float, arm_b: int) -> bool:
@@ -115,3 +118,20 @@ def heapify(heap: Heap) -> None:
     """Make a heap of entries in any order."""
     for i in range((len(heap) - 2) >> 2, -1, -1):
         sift_down(heap, i, heap[i].score, arm_at(heap, i))
+
+
+@inlined
+def least_pulled(queue: Heap, arms: Any, pulls_of: Any, floor: float) -> int:
+    """
+    Return the least pulled arm if it has fewer pulls than the floor, the lowest among equals; else NO_ARM.
+
+    The scores of the queue are minus the pulls, and are put right only here and as far as needed: pulls grow, so that
+    no arm has fewer than its entry says.
+    """
+    while -queue[0].score < floor:
+        k = arm_at(queue, 0)
+        pulls = pulls_of(arms[k])
+        if -queue[0].score == pulls:
+            return k
+        change(queue, k, -pulls)
+    return NO_ARM

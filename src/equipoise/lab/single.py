@@ -19,7 +19,7 @@ import numba
 import numpy as np
 
 from equipoise.compiled import jit
-from equipoise.heap import ENTRY, arm_at, change, heapify, replace_top
+from equipoise.heap import ENTRY, NO_ARM, arm_at, change, heapify, least_pulled, replace_top
 from equipoise.lab.rule import Rule, steps
 from equipoise.lab.streams import pair_of
 from equipoise.problem import money
@@ -130,7 +130,7 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
         return k
 
     @jit
-    def least_pulled(arms: Any, closed: Any) -> tuple[int, float]:
+    def scan_least_pulled(arms: Any, closed: Any) -> tuple[int, float]:
         """Return the open arm with the fewest pulls, the lowest among equals, and how many it has."""
         k, fewest = 0, math.inf
         for j in range(len(arms)):
@@ -152,15 +152,13 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
             least = floor(t, float(len(arms)), params)
             if scanned:
                 if fewest < least:
-                    k, fewest = least_pulled(arms, closed)
+                    k, fewest = scan_least_pulled(arms, closed)
                     if fewest < least:
                         return k, fewest
             else:
-                while -by_pulls[0].score < least:
-                    k = arm_at(by_pulls, 0)
-                    if -by_pulls[0].score == pulls_of(arms[k]):
-                        return k, fewest
-                    change(by_pulls, k, -pulls_of(arms[k]))
+                k = least_pulled(by_pulls, arms, pulls_of, least)
+                if k != NO_ARM:
+                    return k, fewest
         return largest_key(keys, by_key), fewest
 
     def run(

@@ -16,14 +16,14 @@ import numpy as np
 
 from equipoise import moments
 from equipoise.compiled import borrowing, inlined, internal
-from equipoise.heap import arm_at, change, heapify
+from equipoise.heap import NO_ARM, arm_at, change, heapify, least_pulled
 from equipoise.problem import money
 from equipoise.strategies import key as keys
 from equipoise.study.functions import call_floor, call_freeze, call_share, call_variance
 from equipoise.study.state import ANSWERED, ANSWERED_LATE, FORGOTTEN, IN_FLIGHT, Book, open_book, tickets_of
 
-# In place of an arm: there is none; the strategy's floor is not a number.
-NO_ARM, BAD_FLOOR = -1, -2
+# In place of an arm: the strategy's floor is not a number.
+BAD_FLOOR = -2
 
 # What a step answers: done; the same was told before; the value is outside the support; another value was told before;
 # the ticket is of another arm; done, but the strategy gave a variance that is none.
@@ -105,6 +105,12 @@ def rekey_study(memory: Any, rule: Any) -> int:
 
 
 @inlined
+def pulls_of(arm: Any) -> float:
+    """Return the pulls of an arm, as the scores of a queue have them."""
+    return float(arm.pulls)
+
+
+@inlined
 def under_floor(book: Book, t: int) -> int:
     """Return the least pulled arm if it has fewer pulls than the floor after t pulls, else NO_ARM; or BAD_FLOOR."""
     if book.functions.floor == 0:
@@ -112,13 +118,7 @@ def under_floor(book: Book, t: int) -> int:
     floor = call_floor(book.functions.floor, float(t), float(book.header.arms), book.rule)
     if math.isnan(floor):
         return BAD_FLOOR
-    queue = book.by_pulls
-    while -queue[0].score < floor:
-        k = arm_at(queue, 0)
-        if -queue[0].score == book.arms[k].pulls:
-            return k
-        change(queue, k, -float(book.arms[k].pulls))
-    return NO_ARM
+    return least_pulled(book.by_pulls, book.arms, pulls_of, floor)
 
 
 @inlined
