@@ -433,11 +433,6 @@ def _converter() -> None:
         raise ModuleNotFoundError(f"saving charts needs vl-convert, which is not installed; {hint}") from None
 
 
-def plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row that JSON can hold; see `tables.json_ready`."""
-    return dict(json_ready(row))
-
-
 def _ticks(xs: Sequence[float]) -> list[float]:
     """Return 1, 2 and 5 times the powers of ten between the ends, or the powers if they are many; else all of xs."""
     low, high = math.floor(math.log10(xs[0])), math.ceil(math.log10(xs[-1]))

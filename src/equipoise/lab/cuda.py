@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from equipoise.inputs import install_hint
 from equipoise.lab import streams
 from equipoise.lab.rule import NORM, PLAIN, Rule, Steps, steps
 from equipoise.lab.setup import Ends, Setup
@@ -80,7 +81,7 @@ def ring_size(arms: int, single: bool) -> int:
 def check() -> Any:
     """Return numba.cuda, or raise an error that says what is missing."""
     if cuda is None or not hasattr(cuda, "is_available"):
-        raise ValueError('engine="cuda" needs numba-cuda: pip install "equipoise[gpu]"')
+        raise ValueError(f'engine="cuda" needs numba-cuda, which is not installed; {install_hint("gpu")}')
     if not cuda.is_available():
         raise ValueError('engine="cuda" found no NVIDIA GPU with a driver on this machine; engine="cpu" needs none')
     return cuda

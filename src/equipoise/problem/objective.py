@@ -20,9 +20,6 @@ PerArm = Iterable[float] | Mapping[Any, float]
 # Weights and costs between these keep every key and every loss a finite number.
 SMALLEST, GREATEST = 1e-100, 1e100
 
-# The part of a budget by which rounding may carry a sum of costs past it.
-ROUNDING = money.OF_BUDGET
-
 
 @dataclass(frozen=True)
 class Objective:

@@ -26,7 +26,7 @@ Process = subprocess.Popen[bytes]
 
 
 class CommandError(EquipoiseError):
-    """A command did not give a sample; the message goes on from "failed with", or begins with "a sample"."""
+    """A command did not give a sample; the message goes on from "failed: "."""
 
 
 class Running:
@@ -126,7 +126,7 @@ class Command:
                 return float(process.returncode == 0 and not late)
             if late:
                 raise CommandError(
-                    f"a timeout: the command took longer than {self.timeout:g} seconds and was killed{_end_of(err)}"
+                    f"the command took longer than {self.timeout:g} seconds and was killed{_end_of(err)}"
                 )
             if process.returncode != 0:
                 raise CommandError(f"{_ended(process.returncode)}{_end_of(err)}")
@@ -159,7 +159,7 @@ class Command:
 
 
 def _ended(code: int) -> str:
-    return f"exit code {code}" if code >= 0 else f"a signal: the command was killed by {_signal(-code)}"
+    return f"exit code {code}" if code >= 0 else f"the command was killed by {_signal(-code)}"
 
 
 def _signal(number: int) -> str:

@@ -408,8 +408,7 @@ class Driver:
         # The ticket stays in flight: another run tries this very sample again. One that came in its place would make
         # the estimate speak of the samples that do not fail.
         times = f"failed {attempt} times, the last time" if attempt > 1 else "failed"
-        reason = f": {wrong}" if wrong.startswith("a sampl") else f" with {wrong}"
-        self._end(f"sampling arm {self._study.arms[k]!r} {times}{reason}", trace)
+        self._end(f"sampling arm {self._study.arms[k]!r} {times}: {wrong}", trace)
 
     def _ran_dry(self, jobs: Jobs, part: Ints, late: bool) -> None:
         """An iterable has ended."""

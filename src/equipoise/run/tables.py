@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.arrays import Floats
-from equipoise.inputs import did_you_mean, listed, shown
+from equipoise.inputs import did_you_mean, install_hint, listed, shown
 from equipoise.tables import count
 
 Columns = dict[str, list[Any]]
@@ -29,7 +29,7 @@ def read(path: Path) -> Columns:
             import polars
         except ModuleNotFoundError:
             raise ModuleNotFoundError(
-                'a Parquet table needs polars, which is not installed: pip install "equipoise[tables]"'
+                f"a Parquet table needs polars, which is not installed; {install_hint('tables')}"
             ) from None
         try:
             frame = polars.read_parquet(path)

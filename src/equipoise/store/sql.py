@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from equipoise.errors import EquipoiseError
+from equipoise.inputs import install_hint
 
 if sys.platform == "win32":
     import msvcrt
@@ -227,7 +228,7 @@ class Postgres:
             import sqlalchemy
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(
-                f'a store in PostgreSQL needs {error.name}, which is not installed: pip install "equipoise[serve]"'
+                f"a store in PostgreSQL needs {error.name}, which is not installed; {install_hint('serve')}"
             ) from None
         self._error = sqlalchemy.exc.SQLAlchemyError
         try:

@@ -90,7 +90,7 @@ def test_past_the_retries(where: str, executor: Any) -> None:
 
     error = failure(measure, budget=200, arms=ARMS, retries=2, executor=executor, store=where)
     assert re.match(
-        r"sampling arm 'rough' failed 3 times, the last time with ZeroDivisionError: the sensor is off; "
+        r"sampling arm 'rough' failed 3 times, the last time: ZeroDivisionError: the sensor is off; "
         r"\d+ samples? saved in .*; repeat the call to continue$",
         str(error),
     )
@@ -117,7 +117,7 @@ def test_without_a_store_the_error_has_the_study() -> None:
 
     error = failure(measure, budget=100, arms=ARMS)
     assert str(error) == (
-        "sampling arm 'calm' failed with KeyError: 'gone'; 30 samples taken so far; they are in the `study` attribute "
+        "sampling arm 'calm' failed: KeyError: 'gone'; 30 samples taken so far; they are in the `study` attribute "
         "of this error"
     )
     assert error.study.result().samples == 30
@@ -349,9 +349,7 @@ def test_dask(client: Client) -> None:
         raise ValueError("not today")
 
     error = failure(broken, budget=60, arms=ARMS, executor=client)
-    assert re.match(
-        r"sampling arm '(calm|rough)' failed with ValueError: not today; 0 samples taken so far", str(error)
-    )
+    assert re.match(r"sampling arm '(calm|rough)' failed: ValueError: not today; 0 samples taken so far", str(error))
 
 
 # ---- disks and stores

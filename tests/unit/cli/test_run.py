@@ -185,7 +185,7 @@ def test_a_command_that_fails_is_tried_again_then_named(run: Run, tmp_path: Path
     assert done.code == 3
     [line] = done.err.splitlines()
     assert "sampling arm 'bad' failed 3 times" in line
-    assert "the last time with exit code 4; its stderr ends with: 2 / 3 / 4;" in line
+    assert "the last time: exit code 4; its stderr ends with: 2 / 3 / 4;" in line
     assert "1 sample saved in" in line
     assert line.endswith("kept.db; run the same command to continue")
     tries = (tmp_path / "tries").read_text().split()
@@ -201,7 +201,7 @@ def test_a_command_that_fails_is_tried_again_then_named(run: Run, tmp_path: Path
         ("true", "failed: a sample must be a number that the command prints, got nothing"),
         ("echo 3 4", "failed: a sample must be a number on the last line printed, got '3 4'"),
         ("echo nan", "nan"),
-        ("kill -TERM $$", "failed with a signal: the command was killed by SIGTERM"),
+        ("kill -TERM $$", "failed: the command was killed by SIGTERM"),
     ],
 )
 def test_output_that_is_not_a_number(run: Run, command: str, sentence: str) -> None:
@@ -424,7 +424,7 @@ def test_a_function(run: Run, tmp_path: Path) -> None:
     assert run(pools, "--json").json["means"] == pytest.approx({"few": 1.5, "many": 50})
     broken = run(text.format("broken"))
     assert broken.code == 3
-    assert "arm 'calm' failed with OSError: the line is dead" in broken.err
+    assert "arm 'calm' failed: OSError: the line is dead" in broken.err
     assert "line 7, in broken" in broken.err  # where it happened
     assert "did you mean 'sample'?" in run(text.format("sampel")).err
     assert "function must be module:name of something callable" in run(text.format("number")).err

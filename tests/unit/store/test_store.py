@@ -24,6 +24,7 @@ import pytest
 
 import equipoise as eq
 from equipoise import report
+from equipoise.inputs import install_hint
 from equipoise.store import FORMAT, Header, Journal, Store, differences, log, replay
 from equipoise.store.log import Patience
 from equipoise.store.sql import Lost
@@ -319,7 +320,7 @@ def test_sqlite_needs_nothing_but_python(tmp_path: Path) -> None:
         [sys.executable, "-c", script, str(tmp_path / "study.db")], capture_output=True, text=True, check=True
     )
     assert found.stdout == (
-        '20\na store in PostgreSQL needs psycopg, which is not installed: pip install "equipoise[serve]"\n'
+        f"20\na store in PostgreSQL needs psycopg, which is not installed; {install_hint('serve')}\n"
     )
 
 
