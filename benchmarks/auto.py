@@ -18,7 +18,7 @@ from equipoise import chart
 from equipoise.lab.leaderboard import EntryRun
 from equipoise.lab.suite import paper_right, suite
 from equipoise.problem import Law
-from equipoise.strategies import Strategy, Support
+from equipoise.strategies import Numbers, Strategy, Support
 
 DOCS = Path(__file__).parents[1] / "docs"
 SEED = 5
@@ -32,15 +32,15 @@ class Second(Strategy):
 
     name = "second-order"
 
-    def params(self, budget: int | None, arms: int, support: Support) -> tuple[float, ...]:
+    def params(self, budget: int | None, arms: int, support: Support) -> Numbers:
         return (self.c,)
 
     @staticmethod
-    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+    def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
         return m2 / (count - 1) * (1 + params[0] / count)
 
     @staticmethod
-    def floor(t: float, arms: float, params: tuple[float, ...]) -> float:
+    def floor(t: float, arms: float, params: Numbers) -> float:
         return 20.0
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import sys
+from unittest import SkipTest
 
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import equipoise as eq
-from equipoise.strategies import Strategy, Support, available, get
+from equipoise.strategies import Numbers, Strategy, Support, available, get
 from equipoise.testing import StrategyLaws
+from tests.pooling import MeanVariance
 
 
 class TestAuto(StrategyLaws):
@@ -84,48 +87,48 @@ class TestGreedy(StrategyLaws):
 class TestThirdParty(StrategyLaws):
     """A pooled mean, a growing floor and a use of the mean, which no built-in strategy combines."""
 
-    class Odd(Strategy):
+    class Odd(MeanVariance):
         warmup = 3
-        pool = "mean"
         uses_mean = True
         shift_invariant = False
         scale_invariant = False
 
         @staticmethod
-        def variance(
-            count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
-        ) -> float:
-            return (m2 + pooled + abs(mean)) / count
+        def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
+            return (m2 + pooled[0] + abs(mean)) / count
 
         @staticmethod
-        def floor(t: float, arms: float, params: tuple[float, ...]) -> float:
+        def floor(t: float, arms: float, params: Numbers) -> float:
             return t / (4 * arms)
 
     strategy = Odd()
 
 
-class TestFrozenPool(StrategyLaws):
-    """Keeps what was pooled when the arm was last seen."""
+class TestSeveral(StrategyLaws):
+    """Several own and several pooled numbers; shares and the pool see what was pooled before."""
 
     class Keeper(Strategy):
-        pool = "max"
-        own = "frozen"
+        own = ("largest", "before", "seen")
+        sums = ("variance", "deviation", "arms")
+        pooled = ("mean", "spread")
 
         @staticmethod
-        def variance(
-            count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
-        ) -> float:
-            return m2 / (count - 1) + max(own, 0.0)
+        def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
+            return m2 / (count - 1) + 0.1 * own[0] + own[1] + pooled[1] / own[2]
 
         @staticmethod
-        def freeze(
-            sample: float, count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
-        ) -> float:
-            return 0.5 * pooled
+        def keep(
+            sample: float, count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers
+        ) -> Numbers:
+            return (max(own[0], m2 / count), 0.5 * pooled[0], own[2] + 1)
 
         @staticmethod
-        def share(count: float, mean: float, m2: float, own: float, params: tuple[float, ...]) -> float:
-            return m2 / count + 0.5 * own
+        def share(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> Numbers:
+            return (m2 / count + 0.5 * own[1], abs(m2 / count - pooled[0]), 1.0)
+
+        @staticmethod
+        def pool(sums: Numbers, arms: float, pooled: Numbers, params: Numbers) -> Numbers:
+            return (sums[0] / max(arms, 1.0), (pooled[1] + sums[1]) / (2 * max(sums[2], 1.0)))
 
     strategy = Keeper()
 
@@ -151,7 +154,7 @@ class Boastful(Strategy):
     """Declares itself invariant, as a strategy does unless it says otherwise, and is not."""
 
     @staticmethod
-    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+    def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
         return m2 / count + abs(mean)
 
 
@@ -163,3 +166,25 @@ def test_a_broken_promise_is_found(law: str) -> None:
     run = given(data=st.data())(getattr(StrategyLaws, law).hypothesis.inner_test)
     with pytest.raises(AssertionError, match="is chosen in one study and arm"):
         settings(deadline=None, derandomize=True, phases=[Phase.generate])(run)(laws)
+
+
+class Jumpy(Strategy):
+    """Doubles the variance of an arm whose mean is a whole number."""
+
+    shift_invariant = scale_invariant = False
+
+    @staticmethod
+    def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
+        return m2 / (count - 1) * (2.0 if mean == math.floor(mean) else 1.0)
+
+
+def test_a_jump_is_found() -> None:
+    laws = StrategyLaws()
+    laws.strategy = Jumpy()
+    law = StrategyLaws.test_variances_are_continuous_in_the_samples.hypothesis.inner_test
+    run = settings(deadline=None, derandomize=True, phases=[Phase.generate])(given(data=st.data())(law))
+    with pytest.raises(AssertionError, match=r"the variance of arm . is .* in one study and"):
+        run(laws)
+    laws.continuous = False
+    with pytest.raises(SkipTest):
+        run(laws)

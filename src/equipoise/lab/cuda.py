@@ -35,6 +35,7 @@ from equipoise.lab.setup import Ends, Setup
 from equipoise.lab.streams import U, encode
 from equipoise.problem import Objective
 from equipoise.strategies import key as keys
+from equipoise.tuples import reader, selector, writer
 
 try:
     from numba import cuda
@@ -64,9 +65,9 @@ class Card:
     registers: int = 8
     shared: int = 227 << 10
 
-    def bytes_needed(self, arms: int, single: bool, uses_own: bool) -> int:
+    def bytes_needed(self, arms: int, single: bool, own: int) -> int:
         """Return what a block needs of shared memory: the rings, and the numbers of arms not kept in registers."""
-        numbers = 0 if arms <= self.registers else 3 * arms + (arms if uses_own else 1)
+        numbers = 0 if arms <= self.registers else 3 * arms + max(own * arms, 1)
         return (ring_size(arms, single) * arms + numbers) * self.threads * (4 if single else 8)
 
 
@@ -235,7 +236,47 @@ def _four(single: bool) -> Callable[..., Any]:
 
 def _steps(rule: Rule, single: bool) -> Steps:
     """Return the steps of a rule as device functions."""
-    return steps(rule, partial(on_device, single=single), cuda.jit(device=True, fastmath=single))
+    one = np.float32(1) if single else 1.0
+    return steps(rule, partial(on_device, single=single), cuda.jit(device=True, fastmath=single), one)
+
+
+class _Tuples(NamedTuple):
+    """
+    An arm's own numbers in memory, as device functions, and what is pooled before the first time.
+
+    They lie at own[(k * n + i) * stride + at] for number i of arm k, in the column `at` of this run.
+
+    - `read(own, k, at, stride)`, `write(own, k, at, stride, values)`: those of arm k;
+    - `pick(condition, a, b)`: one of two tuples of them, by selects.
+    """
+
+    read: Any
+    write: Any
+    pick: Any
+    no_sums: Any
+    nothing_pooled: Any
+
+
+def _tuples(rule: Rule, single: bool) -> _Tuples:
+    """Return the functions for the own numbers of a rule."""
+    compiled, n = cuda.jit(device=True, fastmath=single), rule.own
+    zero = np.float32(0) if single else np.float64(0)
+    read_words, write_words = reader(n, compiled, zero), writer(n, compiled)
+
+    @cuda.jit(device=True)
+    def select(condition: Any, a: Any, b: Any) -> Any:
+        return cuda.selp(condition, a, b)
+
+    @compiled
+    def read(own: Any, k: Any, at: Any, stride: Any) -> Any:
+        return read_words(own, k * n * stride + at, stride)
+
+    @compiled
+    def write(own: Any, k: Any, at: Any, stride: Any, values: Any) -> None:
+        write_words(own, k * n * stride + at, stride, values)
+
+    pick = selector(n, select, compiled)
+    return _Tuples(read, write, pick, (zero,) * rule.sums, (zero,) * max(rule.pooled, 1))
 
 
 class _Decision(NamedTuple):
@@ -244,10 +285,11 @@ class _Decision(NamedTuple):
 
     - `choose(key, key_at, count, at, t, lowest, params)`: the arm to pull after t pulls, and the fewest pulls of an
       arm, as far as known;
-    - `refresh(count, mean, m2, own, at, key, key_at, ready, params, scales, exponent)`: what is pooled; every key is
-      found again.
+    - `refresh(count, mean, m2, own, at, stride, key, key_at, ready, pooled, params, scales, exponent)`: what is pooled,
+      given what was before; every key is found again.
 
-    Arms are rows of these arrays; the run is the column `at`, and `key_at` of the keys.
+    Arms are rows of these arrays; the run is the column `at`, and `key_at` of the keys. Own numbers lie as
+    `_Tuples` says.
     """
 
     choose: Any
@@ -258,8 +300,9 @@ def _decision(rule: Rule, arms: int, single: bool) -> _Decision:
     """Return the decision of a rule for this number of arms or, with 0, for any."""
     number = np.float32 if single else np.float64
     zero = number(0)
-    uses_own, has_floor = rule.uses_own, rule.floor is not None
-    _, _, _, key_of, floor, pool_arm, pooled_of = _steps(rule, single)
+    has_floor = rule.floor is not None
+    _, _, _, key_of, floor, add_share, pool = _steps(rule, single)
+    own_of, _, _, no_sums, _ = _tuples(rule, single)
 
     @cuda.jit(device=True, fastmath=single)
     def choose(key: Any, key_at: Any, count: Any, at: Any, t: Any, lowest: Any, params: Any) -> Any:
@@ -290,24 +333,26 @@ def _decision(rule: Rule, arms: int, single: bool) -> _Decision:
         m2: Any,
         own: Any,
         at: Any,
+        stride: Any,
         key: Any,
         key_at: Any,
         ready: Any,
+        pooled: Any,
         params: Any,
         scales: Any,
         exponent: Any,
     ) -> Any:
         K = arms if arms > 0 else key.shape[0]
-        largest, total, known = zero, zero, zero
+        sums, known = no_sums, zero
         for k in range(K):
-            held = own[k, at] if uses_own else zero
-            largest, total, known = pool_arm(count[k, at], mean[k, at], m2[k, at], held, params, largest, total, known)
-        pooled = pooled_of(largest, total, known)
+            held = own_of(own, k, at, stride)
+            sums, known = add_share(count[k, at], mean[k, at], m2[k, at], held, pooled, params, sums, known)
+        found = pool(sums, known, pooled, params)
         for k in range(K):
             if count[k, at] >= ready:
-                held = own[k, at] if uses_own else zero
-                key[k, key_at] = key_of(count[k, at], mean[k, at], m2[k, at], held, pooled, params, scales[k], exponent)
-        return pooled
+                held = own_of(own, k, at, stride)
+                key[k, key_at] = key_of(count[k, at], mean[k, at], m2[k, at], held, found, params, scales[k], exponent)
+        return found
 
     return _Decision(choose, refresh)
 
@@ -321,12 +366,13 @@ def _kernel(rule: Rule, arms: int, params: int, single: bool, card: Card) -> Any
     number = np.float32 if single else np.float64
     zero = number(0)
     THREADS = card.threads
-    few, uses_own = arms <= card.registers, rule.uses_own
+    few, OWN = arms <= card.registers, rule.own
     RING = ring_size(arms, single)
     # Four are drawn at once, so that a full ring is sure to last for four steps less than it holds.
     STRETCH, MASK = RING - 4, RING - 1
     K, P = arms, params
-    has_freeze, has_pool = rule.freeze is not None, rule.pool != 0
+    has_keep, has_pool = rule.keep is not None, rule.pool is not None
+    own_of, write_own, pick_own, _, nothing_pooled = _tuples(rule, single)
     steps_of_rule, decision = _steps(rule, single), _decision(rule, arms, single)
     take, key_of, choose, refresh = steps_of_rule.take, steps_of_rule.key, decision.choose, decision.refresh
     next_refresh, in_turn = on_device(keys.next_refresh), on_device(keys.in_turn)
@@ -356,14 +402,14 @@ def _kernel(rule: Rule, arms: int, params: int, single: bool, card: Card) -> Any
             count = cuda.local.array((K, 1), fl)
             mean = cuda.local.array((K, 1), fl)
             m2 = cuda.local.array((K, 1), fl)
-            own = cuda.local.array((K, 1), fl)
-            at = 0
+            own = cuda.local.array(K * max(OWN, 1), fl)
+            at, stride = 0, 1
         else:
             count = cuda.shared.array((K, THREADS), fl)
             mean = cuda.shared.array((K, THREADS), fl)
             m2 = cuda.shared.array((K, THREADS), fl)
-            own = cuda.shared.array((K if uses_own else 1, THREADS), fl)
-            at = lane
+            own = cuda.shared.array(max(K * OWN, 1) * THREADS, fl)
+            at, stride = lane, THREADS
         key = cuda.local.array((K, 1), fl)
         drawn = cuda.local.array(K, np.int32)
         params = cuda.local.array(P, fl)
@@ -374,11 +420,11 @@ def _kernel(rule: Rule, arms: int, params: int, single: bool, card: Card) -> Any
             mean[k, at] = zero
             m2[k, at] = zero
             key[k, 0] = zero
-            if uses_own:
-                own[k, at] = number(initial_own[k])
+            for i in range(OWN):
+                own[(k * OWN + i) * stride + at] = number(initial_own[k, i])
             drawn[k] = 0
         run = first + U(r)
-        pooled = zero
+        pooled = nothing_pooled
         lowest = zero
         due = np.int32(next_refresh(0, K))
         keyed = np.int32(in_turn(warmup, K))
@@ -406,23 +452,19 @@ def _kernel(rule: Rule, arms: int, params: int, single: bool, card: Card) -> Any
                     b = np.int32(t % np.int32(K))
                 else:
                     b, lowest = choose(key, 0, count, at, t, lowest, params)
-                its_own = zero
                 if few:
                     # By selects, so that the arms' numbers stay in registers, which have no index.
                     its_count, its_mean, its_m2 = count[0, at], mean[0, at], m2[0, at]
-                    if uses_own:
-                        its_own = own[0, at]
+                    its_own = own_of(own, 0, at, stride)
                     for k in range(1, K):
                         this = b == np.int32(k)
                         its_count = cuda.selp(this, count[k, at], its_count)
                         its_mean = cuda.selp(this, mean[k, at], its_mean)
                         its_m2 = cuda.selp(this, m2[k, at], its_m2)
-                        if uses_own:
-                            its_own = cuda.selp(this, own[k, at], its_own)
+                        its_own = pick_own(this, own_of(own, k, at, stride), its_own)
                 else:
                     its_count, its_mean, its_m2 = count[b, at], mean[b, at], m2[b, at]
-                    if uses_own:
-                        its_own = own[b, at]
+                    its_own = own_of(own, b, at, stride)
                 x = ring[np.int32(np.int32(its_count) & np.int32(MASK)), b, lane]
                 its_count, its_mean, its_m2, its_own = take(x, its_count, its_mean, its_m2, its_own, pooled, params)
                 t = np.int32(t + 1)
@@ -437,15 +479,15 @@ def _kernel(rule: Rule, arms: int, params: int, single: bool, card: Card) -> Any
                         count[k, at] = cuda.selp(this, its_count, count[k, at])
                         mean[k, at] = cuda.selp(this, its_mean, mean[k, at])
                         m2[k, at] = cuda.selp(this, its_m2, m2[k, at])
-                        if has_freeze:
-                            own[k, at] = cuda.selp(this, its_own, own[k, at])
+                        if has_keep:
+                            write_own(own, k, at, stride, pick_own(this, its_own, own_of(own, k, at, stride)))
                 else:
                     count[b, at], mean[b, at], m2[b, at] = its_count, its_mean, its_m2
-                    if has_freeze:
-                        own[b, at] = its_own
+                    if has_keep:
+                        write_own(own, b, at, stride, its_own)
                 if has_pool and t >= due:
                     due = np.int32(next_refresh(t, K))
-                    pooled = refresh(count, mean, m2, own, at, key, 0, ready, params, scales, exponent)
+                    pooled = refresh(count, mean, m2, own, at, stride, key, 0, ready, pooled, params, scales, exponent)
             for k in range(K):
                 out[0, c, k, r] = count[k, at]
                 out[1, c, k, r] = mean[k, at]
@@ -461,8 +503,9 @@ def _kernel_many(rule: Rule, params: int, single: bool) -> Any:
 
     fl = float32 if single else float64
     number = np.float32 if single else np.float64
-    zero, P = number(0), params
-    has_freeze, has_pool = rule.freeze is not None, rule.pool != 0
+    zero, P, OWN = number(0), params, rule.own
+    has_keep, has_pool = rule.keep is not None, rule.pool is not None
+    own_of, write_own, _, _, nothing_pooled = _tuples(rule, single)
     steps_of_rule, decision = _steps(rule, single), _decision(rule, 0, single)
     take, key_of, choose, refresh = steps_of_rule.take, steps_of_rule.key, decision.choose, decision.refresh
     next_refresh, in_turn = on_device(keys.next_refresh), on_device(keys.in_turn)
@@ -483,12 +526,13 @@ def _kernel_many(rule: Rule, params: int, single: bool) -> Any:
         exponent: Any,
         out: Any,
         state: Any,
+        own: Any,
     ) -> None:
         r = cuda.grid(1)
         if r >= out.shape[3]:
             return
-        count, mean, m2, own, key = state[0], state[1], state[2], state[3], state[4]
-        K = len(kinds)
+        count, mean, m2, key = state[0], state[1], state[2], state[3]
+        K, stride = len(kinds), out.shape[3]
         params = cuda.local.array(P, fl)
         for p in range(P):
             params[p] = given[p]
@@ -497,9 +541,10 @@ def _kernel_many(rule: Rule, params: int, single: bool) -> Any:
             mean[k, r] = zero
             m2[k, r] = zero
             key[k, r] = zero
-            own[k, r] = number(initial_own[k])
+            for i in range(OWN):
+                own[(k * OWN + i) * stride + r] = number(initial_own[k, i])
         run = first + U(r)
-        pooled, lowest, ready = zero, zero, number(warmup)
+        pooled, lowest, ready = nothing_pooled, zero, number(warmup)
         due, keyed = next_refresh(0, K), in_turn(warmup, K)
         t = 0
         for c in range(len(checkpoints)):
@@ -512,17 +557,17 @@ def _kernel_many(rule: Rule, params: int, single: bool) -> Any:
                 x0, x1, x2, x3 = four(kinds[b], parameters[b, 0], parameters[b, 1], table, seed, run, U(b), U(i >> 2))
                 x = x0 if i & 3 == 0 else x1 if i & 3 == 1 else x2 if i & 3 == 2 else x3
                 its_count, its_mean, its_m2, its_own = take(
-                    number(x), count[b, r], mean[b, r], m2[b, r], own[b, r], pooled, params
+                    number(x), count[b, r], mean[b, r], m2[b, r], own_of(own, b, r, stride), pooled, params
                 )
                 count[b, r], mean[b, r], m2[b, r] = its_count, its_mean, its_m2
-                if has_freeze:
-                    own[b, r] = its_own
+                if has_keep:
+                    write_own(own, b, r, stride, its_own)
                 if its_count >= ready:
                     key[b, r] = key_of(its_count, its_mean, its_m2, its_own, pooled, params, scales[b], exponent)
                 t += 1
                 if has_pool and t >= due:
                     due = next_refresh(t, K)
-                    pooled = refresh(count, mean, m2, own, r, key, r, ready, params, scales, exponent)
+                    pooled = refresh(count, mean, m2, own, r, stride, key, r, ready, pooled, params, scales, exponent)
             for k in range(K):
                 out[0, c, k, r] = count[k, r]
                 out[1, c, k, r] = mean[k, r]
@@ -575,12 +620,13 @@ def prepare(
         number(setup.objective.exponent),
         out,
     ]
-    if not setup.one_kernel and card.bytes_needed(arms, single, rule.uses_own) <= card.shared:
+    if not setup.one_kernel and card.bytes_needed(arms, single, rule.own) <= card.shared:
         kernel = _kernel(rule, arms, len(params), single, card)
     else:
         kernel = _kernel_many(rule, len(params), single)
-        # Count, mean, M2, own number and key of each arm in each run.
-        arguments.append(cuda.device_array((5, arms, runs), number))
+        # Count, mean, M2 and key of each arm in each run, then its own numbers.
+        arguments.append(cuda.device_array((4, arms, runs), number))
+        arguments.append(cuda.device_array(max(rule.own, 1) * arms * runs, number))
 
     def launch() -> Any:
         kernel[-(-runs // card.threads), card.threads](*arguments)

@@ -19,6 +19,7 @@ from equipoise.compiled import jit
 from equipoise.lab.rule import NORM, PLAIN, Rule, steps
 from equipoise.lab.streams import U, fill_of, pair_of, select
 from equipoise.strategies import key as keys
+from equipoise.tuples import reader, selector, writer
 
 _next_refresh = jit(keys.next_refresh)
 _in_turn = jit(keys.in_turn)
@@ -65,19 +66,25 @@ def lanes(rule: Rule, arms: int, layout: Layout) -> Callable[..., None]:
     few, selected = arms > 0, 0 < arms <= layout.selected
     few_H, most_H = layout.ring_size(arms) if few else 0, layout.ring
     # The workspace S: rows for the lanes, then a block of rows for each arm, then the rings. A row is one number for
-    # each lane. First what the lanes know of the arms they chose, then the arms' own rows, within a block.
-    CHOSEN, BEST, ITS_COUNT, ITS_MEAN, ITS_M2, ITS_OWN, ITS_KEY, SAMPLE, POOLED = (row * W for row in range(9))
-    ARMS = 9 * W
+    # each lane. First what the lanes know of the arms they chose and of all arms, then the arms' own rows, within a
+    # block. Where a strategy has several own, pooled or summed numbers, their rows follow one another.
+    CHOSEN, BEST, ITS_COUNT, ITS_MEAN, ITS_M2, ITS_KEY, SAMPLE, ITS_OWN = (row * W for row in range(8))
+    POOLED = ITS_OWN + rule.own * W
+    SUMS = POOLED + rule.pooled * W
+    ARMS = SUMS + rule.sums * W
     COUNT, MEAN, M2, KEY, OWN = (row * W for row in range(5))
-    BLOCK = 5 * W
+    BLOCK = OWN + rule.own * W
     # Rows that are free at other times serve a second purpose: the scale of the chosen arm; the fewest pulls and the
-    # arm that has them; the sums over arms that are pooled.
+    # arm that has them; the number of arms in the sums.
     ITS_SCALE = BEST
     FEWEST, LEAST_PULLED = BEST, ITS_KEY
-    LARGEST, TOTAL, KNOWN = BEST, POOLED, ITS_KEY
-    has_floor, has_freeze, has_pool = rule.floor is not None, rule.freeze is not None, rule.pool != 0
-    has_scale, has_power = rule.form != PLAIN, rule.form == NORM
-    take, variance, weigh, key_of, floor, pool_arm, pooled_of = steps(rule, jit, jit)
+    KNOWN = ITS_KEY
+    has_floor, has_keep, has_pool = rule.floor is not None, rule.keep is not None, rule.pool is not None
+    own_numbers, has_scale, has_power = rule.own, rule.form != PLAIN, rule.form == NORM
+    take, variance, weigh, key_of, floor, add_share, pool = steps(rule, jit, jit)
+    read_own, read_pooled, read_sums = (reader(n, jit) for n in (rule.own, rule.pooled, rule.sums))
+    write_own, write_pooled, write_sums = (writer(n, jit) for n in (rule.own, rule.pooled, rule.sums))
+    pick_own = selector(rule.own, select, jit)
 
     @jit
     def ring_of_many(K: int) -> int:
@@ -140,15 +147,15 @@ def lanes(rule: Rule, arms: int, layout: Layout) -> Callable[..., None]:
     def update_by_selects(S: Any, params: Any, scales: Any, exponent: float) -> None:
         """Take in the sample of each lane's chosen arm, by selects over all arms."""
         for i in range(W):
-            chosen, pooled = S[CHOSEN + i], S[POOLED + i]
-            mean, m2, own = S[ARMS + MEAN + i], S[ARMS + M2 + i], S[ARMS + OWN + i]
+            chosen, pooled = S[CHOSEN + i], read_pooled(S, POOLED + i, W)
+            mean, m2, own = S[ARMS + MEAN + i], S[ARMS + M2 + i], read_own(S, ARMS + OWN + i, W)
             scale = scales[0]
             for k in range(1, arms):
                 this = chosen == float(k)
                 at = ARMS + k * BLOCK + i
                 mean = select(this, S[at + MEAN], mean)
                 m2 = select(this, S[at + M2], m2)
-                own = select(this, S[at + OWN], own)
+                own = pick_own(this, read_own(S, at + OWN, W), own)
                 if has_scale:
                     scale = select(this, scales[k], scale)
             count, mean, m2, own = take(S[SAMPLE + i], S[ITS_COUNT + i], mean, m2, own, pooled, params)
@@ -160,8 +167,8 @@ def lanes(rule: Rule, arms: int, layout: Layout) -> Callable[..., None]:
                 S[at + MEAN] = select(this, mean, S[at + MEAN])
                 S[at + M2] = select(this, m2, S[at + M2])
                 S[at + KEY] = select(this, key, S[at + KEY])
-                if has_freeze:
-                    S[at + OWN] = select(this, own, S[at + OWN])
+                if has_keep:
+                    write_own(S, at + OWN, W, pick_own(this, own, read_own(S, at + OWN, W)))
 
     @jit
     def update_by_index(S: Any, offsets: Any, params: Any, scales: Any, exponent: float) -> None:
@@ -169,18 +176,20 @@ def lanes(rule: Rule, arms: int, layout: Layout) -> Callable[..., None]:
         for i in range(W):
             at = offsets[i]
             S[ITS_COUNT + i], S[ITS_MEAN + i], S[ITS_M2 + i] = S[at + U(COUNT)], S[at + U(MEAN)], S[at + U(M2)]
-            S[ITS_OWN + i] = S[at + U(OWN)]
+            write_own(S, ITS_OWN + i, W, read_own(S, at + U(OWN), U(W)))
             S[ITS_SCALE + i] = scales[int(S[CHOSEN + i])] if has_scale else 1.0
         for i in range(W):
-            pooled = S[POOLED + i]
+            pooled, own = read_pooled(S, POOLED + i, W), read_own(S, ITS_OWN + i, W)
             count, mean, m2, own = take(
-                S[SAMPLE + i], S[ITS_COUNT + i], S[ITS_MEAN + i], S[ITS_M2 + i], S[ITS_OWN + i], pooled, params
+                S[SAMPLE + i], S[ITS_COUNT + i], S[ITS_MEAN + i], S[ITS_M2 + i], own, pooled, params
             )
             if has_power:
                 S[ITS_KEY + i] = variance(count, mean, m2, pooled, own, params)
             else:
                 S[ITS_KEY + i] = key_of(count, mean, m2, own, pooled, params, S[ITS_SCALE + i], exponent)
-            S[ITS_COUNT + i], S[ITS_MEAN + i], S[ITS_M2 + i], S[ITS_OWN + i] = count, mean, m2, own
+            S[ITS_COUNT + i], S[ITS_MEAN + i], S[ITS_M2 + i] = count, mean, m2
+            if has_keep:
+                write_own(S, ITS_OWN + i, W, own)
         # In a loop of its own, as a power does not vectorise.
         if has_power:
             for i in range(W):
@@ -189,29 +198,33 @@ def lanes(rule: Rule, arms: int, layout: Layout) -> Callable[..., None]:
             at = offsets[i]
             S[at + U(COUNT)], S[at + U(MEAN)], S[at + U(M2)] = S[ITS_COUNT + i], S[ITS_MEAN + i], S[ITS_M2 + i]
             S[at + U(KEY)] = S[ITS_KEY + i]
-            if has_freeze:
-                S[at + U(OWN)] = S[ITS_OWN + i]
+            if has_keep:
+                write_own(S, at + U(OWN), U(W), read_own(S, ITS_OWN + i, W))
 
     @jit
     def rekey(S: Any, K: int, params: Any, scales: Any, exponent: float) -> None:
-        """Refresh the pooled variance and every key."""
+        """Refresh the pooled numbers and every key."""
+        for row in range(SUMS, ARMS):
+            S[row] = 0.0
         for i in range(W):
-            S[LARGEST + i], S[TOTAL + i], S[KNOWN + i] = 0.0, 0.0, 0.0
+            S[KNOWN + i] = 0.0
         for k in range(K):
             row = ARMS + k * BLOCK
             for i in range(W):
-                S[LARGEST + i], S[TOTAL + i], S[KNOWN + i] = pool_arm(
+                sums, S[KNOWN + i] = add_share(
                     S[row + COUNT + i],
                     S[row + MEAN + i],
                     S[row + M2 + i],
-                    S[row + OWN + i],
+                    read_own(S, row + OWN + i, W),
+                    read_pooled(S, POOLED + i, W),
                     params,
-                    S[LARGEST + i],
-                    S[TOTAL + i],
+                    read_sums(S, SUMS + i, W),
                     S[KNOWN + i],
                 )
+                write_sums(S, SUMS + i, W, sums)
         for i in range(W):
-            S[POOLED + i] = pooled_of(S[LARGEST + i], S[TOTAL + i], S[KNOWN + i])
+            found = pool(read_sums(S, SUMS + i, W), S[KNOWN + i], read_pooled(S, POOLED + i, W), params)
+            write_pooled(S, POOLED + i, W, found)
         for k in range(K):
             for i in range(W):
                 at = ARMS + k * BLOCK + i
@@ -219,8 +232,8 @@ def lanes(rule: Rule, arms: int, layout: Layout) -> Callable[..., None]:
                     S[at + COUNT],
                     S[at + MEAN],
                     S[at + M2],
-                    S[at + OWN],
-                    S[POOLED + i],
+                    read_own(S, at + OWN, W),
+                    read_pooled(S, POOLED + i, W),
                     params,
                     scales[k],
                     exponent,
@@ -291,8 +304,9 @@ def lanes(rule: Rule, arms: int, layout: Layout) -> Callable[..., None]:
         in_turn = _in_turn(numbers.warmup, K)
         refresh = _next_refresh(0, K)
         for k in range(K):
-            for i in range(W):
-                S[ARMS + k * BLOCK + OWN + i] = numbers.own[k]
+            for row in range(own_numbers):
+                for i in range(W):
+                    S[ARMS + k * BLOCK + OWN + row * W + i] = numbers.own[k, row]
         t = 0
         for c in range(len(checkpoints)):
             while t < checkpoints[c]:

@@ -251,7 +251,7 @@ def entries(texts_given: Iterable[str] | None = None) -> list[Entry]:
     parameters in the unit of the samples are in units of sqrt(Sigma/K) here as well.
     """
     if texts_given is None:
-        everyone = [name for name in strategies.available() if strategies.get(name).own != "variance"]
+        everyone = [name for name in strategies.available() if "variance" not in strategies.get(name).own]
         return [entry for name in everyone for entry in _named(name)]
     found = []
     for text in texts_given:
@@ -276,7 +276,7 @@ def _named(name: str) -> list[Entry]:
     # MC-UCB and Variance-UCB are B-AS by the same A here: it is their objectives that set them apart.
     same = made is not strategies.BAS and made.variance is strategies.BAS.variance
     found = [] if same else [Entry(_title(strategy), partial(_scaled, strategy)) for strategy in scaled]
-    if made.own != "variance":
+    if "variance" not in made.own:
         found.append(Entry(f"{name}, theory", partial(_theory, made())))
     return found
 

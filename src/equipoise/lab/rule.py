@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from equipoise import moments
 from equipoise.strategies import Strategy
 from equipoise.strategies import key as keys
+from equipoise.tuples import adder
 
 # Forms of objectives: the paper's, with key v/T; the largest loss with weights; other norms.
 PLAIN, WEIGHTED, NORM = range(3)
@@ -23,27 +24,33 @@ class Rule(NamedTuple):
     """
     What a kernel is compiled for: a strategy and the form of the objective.
 
-    Functions that the strategy does not have are None.
+    Functions that the strategy does not have are None. `own`, `sums` and `pooled` are how many numbers there are of
+    each.
     """
 
     variance: Any
     floor: Any
-    freeze: Any
+    keep: Any
     share: Any
-    pool: int
-    uses_own: bool
+    pool: Any
+    own: int
+    sums: int
+    pooled: int
     form: int
 
     @classmethod
     def of(cls, strategy: Strategy, form: int) -> Rule:
         """Return the rule of a strategy for a form of objective."""
+        pools = bool(strategy.pooled)
         return cls(
             strategy.variance,
             strategy.floor if strategy.has_floor() else None,
-            strategy.freeze if strategy.own == "frozen" else None,
-            strategy.share,
-            keys.POOLS.index(strategy.pool),
-            strategy.own != "none",
+            strategy.keep if strategy.keeps() else None,
+            strategy.share if pools else None,
+            strategy.pool if pools else None,
+            len(strategy.own),
+            len(strategy.sums),
+            len(strategy.pooled),
             form,
         )
 
@@ -55,7 +62,7 @@ class Numbers(NamedTuple):
     Attributes
     ----------
     params, own, warmup
-        The strategy's parameters, the own number that each arm starts with, and the warm-up.
+        The strategy's parameters, the own numbers that each arm starts with, and the warm-up.
     scales, exponent
         The objective's, by arm and for all.
     """
@@ -69,15 +76,16 @@ class Numbers(NamedTuple):
 
 class Steps(NamedTuple):
     """
-    The steps of a rule, compiled.
+    The steps of a rule, compiled; `own`, `pooled`, `sums` and `params` are tuples of numbers.
 
-    - `take(x, count, mean, m2, own, pooled, params)`: an arm's count, mean, M2 and own number with one more sample;
+    - `take(x, count, mean, m2, own, pooled, params)`: an arm's count, mean, M2 and own numbers with one more sample;
     - `variance(count, mean, m2, pooled, own, params)`: the strategy's;
     - `weigh(v, pulls, scale, exponent)`: the key of an arm with this variance;
     - `key(count, mean, m2, own, pooled, params, scale, exponent)`: the key of an arm with no sample in flight;
     - `floor(t, arms, params)`: the strategy's, or None;
-    - `pool_arm(count, mean, m2, own, params, largest, total, arms)`: the sums that are pooled, with one more arm;
-    - `pooled(largest, total, arms)`: what is pooled.
+    - `add_share(count, mean, m2, own, pooled, params, sums, arms)`: the sums and the number of arms in them, with one
+      more arm;
+    - `pool(sums, arms, pooled, params)`: what is pooled.
     """
 
     take: Any
@@ -85,27 +93,29 @@ class Steps(NamedTuple):
     weigh: Any
     key: Any
     floor: Any
-    pool_arm: Any
-    pooled: Any
+    add_share: Any
+    pool: Any
 
 
-def steps(rule: Rule, convert: Callable[[Any], Any], compiled: Callable[[Any], Any]) -> Steps:
+def steps(rule: Rule, convert: Callable[[Any], Any], compiled: Callable[[Any], Any], one: Any = 1.0) -> Steps:
     """
     Return the steps of a rule, compiled for the CPU or for a GPU.
 
-    `convert` compiles a plain function, and `compiled` one that calls functions compiled already.
+    `convert` compiles a plain function, and `compiled` one that calls functions compiled already; `one` is the number 1
+    in the precision that they compute in.
     """
-    add, norm = convert(moments.add), convert(keys.key)
-    add_share, of_sums, share = convert(keys.pool_arm), convert(keys.pooled_of), convert(rule.share)
-    variance, pool, has_freeze = convert(rule.variance), rule.pool, rule.freeze is not None
-    freeze: Any = convert(rule.freeze) if has_freeze else None
-    floor = None if rule.floor is None else convert(rule.floor)
+    add, norm, variance = convert(moments.add), convert(keys.key), convert(rule.variance)
+    has_keep = rule.keep is not None
+    keep, floor, share, pool = (
+        function and convert(function) for function in (rule.keep, rule.floor, rule.share, rule.pool)
+    )
+    plus = adder(rule.sums, compiled)
 
     @compiled
     def take(x: Any, count: Any, mean: Any, m2: Any, own: Any, pooled: Any, params: Any) -> Any:
         count, mean, m2 = add(count, mean, m2, x)
-        if has_freeze:
-            own = freeze(x, count, mean, m2, pooled, own, params)
+        if has_keep:
+            return count, mean, m2, keep(x, count, mean, m2, pooled, own, params)
         return count, mean, m2, own
 
     @compiled
@@ -123,13 +133,9 @@ def steps(rule: Rule, convert: Callable[[Any], Any], compiled: Callable[[Any], A
         return weigh(variance(count, mean, m2, pooled, own, params), count, scale, exponent)
 
     @compiled
-    def pool_arm(count: Any, mean: Any, m2: Any, own: Any, params: Any, largest: Any, total: Any, arms: Any) -> Any:
+    def add_share(count: Any, mean: Any, m2: Any, own: Any, pooled: Any, params: Any, sums: Any, arms: Any) -> Any:
         if count < 2:
-            return largest, total, arms
-        return add_share(share(count, mean, m2, own, params), largest, total, arms)
+            return sums, arms
+        return plus(sums, share(count, mean, m2, pooled, own, params)), arms + one
 
-    @compiled
-    def pooled(largest: Any, total: Any, arms: Any) -> Any:
-        return of_sums(pool, largest, total, arms)
-
-    return Steps(take, variance, weigh, key, floor, pool_arm, pooled)
+    return Steps(take, variance, weigh, key, floor, add_share, pool)

@@ -52,9 +52,9 @@ class Setup:
 
     @property
     def initial_own(self) -> Floats:
-        """The own number that each arm starts with; an oracle without variances takes those of the problem."""
+        """The own numbers that each arm starts with, by arm; an oracle without variances takes those of the problem."""
         # Variances of very many arms take long to gather, and only an oracle asks for them.
-        variances = self.problem.variances if self.strategy.own == "variance" else None
+        variances = self.problem.variances if "variance" in self.strategy.own else None
         return initial_own(self.strategy, len(self.problem), variances)
 
     @property

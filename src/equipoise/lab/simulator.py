@@ -301,5 +301,5 @@ def first_ends(ends: Callable[[Setup, int, int], Ends], setup: Setup, first: int
     for c in range(len(setup.checkpoints)):
         for k in range(min(len(setup.problem), CHECKED_ARMS)):
             count, mean, m2 = (float(each[c, k, 0]) for each in (found.counts, found.means, found.m2s))
-            check_formula(setup.strategy, setup.params, count, mean, m2, own[k])
+            check_formula(setup.strategy, setup.params, count, mean, m2, tuple(own[k]))
     return found

@@ -24,6 +24,7 @@ from equipoise.lab.rule import Rule, steps
 from equipoise.lab.streams import pair_of
 from equipoise.problem import money
 from equipoise.strategies import key as formulas
+from equipoise.tuples import reader, writer
 
 _warmup_key = jit(formulas.warmup_key)
 _next_refresh = jit(formulas.next_refresh)
@@ -32,15 +33,15 @@ _spend = jit(money.spend)
 _affordable = jit(money.affordable)
 
 
-def arm_record(late: bool, uses_own: bool) -> Any:
+def arm_record(late: bool) -> Any:
     """
     Return the record of an arm, as Numba's type.
 
-    An arm's numbers lie together, in half a line of memory or in a whole one. `spare` is the second sample of a pair,
-    `own` the strategy's number; with late answers `pulls` also counts those in flight, and `top` is the key times the
-    pulls, which changes with answers alone.
+    An arm's numbers lie together, in half a line of memory or in a whole one. `spare` is the second sample of a pair;
+    with late answers `pulls` also counts those in flight, and `top` is the key times the pulls, which changes with
+    answers alone. The strategy's own numbers are in an array next to it.
     """
-    names = ["count", "mean", "m2", "spare", *(["own"] if uses_own else []), *(["pulls", "top"] if late else [])]
+    names = ["count", "mean", "m2", "spare", *(["pulls", "top"] if late else [])]
     record: Any = {"names": names, "formats": ["f8"] * len(names), "itemsize": 32 if len(names) <= 4 else 64}
     return numba.from_dtype(np.dtype(record))
 
@@ -52,45 +53,43 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
     `scanned` says that every decision looks at all arms instead of the top of a heap, `priced` that samples have costs
     and the limits are money, and `late` that more than one pull is in flight.
     """
-    uses_own, has_floor, has_pool = rule.uses_own, rule.floor is not None, rule.pool != 0
-    Arm, Entry = arm_record(late, uses_own), numba.from_dtype(ENTRY)
+    has_floor, has_keep, has_pool = rule.floor is not None, rule.keep is not None, rule.pool is not None
+    no_sums, nothing_pooled, OWN = (0.0,) * rule.sums, (0.0,) * max(rule.pooled, 1), rule.own
+    Arm, Entry = arm_record(late), numba.from_dtype(ENTRY)
     # Only the arm on top of the heap of keys ever gets another key.
     only_top = not has_floor and not late
     # At a limit all answers come in and arms are closed, so that the next limit is a run of its own.
     restarted = late or priced
     # Otherwise a key is first needed after the warm-up of all arms.
     keyed_early = late or priced
-    take, variance, weigh, _, floor, pool_arm, pooled_of = steps(rule, jit, jit)
-
-    @jit
-    def own_of(arm: Any) -> float:
-        return arm.own if uses_own else 0.0
+    take, variance, weigh, _, floor, add_share, pool = steps(rule, jit, jit)
+    read_own, write_own = reader(OWN, jit), writer(OWN, jit)
 
     @jit
     def pulls_of(arm: Any) -> float:
         return arm.pulls if late else arm.count
 
     @jit
-    def evaluate(arms: Any, k: int, pooled: float, numbers: Any) -> float:
+    def evaluate(arms: Any, own: Any, k: int, pooled: Any, numbers: Any) -> float:
         """Ask the strategy about arm k: its key times its pulls."""
         arm = arms[k]
-        v = variance(arm.count, arm.mean, arm.m2, pooled, own_of(arm), numbers.params)
+        v = variance(arm.count, arm.mean, arm.m2, pooled, read_own(own, k * OWN, 1), numbers.params)
         return weigh(v, 1.0, numbers.scales[k], numbers.exponent)
 
     @jit
-    def arm_key(arms: Any, k: int, pooled: float, closed: Any, numbers: Any) -> float:
+    def arm_key(arms: Any, own: Any, k: int, pooled: Any, closed: Any, numbers: Any) -> float:
         """Return the key of arm k; a closed arm's is below all others."""
         if priced and closed[k]:
             return -math.inf
         pulls = pulls_of(arms[k])
         if keyed_early and (arms[k].count < numbers.warmup or pulls == 0):
             return _warmup_key(pulls)
-        return (arms[k].top if late else evaluate(arms, k, pooled, numbers)) / pulls
+        return (arms[k].top if late else evaluate(arms, own, k, pooled, numbers)) / pulls
 
     @jit
-    def rekey(arms: Any, keys: Any, by_key: Any, k: int, pooled: float, closed: Any, numbers: Any) -> None:
+    def rekey(arms: Any, own: Any, keys: Any, by_key: Any, k: int, pooled: Any, closed: Any, numbers: Any) -> None:
         """Find the key of arm k, and put the arm where it belongs."""
-        key = arm_key(arms, k, pooled, closed, numbers)
+        key = arm_key(arms, own, k, pooled, closed, numbers)
         if scanned:
             keys[k] = key
         elif only_top:
@@ -99,24 +98,25 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
             change(by_key, k, key)
 
     @jit
-    def rekey_all(arms: Any, keys: Any, by_key: Any, pooled: float, closed: Any, numbers: Any) -> None:
+    def rekey_all(arms: Any, own: Any, keys: Any, by_key: Any, pooled: Any, closed: Any, numbers: Any) -> None:
         """Find every key."""
         if scanned:
             for k in range(len(arms)):
-                keys[k] = arm_key(arms, k, pooled, closed, numbers)
+                keys[k] = arm_key(arms, own, k, pooled, closed, numbers)
         else:
             for i in range(len(arms)):
-                by_key[i].score = arm_key(arms, arm_at(by_key, i), pooled, closed, numbers)
+                by_key[i].score = arm_key(arms, own, arm_at(by_key, i), pooled, closed, numbers)
             heapify(by_key)
 
     @jit
-    def pool(arms: Any, params: Any) -> float:
+    def pool_all(arms: Any, own: Any, pooled: Any, params: Any) -> Any:
         """Return what is pooled over all arms."""
-        largest, total, known = 0.0, 0.0, 0.0
+        sums, known = no_sums, 0.0
         for k in range(len(arms)):
             arm = arms[k]
-            largest, total, known = pool_arm(arm.count, arm.mean, arm.m2, own_of(arm), params, largest, total, known)
-        return pooled_of(largest, total, known)
+            its_own = read_own(own, k * OWN, 1)
+            sums, known = add_share(arm.count, arm.mean, arm.m2, its_own, pooled, params, sums, known)
+        return pool(sums, known, pooled, params)
 
     @jit
     def largest_key(keys: Any, by_key: Any) -> int:
@@ -166,6 +166,7 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
     ) -> None:
         K = len(laws.kinds)
         arms = np.empty(K, Arm)
+        own = np.empty(K * OWN)
         keys = np.empty(K if scanned else 1)
         by_key = np.empty(1 if scanned else K, Entry)
         by_pulls = np.empty(1 if scanned or not has_floor else K, Entry)
@@ -176,22 +177,24 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
         # Whether all keys have to be found again before the next one is needed.
         stale = True
         asked, told, opened, k = 0, 0, 0, 0
-        pooled, fewest, spent, carry = 0.0, 0.0, 0.0, 0.0
+        pooled = nothing_pooled
+        fewest, spent, carry = 0.0, 0.0, 0.0
         refresh = 0
         for c in range(len(limits)):
             if c == 0 or restarted:
                 asked, told, opened, stale = 0, 0, K, True
-                pooled, fewest, spent, carry = 0.0, 0.0, 0.0, 0.0
+                pooled = nothing_pooled
+                fewest, spent, carry = 0.0, 0.0, 0.0
                 refresh = _next_refresh(0, K)
                 for j in range(K):
                     arm = arms[j]
                     arm.count, arm.mean, arm.m2 = 0.0, 0.0, 0.0
-                    if uses_own:
-                        arm.own = numbers.own[j]
+                    for i in range(OWN):
+                        own[j * OWN + i] = numbers.own[j, i]
                     if late:
                         arm.pulls = 0.0
                         if numbers.warmup == 0:
-                            arm.top = evaluate(arms, j, pooled, numbers)
+                            arm.top = evaluate(arms, own, j, pooled, numbers)
                     if priced:
                         closed[j] = False
                     if not scanned:
@@ -204,14 +207,14 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
                         k = asked % K
                     else:
                         if stale:
-                            rekey_all(arms, keys, by_key, pooled, closed, numbers)
+                            rekey_all(arms, own, keys, by_key, pooled, closed, numbers)
                             stale = False
                         k, fewest = choose(arms, keys, by_key, by_pulls, closed, float(asked), fewest, numbers.params)
                     if priced:
                         if not _affordable(costs[k], spent, carry, limits[c]):
                             opened -= 1
                             closed[k] = True
-                            rekey(arms, keys, by_key, k, pooled, closed, numbers)
+                            rekey(arms, own, keys, by_key, k, pooled, closed, numbers)
                             if has_floor and not scanned:
                                 change(by_pulls, k, -math.inf)
                             continue
@@ -220,7 +223,7 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
                         waiting[asked % in_flight] = k
                         arms[k].pulls += 1.0
                         if not stale:
-                            rekey(arms, keys, by_key, k, pooled, closed, numbers)
+                            rekey(arms, own, keys, by_key, k, pooled, closed, numbers)
                     asked += 1
                 if told == asked:
                     break
@@ -233,23 +236,23 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
                 x = arm.spare
                 if i & 1 == 0:
                     x, arm.spare = pair_of(laws, first, k, i >> 1)
-                arm.count, arm.mean, arm.m2, own = take(
-                    x, arm.count, arm.mean, arm.m2, own_of(arm), pooled, numbers.params
+                arm.count, arm.mean, arm.m2, its_own = take(
+                    x, arm.count, arm.mean, arm.m2, read_own(own, k * OWN, 1), pooled, numbers.params
                 )
-                if uses_own:
-                    arm.own = own
+                if has_keep:
+                    write_own(own, k * OWN, 1, its_own)
                 if has_pool and told >= refresh:
                     refresh = _next_refresh(told, K)
-                    pooled = pool(arms, numbers.params)
+                    pooled = pool_all(arms, own, pooled, numbers.params)
                     stale = True
                     if late:
                         for j in range(K):
                             if arms[j].count >= numbers.warmup:
-                                arms[j].top = evaluate(arms, j, pooled, numbers)
+                                arms[j].top = evaluate(arms, own, j, pooled, numbers)
                 elif late and arm.count >= numbers.warmup:
-                    arm.top = evaluate(arms, k, pooled, numbers)
+                    arm.top = evaluate(arms, own, k, pooled, numbers)
                 if not stale:
-                    rekey(arms, keys, by_key, k, pooled, closed, numbers)
+                    rekey(arms, own, keys, by_key, k, pooled, closed, numbers)
             for j in range(K):
                 ends[0, c, j, column], ends[1, c, j, column], ends[2, c, j, column] = (
                     arms[j].count,

@@ -19,12 +19,13 @@ from equipoise.strategies.checks import (
     compile_error,
 )
 from equipoise.strategies.registry import available, deserialise, get, label, register, resolve, serialise
-from equipoise.strategies.strategy import Strategy, Support, check_support, initial_own
+from equipoise.strategies.strategy import Numbers, Strategy, Support, check_support, initial_own, zeros
 
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
 
 __all__ = [
+    "Numbers",
     "Strategy",
     "Support",
     "available",
@@ -42,6 +43,7 @@ __all__ = [
     "register",
     "resolve",
     "serialise",
+    "zeros",
 ]
 
 # What users need; the other names above are for the rest of the package.

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 
 from equipoise.strategies.registry import register
-from equipoise.strategies.strategy import Strategy, Support, width
+from equipoise.strategies.strategy import Numbers, Strategy, Support, width
 
 
 @register("auto")
@@ -53,65 +53,73 @@ class Auto(Strategy):
     take turns. How each constant was found, and what did not work, is in docs/auto.md.
     """
 
-    pool = "mean"
-    own = "frozen"
+    own = ("slant",)
+    sums = ("variance",)
+    pooled = ("mean",)
 
-    def params(self, budget: int | None, arms: int, support: Support) -> tuple[float, ...]:
+    def params(self, budget: int | None, arms: int, support: Support) -> Numbers:
         wide = width(support)
         most = math.inf if wide is None else 2 * wide * wide
         return (1.0 if support == "binary" else 0.0, min(most, sys.float_info.max))
 
     @staticmethod
-    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+    def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
+        typical, slant = pooled[0], own[0]
         if params[0] == 1.0:
-            r = count * pooled
+            r = count * typical
             a = 0.25 + 1.75 * r / (r + 1.5)
             m = 480 / (40 + m2)
             # s f = T M2, so that only T and M2 are needed.
-            return ((a * a + a * count + count * m2) / (count + 2 * a) + m * pooled) / (count + 2 * a + 1 + m)
+            return ((a * a + a * count + count * m2) / (count + 2 * a) + m * typical) / (count + 2 * a + 1 + m)
         # With few divisions and roots, which are most of the cost of a simulated pull.
-        square = own * (1 / (m2 if m2 > 1e-307 else 1.0)) * own * count
+        square = slant * (1 / (m2 if m2 > 1e-307 else 1.0)) * slant * count
         # The squares of what is added to |γ| and of γ₊.
         spare = 8640 / (count * (count + 40))
         upper = min(square + 2 * math.sqrt(square * spare) + spare, max(square, 8.0))
-        inverse = 1 / (pooled if pooled > 1e-307 else 1.0)
-        seen = min(m2 * inverse, 1e100) if pooled > 1e-307 else 0.0
+        inverse = 1 / (typical if typical > 1e-307 else 1.0)
+        seen = min(m2 * inverse, 1e100) if typical > 1e-307 else 0.0
         faded = (20 + count) * (20 + count) * (1 + 6 * seen)
         top, bottom = (15000.0, (100 + count) * (100 + count) * (3 + seen)) if m2 > 0 else (60 * count, count + 60)
         kappa = min((4000 * bottom + top * faded) / (faded * bottom) + square / 2, params[1] * inverse)
         late = count + 40 * (1 + square)
         factor = (count + 3.5 + 2 * upper) * late + 4 * square * count
-        v = (m2 + kappa * pooled) * (factor / ((count - 1 + kappa) * (count * late)))
+        v = (m2 + kappa * typical) * (factor / ((count - 1 + kappa) * (count * late)))
         return v + 1e-300
 
     @staticmethod
-    def floor(t: float, arms: float, params: tuple[float, ...]) -> float:
+    def floor(t: float, arms: float, params: Numbers) -> float:
         return 4.0
 
     @staticmethod
-    def freeze(
-        sample: float, count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
-    ) -> float:
+    def keep(
+        sample: float, count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers
+    ) -> Numbers:
         """
-        Return M3/M2, the skewness times the standard deviation.
+        Return the slant M3/M2, the skewness times the standard deviation.
 
-        It gives γ² = T own²/M2.
+        It gives γ² = T slant²/M2.
 
         With d = (x - mean)/(T - 1) and w = T (T - 1) d²/M2, the sample's share of M2, Pébay's update of the third
-        moment becomes own + w (T d + d - own) - 3d. Samples told as moments do not change it. At the first sample `own`
-        is NaN and is not used.
+        moment becomes slant + w (T d + d - slant) - 3d. Samples told as moments do not change it.
         """
         if params[0] == 1.0 or count < 2:
-            return 0.0
+            return (0.0,)
         if math.isnan(sample):
-            return 0.0 if math.isnan(own) else own
+            return own
+        slant = own[0]
         step = (sample - mean) / (count - 1)
         whole = step * count
         share = min(whole * (sample - mean), m2) * (1 / (m2 if m2 > 1e-307 else 1.0))
-        return own + share * (whole + step - own) - 3 * step
+        return (slant + share * (whole + step - slant) - 3 * step,)
 
     @staticmethod
-    def share(count: float, mean: float, m2: float, own: float, params: tuple[float, ...]) -> float:
+    def share(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> Numbers:
         """Return the arm's variance, increased for skewness."""
-        square = own * (1 / (m2 if m2 > 1e-307 else 1.0)) * own * count
-        return m2 / (count - 1) * (1 + square * square / (40 + 2 * square))
+        slant = own[0]
+        square = slant * (1 / (m2 if m2 > 1e-307 else 1.0)) * slant * count
+        return (m2 / (count - 1) * (1 + square * square / (40 + 2 * square)),)
+
+    @staticmethod
+    def pool(sums: Numbers, arms: float, pooled: Numbers, params: Numbers) -> Numbers:
+        """Return the mean of the arms' increased variances."""
+        return (sums[0] / max(arms, 1.0),)

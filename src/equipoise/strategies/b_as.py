@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 from equipoise.strategies.registry import register
-from equipoise.strategies.strategy import Strategy, Support, require_positive, require_probability, width
+from equipoise.strategies.strategy import Numbers, Strategy, Support, require_positive, require_probability, width
 
 
 @register("b-as")
@@ -64,7 +64,7 @@ class BAS(Strategy):
         """Return the δ that is used for a budget of n samples if none is given."""
         return default_delta(n)
 
-    def params(self, budget: int | None, arms: int, support: Support) -> tuple[float, ...]:
+    def params(self, budget: int | None, arms: int, support: Support) -> Numbers:
         """Return A, and a constant that is added to the bound on the standard deviation."""
         if self.exploration is not None:
             return (self.exploration, 0.0)
@@ -90,7 +90,7 @@ class BAS(Strategy):
         return (a(c1, c2, delta, budget) * root, 0.0)
 
     @staticmethod
-    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+    def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
         bound = math.sqrt(m2 / (count - 1)) + 2 * params[0] / math.sqrt(count) + params[1]
         return bound * bound
 

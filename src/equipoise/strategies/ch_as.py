@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 from equipoise.strategies.registry import register
-from equipoise.strategies.strategy import Strategy, Support, require_positive, require_probability, width
+from equipoise.strategies.strategy import Numbers, Strategy, Support, require_positive, require_probability, width
 
 
 @register("ch-as")
@@ -43,14 +43,14 @@ class CHAS(Strategy):
         require_probability(self, "delta")
         require_positive(self, "width")
 
-    def params(self, budget: int | None, arms: int, support: Support) -> tuple[float, ...]:
+    def params(self, budget: int | None, arms: int, support: Support) -> Numbers:
         if self.delta is None and budget is None:
             raise ValueError("ch-as: without a budget, delta must be given, as in eq.strategies.CHAS(delta=1e-6)")
         delta = self.delta if self.delta is not None else default_delta(budget or 1)
         return (radius(1.0, delta, self.width or width(support) or 1.0),)
 
     @staticmethod
-    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+    def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
         return m2 / count + params[0] / math.sqrt(count)
 
     def rescaled(self, c: float) -> CHAS:

@@ -19,7 +19,7 @@ import inspect
 import math
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 from weakref import WeakSet
 
@@ -30,14 +30,17 @@ from equipoise import moments
 from equipoise.compiled import jit
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import shown
-from equipoise.strategies.strategy import OWNS, POOLS, Strategy, Support
+from equipoise.strategies.strategy import FILLED_IN, Numbers, Strategy, Support, zeros
 
 _FUNCTIONS = {
     "variance": ("count", "mean", "m2", "pooled", "own", "params"),
     "floor": ("t", "arms", "params"),
-    "freeze": ("sample", "count", "mean", "m2", "pooled", "own", "params"),
-    "share": ("count", "mean", "m2", "own", "params"),
+    "keep": ("sample", "count", "mean", "m2", "pooled", "own", "params"),
+    "share": ("count", "mean", "m2", "pooled", "own", "params"),
+    "pool": ("sums", "arms", "pooled", "params"),
 }
+# The functions that return a tuple, and the attribute that names its numbers.
+_NAMES = {"keep": "own", "share": "sums", "pool": "pooled"}
 
 # The samples of the trial in `check_numbers`, as parts of a support, and the units they are tried in without one. A
 # formula may be at home in one unit only, so that it is refused where it fails in all of them.
@@ -71,17 +74,27 @@ def check_strategy(strategy: Strategy) -> None:
         raise EquipoiseError(f"{kind.__name__}.params must take the arguments (self, budget, arms, support)") from None
     if not isinstance(strategy.warmup, int) or isinstance(strategy.warmup, bool) or strategy.warmup < 0:
         raise EquipoiseError(f"{kind.__name__}.warmup must be a non-negative integer, got {shown(strategy.warmup)}")
-    for name, known in (("pool", POOLS), ("own", OWNS)):
+    for name in _NAMES.values():
         value = getattr(strategy, name)
-        if value not in known:
+        if not (isinstance(value, tuple) and all(isinstance(each, str) for each in value)):
             raise EquipoiseError(
-                f"{kind.__name__}.{name} must be one of {', '.join(map(repr, known))}, got {shown(value)}"
+                f"{kind.__name__}.{name} must be a tuple of names such as ('first', 'second'), got {shown(value)}"
             )
-    if strategy.pool == "none":
+        if len(set(value)) != len(value):
+            raise EquipoiseError(f"{kind.__name__}.{name} must have different names, got {shown(value)}")
+    if bool(strategy.sums) != bool(strategy.pooled):
+        raise EquipoiseError(
+            f"{kind.__name__} must declare both sums and pooled or neither, got sums={strategy.sums!r} and "
+            f"pooled={strategy.pooled!r}"
+        )
+    for name in ("share", "pool"):
+        if strategy.pooled and getattr(kind, name) is getattr(Strategy, name):
+            raise EquipoiseError(f"{kind.__name__} declares pooled, so it must define {name}{_signature(name)}")
+    if not strategy.pooled:
         warn_if_pool_is_undeclared(kind, stacklevel=3)
 
 
-def check_params(strategy: Strategy, params: Any) -> tuple[float, ...]:
+def check_params(strategy: Strategy, params: Any) -> Numbers:
     """Return a strategy's parameters as floats, or refuse what is not finite."""
     try:
         found = tuple(float(value) for value in params)
@@ -98,7 +111,7 @@ def check_params(strategy: Strategy, params: Any) -> tuple[float, ...]:
 # ---- numbers
 
 
-def check_numbers(strategy: Strategy, params: tuple[float, ...], support: Support = None) -> None:
+def check_numbers(strategy: Strategy, params: Numbers, support: Support = None) -> None:
     """
     Refuse a strategy whose numbers are wrong right after the warm-up.
 
@@ -113,31 +126,32 @@ def check_numbers(strategy: Strategy, params: tuple[float, ...], support: Suppor
         raise EquipoiseError(problems[0])
 
 
-def check_formula(
-    strategy: Strategy, params: tuple[float, ...], count: float, mean: float, m2: float, own: float, pooled: float = 0.0
-) -> None:
+def check_formula(strategy: Strategy, params: Numbers, count: float, mean: float, m2: float, own: Numbers) -> None:
     """
     Refuse a strategy whose numbers are wrong for an arm with these moments.
 
-    Its share and its variance must be finite numbers >= 0. If its `own` is "frozen", the number is what `freeze`
-    returns for samples that are told as these moments, whatever `own` is; a strategy that cannot do without the samples
-    themselves returns NaN there, and is not checked.
+    Its variance must be a finite number >= 0, and what it adds to the sums must be finite. `own` are the numbers that
+    the arm starts with. If samples change them, they are what `keep` returns for samples that are told as these
+    moments; a strategy that cannot do without the samples themselves returns NaN there, and is not checked.
     """
-    numbers = tuple(map(np.float64, params or (0.0,)))
-    moments_of_arm = np.float64(count), np.float64(mean), np.float64(m2)
-    kept, shared = np.float64(own), np.float64(pooled)
+    arm = np.float64(count), np.float64(mean), np.float64(m2)
     try:
         with np.errstate(all="ignore"):
-            if strategy.own == "frozen":
-                nothing = np.float64(math.nan)
-                kept = np.float64(strategy.freeze(nothing, *moments_of_arm, shared, nothing, numbers))
-            if strategy.own == "frozen" and math.isnan(kept):
-                return
-            problem = _problem(strategy, numbers, *moments_of_arm, kept, shared)
+            numbers, kept, pooled = _floats(params), _floats(own), _floats(zeros(strategy.pooled))
+            if strategy.keeps():
+                kept = strategy.keep(np.float64(math.nan), *arm, pooled, kept, numbers)
+                if any(map(math.isnan, kept)):
+                    return
+            problem = _problem(strategy, numbers, *arm, kept, pooled)
     except Exception:  # as in `_trial`
         return
     if problem:
         raise EquipoiseError(problem)
+
+
+def _floats(numbers: Iterable[float]) -> Numbers:
+    """Return numbers as compiled functions get them: in NumPy's arithmetic, and one 0 for none."""
+    return tuple(map(np.float64, numbers)) or (np.float64(0),)
 
 
 def _worlds(support: Support) -> list[tuple[float, ...]]:
@@ -150,10 +164,11 @@ def _worlds(support: Support) -> list[tuple[float, ...]]:
     return [tuple(unit * part for part in _PARTS) for unit in _UNITS]
 
 
-def _trial(strategy: Strategy, params: tuple[float, ...], samples: tuple[float, ...]) -> str:
+def _trial(strategy: Strategy, params: Numbers, samples: tuple[float, ...]) -> str:
     """Return what is wrong with a strategy's numbers after `warmup` of these samples, in turn; else nothing."""
-    numbers = tuple(map(np.float64, params or (0.0,)))
-    own = np.float64({"none": 0.0, "variance": 1.0, "frozen": math.nan}[strategy.own])
+    numbers, pooled = _floats(params), _floats(zeros(strategy.pooled))
+    # What the engine fills in is 1.
+    own = _floats(float(name in FILLED_IN) for name in strategy.own)
     count, mean, m2 = np.float64(0), np.float64(0), np.float64(0)
     try:
         with np.errstate(all="ignore"):
@@ -162,11 +177,11 @@ def _trial(strategy: Strategy, params: tuple[float, ...], samples: tuple[float, 
             for i in range(strategy.warmup):
                 sample = np.float64(samples[i % len(samples)])
                 count, mean, m2 = moments.add(count, mean, m2, sample)
-                if strategy.own == "frozen":
-                    own = strategy.freeze(sample, count, mean, m2, np.float64(0), own, numbers)  # type: ignore[assignment]
-            pooled = np.float64(0)
-            if strategy.pool != "none" and count >= 2:
-                pooled = np.float64(strategy.share(count, mean, m2, own, numbers))
+                if strategy.keeps():
+                    before, own = own, strategy.keep(sample, count, mean, m2, pooled, own, numbers)
+                    arguments = f"sample={sample:g}, count={count:g} and own={_in_words(before)}"
+                    if wrong := _wrong_tuple(strategy, "keep", own, arguments):
+                        return wrong
             return _problem(strategy, numbers, count, mean, m2, own, pooled)
     except Exception:
         # An error here need not be one in compiled code, and the other way round: `check_compiles` looks at that.
@@ -174,30 +189,45 @@ def _trial(strategy: Strategy, params: tuple[float, ...], samples: tuple[float, 
 
 
 def _problem(
-    strategy: Strategy, params: tuple[float, ...], count: float, mean: float, m2: float, own: float, pooled: float
+    strategy: Strategy, params: Numbers, count: float, mean: float, m2: float, own: Numbers, pooled: Numbers
 ) -> str:
-    """Return what is wrong with the share or the variance of an arm; else nothing."""
-    found = {}
-    if strategy.pool != "none" and count >= 2:
-        found["share"] = strategy.share(count, mean, m2, own, params)
-    found["variance"] = strategy.variance(count, mean, m2, pooled, own, params)
-    for name, value in found.items():
-        if not 0 <= value < math.inf:
-            return (
-                f"{type(strategy).__name__}.{name} must return a finite number >= 0, got {value:g} for "
-                f"count={count:g}, mean={mean:g}, m2={m2:g}, pooled={pooled:g} and own={own:g}"
-            )
+    """Return what is wrong with an arm's shares, what is pooled of it alone, or its variance; else nothing."""
+    arm = f"count={count:g}, mean={mean:g}, m2={m2:g}, pooled={_in_words(pooled)} and own={_in_words(own)}"
+    if strategy.pooled and count >= 2:
+        sums = strategy.share(count, mean, m2, pooled, own, params)
+        if wrong := _wrong_tuple(strategy, "share", sums, arm):
+            return wrong
+        pooled = strategy.pool(sums, np.float64(1), pooled, params)
+        if wrong := _wrong_tuple(strategy, "pool", pooled, f"sums={_in_words(sums)} and arms=1"):
+            return wrong
+    value = strategy.variance(count, mean, m2, pooled, own, params)
+    if not 0 <= value < math.inf:
+        return f"{type(strategy).__name__}.variance must return a finite number >= 0, got {value:g} for {arm}"
     return ""
+
+
+def _wrong_tuple(strategy: Strategy, name: str, found: Any, arguments: str) -> str:
+    """Return what is wrong with the tuple that a function returned for these arguments; else nothing."""
+    names = getattr(strategy, _NAMES[name])
+    if isinstance(found, tuple) and len(found) == len(names) and all(map(math.isfinite, found)):
+        return ""
+    got = _in_words(found) if isinstance(found, tuple) else shown(found)
+    wanted = f"a tuple of {len(names)} finite number{'s' * (len(names) > 1)}, {', '.join(names)}"
+    return f"{type(strategy).__name__}.{name} must return {wanted}, got {got} for {arguments}"
+
+
+def _in_words(numbers: Numbers) -> str:
+    return f"({', '.join(f'{number:g}' for number in numbers)})"
 
 
 # ---- compiling
 
-_COMPILED: set[tuple[Callable[..., float], int]] = set()
+_COMPILED: set[tuple[Callable[..., Any], tuple[int, ...]]] = set()
 # What Numba converts to a float.
 _RETURNED = (numba.types.Integer, numba.types.Float, numba.types.Boolean, numba.types.Optional)
 
 
-def check_compiles(strategy: Strategy, params: tuple[float, ...]) -> None:
+def check_compiles(strategy: Strategy, params: Numbers) -> None:
     """
     Refuse a strategy that cannot be compiled.
 
@@ -206,27 +236,56 @@ def check_compiles(strategy: Strategy, params: tuple[float, ...]) -> None:
     used = {
         "variance": True,
         "floor": strategy.has_floor(),
-        "freeze": strategy.own == "frozen",
-        "share": strategy.pool != "none",
+        "keep": strategy.keeps(),
+        "share": bool(strategy.pooled),
+        "pool": bool(strategy.pooled),
     }
-    size = max(len(params), 1)  # a compiled tuple cannot be empty, so that kernels pass (0.0,)
+    size = sizes(strategy, params)
     for name, arguments in _FUNCTIONS.items():
         function = getattr(strategy, name)
-        if not used[name] or (function, size) in _COMPILED:
+        if not used[name] or (function, tuple(size.values())) in _COMPILED:
             continue
-        numbers = (numba.float64,) * (len(arguments) - 1)
         try:
             compiled: Any = jit(function)
-            compiled.compile((*numbers, numba.types.UniTuple(numba.float64, size)))
+            compiled.compile(
+                tuple(
+                    numba.types.UniTuple(numba.float64, size[each]) if each in size else numba.float64
+                    for each in arguments
+                )
+            )
             returned = compiled.overloads[compiled.signatures[0]].signature.return_type
         except Exception as error:  # most are Numba's own, but its passes raise others too
-            raise compile_error(strategy, name, size, error) from error
-        if not isinstance(returned, _RETURNED):
-            raise compile_error(strategy, name, size, TypeError(f"it returns {returned}, not a number"))
-        _COMPILED.add((function, size))
+            raise compile_error(strategy, name, params, error) from error
+        if wrong := _wrong_type(strategy, name, returned):
+            raise compile_error(strategy, name, params, TypeError(wrong))
+        _COMPILED.add((function, tuple(size.values())))
 
 
-def compile_error(strategy: Strategy, name: str, params: int, error: Exception) -> EquipoiseError:
+def _wrong_type(strategy: Strategy, name: str, returned: Any) -> str:
+    """Return what is wrong with the type that a function returns; else nothing."""
+    if name not in _NAMES:
+        return "" if isinstance(returned, _RETURNED) else f"it returns {returned}, not a number"
+    names = getattr(strategy, _NAMES[name])
+    if (
+        isinstance(returned, numba.types.BaseTuple)
+        and len(returned) == len(names)
+        and all(isinstance(each, _RETURNED) for each in returned)
+    ):
+        return ""
+    return f"it returns {returned}, not a tuple of {len(names)} numbers ({', '.join(names)})"
+
+
+def sizes(strategy: Strategy, params: Numbers) -> dict[str, int]:
+    """Return how many numbers each tuple has that compiled functions get: at least one, as none can be empty."""
+    return {
+        "pooled": len(zeros(strategy.pooled)),
+        "own": len(zeros(strategy.own)),
+        "sums": len(zeros(strategy.sums)),
+        "params": max(len(params), 1),
+    }
+
+
+def compile_error(strategy: Strategy, name: str, params: Numbers, error: Exception) -> EquipoiseError:
     """
     Return what to raise where Numba cannot compile a function of a strategy.
 
@@ -237,16 +296,18 @@ def compile_error(strategy: Strategy, name: str, params: int, error: Exception) 
     name
         The name of the function, such as "variance".
     params
-        How many parameters it is compiled for.
+        The parameters it is compiled for.
     error
         What Numba raised.
     """
     # Of the pages that Numba prints, the first line that is not about its own stages.
     lines = (line.strip() for line in re.sub(r"\x1b\[\d*m", "", str(error)).splitlines())
     reason = next((line for line in lines if line and not line.startswith("Failed in")), type(error).__name__)
+    size = sizes(strategy, params)
+    lengths = ", ".join(f"{each} {size[each]}" for each in _FUNCTIONS[name] if each in size)
     return EquipoiseError(
-        f"{type(strategy).__name__}.{name} cannot be compiled: {reason.rstrip('.')}; it may use numbers, math and "
-        f"functions compiled with Numba, and params, a tuple of {params} here"
+        f"{type(strategy).__name__}.{name} cannot be compiled: {reason.rstrip('.')}; it may use numbers, tuples of "
+        f"them, math and functions compiled with Numba; the lengths of its tuples are {lengths}"
     )
 
 
@@ -257,14 +318,14 @@ _WARNED: WeakSet[type[Strategy]] = WeakSet()
 
 def warn_if_pool_is_undeclared(kind: type[Strategy], stacklevel: int = 2) -> None:
     """Warn, once per class, if a strategy reads `pooled` without declaring a pool."""
-    if kind.pool != "none" or kind in _WARNED:
+    if kind.pooled or kind in _WARNED:
         return
-    for name in ("variance", "freeze"):
+    for name in ("variance", "keep"):
         if _reads(getattr(kind, name), _FUNCTIONS[name].index("pooled")):
             _WARNED.add(kind)
             warnings.warn(
-                f"{kind.__name__}.{name} reads `pooled`, which is always 0 unless the class declares what to pool; "
-                'add pool = "mean" or pool = "max" to it',
+                f"{kind.__name__}.{name} reads `pooled`, which is always 0 unless the class declares `sums` and "
+                "`pooled` and defines `share` and `pool`",
                 UserWarning,
                 stacklevel=stacklevel,
             )

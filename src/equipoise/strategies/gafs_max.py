@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from equipoise.strategies.registry import register
-from equipoise.strategies.strategy import Strategy, Support, require_positive
+from equipoise.strategies.strategy import Numbers, Strategy, Support, require_positive
 
 
 @register("gafs-max")
@@ -45,13 +45,13 @@ class GAFSMAX(Strategy):
     def __post_init__(self) -> None:
         require_positive(self, "alpha")
 
-    def params(self, budget: int | None, arms: int, support: Support) -> tuple[float, ...]:
+    def params(self, budget: int | None, arms: int, support: Support) -> Numbers:
         return (self.alpha,)
 
     @staticmethod
-    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+    def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
         return m2 / count
 
     @staticmethod
-    def floor(t: float, arms: float, params: tuple[float, ...]) -> float:
+    def floor(t: float, arms: float, params: Numbers) -> float:
         return params[0] * math.sqrt(t) + 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from equipoise.strategies.registry import register
-from equipoise.strategies.strategy import Strategy, Support, require_pulls
+from equipoise.strategies.strategy import Numbers, Strategy, Support, require_pulls
 
 
 @register("greedy")
@@ -28,13 +28,13 @@ class Greedy(Strategy):
     def __post_init__(self) -> None:
         require_pulls(self, "least")
 
-    def params(self, budget: int | None, arms: int, support: Support) -> tuple[float, ...]:
+    def params(self, budget: int | None, arms: int, support: Support) -> Numbers:
         return (float(self.least),)
 
     @staticmethod
-    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+    def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
         return m2 / (count - 1)
 
     @staticmethod
-    def floor(t: float, arms: float, params: tuple[float, ...]) -> float:
+    def floor(t: float, arms: float, params: Numbers) -> float:
         return params[0]

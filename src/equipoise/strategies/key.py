@@ -12,20 +12,7 @@ import math
 import sys
 from collections.abc import Sequence
 
-from equipoise.strategies.strategy import POOLS, Strategy
-
-__all__ = [
-    "HUGE",
-    "POOLS",
-    "choose",
-    "in_turn",
-    "key",
-    "next_refresh",
-    "pool_arm",
-    "pooled",
-    "pooled_of",
-    "warmup_key",
-]
+from equipoise.strategies.strategy import Numbers, Strategy
 
 # Above any key of an arm that is out of its warm-up, and far enough from infinity to be divided by the pulls.
 HUGE = sys.float_info.max
@@ -60,57 +47,47 @@ def in_turn(warmup: int, arms: int) -> int:
     return max(1, warmup) * arms
 
 
-def pool_arm(share: float, largest: float, total: float, arms: float) -> tuple[float, float, float]:
-    """Return the largest of the arms' shares, their sum and their number, with one more arm."""
-    return max(largest, share), total + share, arms + 1.0
-
-
-def pooled_of(pool: int, largest: float, total: float, arms: float) -> float:
-    """Return what is pooled from the sums of `pool_arm`: the largest share (pool 1), the mean (pool 2), or 0."""
-    if pool == 1:
-        return largest
-    if pool == 2:
-        return total / max(arms, 1.0)
-    return 0.0
-
-
 def pooled(
     strategy: Strategy,
-    params: tuple[float, ...],
+    params: Numbers,
     counts: Sequence[int],
     means: Sequence[float],
     m2s: Sequence[float],
-    own: Sequence[float],
-) -> float:
-    """Return what is pooled over the arms with two samples or more, by the definition."""
-    largest, total, arms = 0.0, 0.0, 0.0
+    own: Sequence[Numbers],
+    before: Numbers,
+) -> Numbers:
+    """Return what is pooled over the arms with two samples or more, by the definition, given what was before."""
+    if not strategy.pooled:
+        return before
+    sums, arms = [0.0] * len(strategy.sums), 0.0
     for k, count in enumerate(counts):
         if count >= 2:
-            share = strategy.share(float(count), means[k], m2s[k], own[k], params)
-            largest, total, arms = pool_arm(share, largest, total, arms)
-    return pooled_of(POOLS.index(strategy.pool), largest, total, arms)
+            shares = strategy.share(float(count), means[k], m2s[k], before, own[k], params)
+            sums = [total + share for total, share in zip(sums, shares, strict=True)]
+            arms += 1.0
+    return strategy.pool(tuple(sums), arms, before, params)
 
 
 def next_refresh(samples: int, arms: int) -> int:
     """
-    Return the number of samples at which the pooled variance is computed next, after it was at `samples`.
+    Return the number of samples at which the pooled numbers are computed next, after it was at `samples`.
 
     A refresh touches every arm. Waiting for an eighth of the arms, or of the samples where those are more, keeps the
-    work per sample bounded and the pooled variance never more than an eighth out of date.
+    work per sample bounded and the pooled numbers never more than an eighth out of date.
     """
     return samples + max(1, max(arms, samples) // 8)
 
 
 def choose(
     strategy: Strategy,
-    params: tuple[float, ...],
+    params: Numbers,
     t: int,
     counts: Sequence[int],
     pulls: Sequence[int],
     means: Sequence[float],
     m2s: Sequence[float],
-    own: Sequence[float],
-    pooled_variance: float,
+    own: Sequence[Numbers],
+    pooled: Numbers,
     scales: Sequence[float] | None = None,
     exponent: float = 1.0,
     affordable: Sequence[int] | None = None,
@@ -129,7 +106,7 @@ def choose(
     def arm_key(k: int) -> float:
         if counts[k] < strategy.warmup or pulls[k] == 0:
             return warmup_key(float(pulls[k]))
-        v = strategy.variance(float(counts[k]), means[k], m2s[k], pooled_variance, own[k], params)
+        v = strategy.variance(float(counts[k]), means[k], m2s[k], pooled, own[k], params)
         return key(v, float(pulls[k]), scales[k] if scales is not None else 1.0, exponent)
 
     return max(arms, key=lambda k: (arm_key(k), -k))

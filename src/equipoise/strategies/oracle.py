@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from equipoise.strategies.registry import register
-from equipoise.strategies.strategy import Strategy
+from equipoise.strategies.strategy import Numbers, Strategy
 
 
 @register("oracle")
@@ -30,7 +30,7 @@ class Oracle(Strategy):
     variances: tuple[float, ...] | None = None
 
     warmup = 1
-    own = "variance"
+    own = ("variance",)
     scale_invariant = False
 
     def __init__(self, variances: Iterable[float] | None = None) -> None:
@@ -41,8 +41,8 @@ class Oracle(Strategy):
         object.__setattr__(self, "variances", values)
 
     @staticmethod
-    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
-        return own
+    def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
+        return own[0]
 
     def rescaled(self, c: float) -> Oracle:
         return Oracle(None if self.variances is None else [v * c * c for v in self.variances])

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from equipoise import moments
 from equipoise.arrays import Floats
-from equipoise.compiled import jit
 from equipoise.inputs import LARGEST, integer, number, positive, probability, shown
-
-_unbiased = jit(moments.unbiased)
 
 Support = Literal["binary"] | tuple[float, float] | None
 
-POOLS = ("none", "max", "mean")
-OWNS = ("none", "variance", "frozen")
+Numbers = tuple[float, ...]
+
+# Own numbers that the engine knows.
+FILLED_IN = ("variance",)
 
 
 @dataclass(frozen=True)
@@ -27,10 +24,10 @@ class Strategy:
     The base class of all strategies: a rule for the variance to plan with.
 
     A subclass defines `variance`, and overrides whatever else below differs from the default. `variance`, `floor`,
-    `freeze` and `share` are static functions of numbers. They run as plain Python and are compiled as they are, so they
-    may use numbers, `math` and functions compiled with Numba, and nothing else. The engine turns the variance into a
-    key in the same way for every strategy (`strategies.key`) and pulls the arm with the largest key, the lowest arm
-    among equals.
+    `keep`, `share` and `pool` are static functions of numbers and of tuples of numbers. They run as plain Python and
+    are compiled as they are, so they may use numbers, `math` and functions compiled with Numba, and nothing else. The
+    engine turns the variance into a key in the same way for every strategy (`strategies.key`) and pulls the arm with
+    the largest key, the lowest arm among equals.
 
     Attributes
     ----------
@@ -38,12 +35,14 @@ class Strategy:
         The name under which the strategy is registered.
     warmup
         Every arm gets this many pulls first; `variance` is never called for an arm with fewer samples.
-    pool
-        What `pooled` is: the "max" or the "mean" of the arms' shares, refreshed on a schedule (`key.next_refresh`), or
-        "none" (always 0).
     own
-        What `own` is: "none" (always 0), "variance" (the arm's true variance, from `variances`), or "frozen" (what
-        `freeze` returned last for this arm; NaN before the first sample).
+        The names of the numbers that are kept for each arm; `keep` updates them at every sample. They start at 0,
+        except for one called "variance", which is the arm's true variance (from `variances`).
+    sums
+        The names of the numbers that are summed over the arms: what `share` returns for each of them.
+    pooled
+        The names of the numbers that `pool` makes of the sums, on a schedule (`key.next_refresh`). All of them are 0
+        until the first time, and a strategy must cope with that.
     uses_mean
         Whether decisions depend on the means of the arms. If not, the Gaussian lemma applies.
     shift_invariant, scale_invariant
@@ -52,21 +51,24 @@ class Strategy:
 
     Notes
     -----
-    Simulations on a GPU in single precision are compiled with fast math, where `math.isnan` is always False and
-    arithmetic on NaN is undefined. So a strategy with `own = "frozen"` must not compute with `own` before `freeze` has
-    set it, and must not rely on `math.isnan(own)` where samples arrive one at a time, as they do in a simulation;
-    `count` tells whether this is the first sample. Returning `own` unchanged is fine.
+    The functions get `own`, `pooled`, `sums` and `params` as tuples in the order of the names. An empty one is passed
+    as a tuple with a single 0, because a compiled tuple cannot be empty.
+
+    Simulations on a GPU in single precision are compiled with fast math, where `math.isnan` is always False. A sample
+    is NaN only if samples were told as moments, which does not happen there; the first sample of an arm is the one
+    with `count == 1`.
     """
 
     name: ClassVar[str] = ""
     warmup: ClassVar[int] = 2
-    pool: ClassVar[Literal["none", "max", "mean"]] = "none"
-    own: ClassVar[Literal["none", "variance", "frozen"]] = "none"
+    own: ClassVar[tuple[str, ...]] = ()
+    sums: ClassVar[tuple[str, ...]] = ()
+    pooled: ClassVar[tuple[str, ...]] = ()
     uses_mean: ClassVar[bool] = False
     shift_invariant: ClassVar[bool] = True
     scale_invariant: ClassVar[bool] = True
 
-    def params(self, budget: int | None, arms: int, support: Support) -> tuple[float, ...]:
+    def params(self, budget: int | None, arms: int, support: Support) -> Numbers:
         """
         Return the numbers that the functions below get as `params`.
 
@@ -77,12 +79,12 @@ class Strategy:
         return ()
 
     @staticmethod
-    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+    def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
         """Return the variance to plan with for an arm with count >= warmup samples."""
         raise NotImplementedError
 
     @staticmethod
-    def floor(t: float, arms: float, params: tuple[float, ...]) -> float:
+    def floor(t: float, arms: float, params: Numbers) -> float:
         """
         Return the number of pulls below which an arm goes first, after t pulls in all.
 
@@ -91,28 +93,38 @@ class Strategy:
         return 0.0
 
     @staticmethod
-    def freeze(
-        sample: float, count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
-    ) -> float:
+    def keep(
+        sample: float, count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers
+    ) -> Numbers:
         """
-        Return the number to keep for an arm after a sample, if `own` is "frozen".
+        Return an arm's own numbers after a sample, given those before it.
 
-        The moments include the sample. If samples were told as moments only, `sample` is NaN.
+        The moments include the sample. If several samples were told as moments, `sample` is NaN and `count` has grown
+        by their number. A number that the engine fills in, such as "variance", must be returned as it is.
         """
         return own
 
     @staticmethod
-    def share(count: float, mean: float, m2: float, own: float, params: tuple[float, ...]) -> float:
-        """
-        Return what an arm with two or more samples adds to the pool.
+    def share(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> Numbers:
+        """Return what an arm with two or more samples adds to the sums; `pooled` are the numbers pooled last time."""
+        raise NotImplementedError
 
-        The default is its unbiased variance.
+    @staticmethod
+    def pool(sums: Numbers, arms: float, pooled: Numbers, params: Numbers) -> Numbers:
         """
-        return _unbiased(count, m2)
+        Return the pooled numbers, from the sums over the arms with two or more samples and from those before.
+
+        `arms` is how many arms there are in the sums; it may be 0.
+        """
+        raise NotImplementedError
 
     def has_floor(self) -> bool:
         """Whether the strategy has a floor of its own."""
         return type(self).floor is not Strategy.floor
+
+    def keeps(self) -> bool:
+        """Whether samples change the arms' own numbers."""
+        return bool(self.own) and type(self).keep is not Strategy.keep
 
     def rescaled(self, c: float) -> Strategy:
         """Return the strategy that does on samples times c what this one does."""
@@ -121,23 +133,28 @@ class Strategy:
         raise NotImplementedError(f"{self.name} does not define how its parameters change with the unit of the samples")
 
 
+def zeros(names: tuple[str, ...]) -> Numbers:
+    """Return a 0 for each name, and for no name one 0: the tuple that compiled functions get."""
+    return (0.0,) * max(len(names), 1)
+
+
 def initial_own(strategy: Strategy, arms: int, variances: Floats | None = None) -> Floats:
     """
-    Return the own number that each arm starts with.
+    Return the own numbers that each arm starts with, one row for each arm.
 
-    It is 0, NaN for nothing frozen yet, or the variance that an oracle goes by: those of the strategy or, if it has
-    none, `variances`.
+    They are 0, except for the true variance: that of the strategy or, if it has none, of `variances`.
     """
-    if strategy.own != "variance":
-        return np.full(arms, math.nan if strategy.own == "frozen" else 0.0)
-    known = getattr(strategy, "variances", None)
-    if known is None:
-        known = variances
-    if known is None:
-        raise ValueError(f"{strategy.name} needs the true variances of the arms, as in Oracle(variances=[4, 1])")
-    if len(known) != arms:
-        raise ValueError(f"variances must have one value for each of the {arms:,} arms, got {len(known):,}")
-    return np.array(known, dtype=float)
+    found = np.zeros((arms, len(strategy.own)))
+    if "variance" in strategy.own:
+        known = getattr(strategy, "variances", None)
+        if known is None:
+            known = variances
+        if known is None:
+            raise ValueError(f"{strategy.name} needs the true variances of the arms, as in Oracle(variances=[4, 1])")
+        if len(known) != arms:
+            raise ValueError(f"variances must have one value for each of the {arms:,} arms, got {len(known):,}")
+        found[:, strategy.own.index("variance")] = known
+    return found
 
 
 # ---- parameters

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from equipoise.strategies.registry import register
-from equipoise.strategies.strategy import Strategy, Support, require_pulls
+from equipoise.strategies.strategy import Numbers, Strategy, Support, require_pulls
 
 
 @register("two-stage")
@@ -25,12 +24,12 @@ class TwoStage(Strategy):
 
     pilot: int | None = None
 
-    own = "frozen"
+    own = ("frozen", "done")
 
     def __post_init__(self) -> None:
         require_pulls(self, "pilot")
 
-    def params(self, budget: int | None, arms: int, support: Support) -> tuple[float, ...]:
+    def params(self, budget: int | None, arms: int, support: Support) -> Numbers:
         if self.pilot is not None:
             return (float(self.pilot),)
         if budget is None:
@@ -38,17 +37,18 @@ class TwoStage(Strategy):
         return (float(max(2, budget // (5 * arms))),)
 
     @staticmethod
-    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
-        return own if count >= params[0] else m2 / (count - 1)
+    def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
+        return own[0] if count >= params[0] and own[1] == 1.0 else m2 / (count - 1)
 
     @staticmethod
-    def floor(t: float, arms: float, params: tuple[float, ...]) -> float:
+    def floor(t: float, arms: float, params: Numbers) -> float:
         return params[0]
 
     @staticmethod
-    def freeze(
-        sample: float, count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
-    ) -> float:
-        # Moments of many samples may complete a pilot and go past it at once. Samples that come one at a time never do,
-        # so that a simulation on a GPU, where isnan is always False, does not depend on it.
-        return m2 / (count - 1) if count == params[0] or (count > params[0] and math.isnan(own)) else own
+    def keep(
+        sample: float, count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers
+    ) -> Numbers:
+        # Moments of many samples may complete a pilot and go past it at once.
+        if count == params[0] or (count > params[0] and own[1] == 0.0):
+            return (m2 / (count - 1), 1.0)
+        return own

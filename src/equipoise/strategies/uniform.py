@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from equipoise.strategies.registry import register
-from equipoise.strategies.strategy import Strategy
+from equipoise.strategies.strategy import Numbers, Strategy
 
 
 @register("uniform")
@@ -20,5 +20,5 @@ class Uniform(Strategy):
     warmup = 1
 
     @staticmethod
-    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+    def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
         return 1.0

@@ -2,11 +2,13 @@
 A strategy's functions as addresses of compiled code.
 
 The steps of a study (`study.steps`) take them as numbers, so that the steps are compiled once and a new strategy
-compiles only its own few lines.
+compiles only its own few lines. Tuples are passed as pointers to where their numbers lie, and those that a function
+returns are written to where they belong.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,114 +17,205 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
-from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from equipoise.arrays import Floats
 from equipoise.compiled import address, call_address, jit
-from equipoise.strategies import Strategy, compile_error
+from equipoise.strategies import Numbers, Strategy, compile_error
+from equipoise.tuples import adder, reader, writer
 
 # The addresses, by name; 0 where a strategy has no use for a function.
-FUNCTIONS = np.dtype([("variance", np.int64), ("floor", np.int64), ("freeze", np.int64), ("share", np.int64)])
+FUNCTIONS = np.dtype([(name, np.int64) for name in ("variance", "floor", "keep", "share", "pool")])
 
 FUNCTION_WORDS = FUNCTIONS.itemsize // 8
 
-# How many numbers each function takes before the parameters.
-_NUMBERS = {"variance": 5, "floor": 2, "freeze": 6, "share": 4}
+# How many numbers each function takes, and then how many pointers.
+_TAKES = {"variance": (3, 3), "floor": (2, 1), "keep": (4, 3), "share": (3, 4), "pool": (1, 3)}
 
 
-def compile_rule(strategy: Strategy, params: tuple[float, ...]) -> Floats:
+def compile_rule(strategy: Strategy, params: Numbers) -> Floats:
     """Return a strategy as the steps take it: the addresses of its functions, as FUNCTIONS, then its parameters."""
-    params = params or (0.0,)  # a compiled tuple cannot be empty
-    rule = np.empty(FUNCTION_WORDS + len(params))
+    used = {"variance": True, "floor": strategy.has_floor(), "keep": strategy.keeps()}
+    used |= dict.fromkeys(("share", "pool"), bool(strategy.pooled))
+    rule = np.zeros(FUNCTION_WORDS + len(params))
     functions = rule[:FUNCTION_WORDS].view(FUNCTIONS)
-    functions["variance"] = _address(strategy, "variance", len(params))
-    functions["floor"] = _address(strategy, "floor", len(params)) if strategy.has_floor() else 0
-    functions["freeze"] = _address(strategy, "freeze", len(params)) if strategy.own == "frozen" else 0
-    functions["share"] = _address(strategy, "share", len(params)) if strategy.pool != "none" else 0
+    for name in FUNCTIONS.names or ():
+        functions[name] = _address(strategy, name, params) if used[name] else 0
     rule[FUNCTION_WORDS:] = params
     return rule
 
 
-_KNOWN: dict[tuple[Callable[..., float], int], int] = {}
+_KNOWN: dict[tuple[Any, ...], int] = {}
 
 
-def _address(strategy: Strategy, name: str, params: int) -> int:
+def _address(strategy: Strategy, name: str, params: Numbers) -> int:
     function = getattr(strategy, name)
-    if (function, params) not in _KNOWN:
+    sizes = (len(strategy.pooled), len(strategy.own), len(strategy.sums), len(params))
+    if (function, sizes) not in _KNOWN:
         try:
-            _KNOWN[function, params] = address(_WRAPPERS[name](jit(function), params), _signature(_NUMBERS[name]))
+            _KNOWN[function, sizes] = address(_WRAPPERS[name](jit(function), *sizes), _signature(*_TAKES[name]))
         except Exception as error:  # most are Numba's own, but its passes raise others too
             raise compile_error(strategy, name, params, error) from error
-    return _KNOWN[function, params]
+    return _KNOWN[function, sizes]
 
 
-def _signature(numbers: int) -> Any:
-    return types.float64(*[types.float64] * numbers, types.CPointer(types.float64))
+def _signature(numbers: int, pointers: int) -> Any:
+    return types.float64(*[types.float64] * numbers, *[types.CPointer(types.float64)] * pointers)
 
 
-# ---- functions of numbers and a pointer to the parameters, which return a float whatever the strategy returns
+# ---- functions of numbers and of pointers to the tuples, built for their lengths; they return a float
 
 
-def _variance(function: Callable[..., float], params: int) -> Callable[..., float]:
-    def variance(count: float, mean: float, m2: float, pooled: float, own: float, pointer: Any) -> float:
-        return float(function(count, mean, m2, pooled, own, to_fixed_tuple(numba.carray(pointer, params), params)))
+def _read(n: int) -> Any:
+    """Return the function that reads the n numbers at a pointer."""
+    read = reader(n, jit)
+
+    def numbers(pointer: Any) -> Any:
+        return read(numba.carray(pointer, n), 0, 1)
+
+    return jit(numbers)
+
+
+def _write(n: int) -> Any:
+    """Return the function that writes n numbers to a pointer."""
+    write = writer(n, jit)
+
+    def put(pointer: Any, values: Any) -> None:
+        write(numba.carray(pointer, n), 0, 1, values)
+
+    return jit(put)
+
+
+def _variance(function: Callable[..., float], pooled: int, own: int, sums: int, params: int) -> Callable[..., float]:
+    read_pooled, read_own, read_params = _read(pooled), _read(own), _read(params)
+
+    def variance(count: float, mean: float, m2: float, shared: Any, kept: Any, given: Any) -> float:
+        return float(function(count, mean, m2, read_pooled(shared), read_own(kept), read_params(given)))
 
     return variance
 
 
-def _floor(function: Callable[..., float], params: int) -> Callable[..., float]:
-    def floor(t: float, arms: float, pointer: Any) -> float:
-        return float(function(t, arms, to_fixed_tuple(numba.carray(pointer, params), params)))
+def _floor(function: Callable[..., float], pooled: int, own: int, sums: int, params: int) -> Callable[..., float]:
+    read_params = _read(params)
+
+    def floor(t: float, arms: float, given: Any) -> float:
+        return float(function(t, arms, read_params(given)))
 
     return floor
 
 
-def _freeze(function: Callable[..., float], params: int) -> Callable[..., float]:
-    def freeze(sample: float, count: float, mean: float, m2: float, pooled: float, own: float, pointer: Any) -> float:
-        return float(
-            function(sample, count, mean, m2, pooled, own, to_fixed_tuple(numba.carray(pointer, params), params))
-        )
+def _keep(function: Callable[..., Numbers], pooled: int, own: int, sums: int, params: int) -> Callable[..., float]:
+    """Build the function that replaces an arm's own numbers."""
+    read_pooled, read_own, read_params, write_own = _read(pooled), _read(own), _read(params), _write(own)
 
-    return freeze
+    def keep(sample: float, count: float, mean: float, m2: float, shared: Any, kept: Any, given: Any) -> float:
+        found = function(sample, count, mean, m2, read_pooled(shared), read_own(kept), read_params(given))
+        write_own(kept, found)
+        return 0.0
+
+    return keep
 
 
-def _share(function: Callable[..., float], params: int) -> Callable[..., float]:
-    def share(count: float, mean: float, m2: float, own: float, pointer: Any) -> float:
-        return float(function(count, mean, m2, own, to_fixed_tuple(numba.carray(pointer, params), params)))
+def _share(function: Callable[..., Numbers], pooled: int, own: int, sums: int, params: int) -> Callable[..., float]:
+    """Build the function that adds an arm's shares to the sums."""
+    read_pooled, read_own, read_params = _read(pooled), _read(own), _read(params)
+    read_sums, add, write_sums = _read(sums), adder(sums, jit), _write(sums)
+
+    def share(count: float, mean: float, m2: float, shared: Any, kept: Any, totals: Any, given: Any) -> float:
+        found = function(count, mean, m2, read_pooled(shared), read_own(kept), read_params(given))
+        write_sums(totals, add(read_sums(totals), found))
+        return 0.0
 
     return share
 
 
-_WRAPPERS = {"variance": _variance, "floor": _floor, "freeze": _freeze, "share": _share}
+def _pool(function: Callable[..., Numbers], pooled: int, own: int, sums: int, params: int) -> Callable[..., float]:
+    """Build the function that replaces the pooled numbers."""
+    read_pooled, read_sums, read_params, write_pooled = _read(pooled), _read(sums), _read(params), _write(pooled)
+
+    def pool(arms: float, totals: Any, shared: Any, given: Any) -> float:
+        found = function(read_sums(totals), arms, read_pooled(shared), read_params(given))
+        write_pooled(shared, found)
+        return 0.0
+
+    return pool
 
 
-# ---- calls by address, inside compiled code: the address, the numbers, then the rule with its parameters
+_WRAPPERS: dict[str, Callable[..., Callable[..., float]]] = {
+    "variance": _variance,
+    "floor": _floor,
+    "keep": _keep,
+    "share": _share,
+    "pool": _pool,
+}
 
 
-def _call(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    where, *numbers, rule = args
-    words = context.make_array(signature.args[-1])(context, builder, rule)
-    params = builder.gep(words.data, [ir.Constant(ir.IntType(64), FUNCTION_WORDS)])
-    return call_address(context, builder, where, _signature(len(numbers)), [*numbers, params])
+# ---- calls by address, inside compiled code: the address, the numbers, the buffer and the places of the tuples in it,
+# then the rule with its parameters. A function that raises an error gives NaN: as its value, or in place of the first
+# number that it would have written.
+
+
+def _code(name: str, written: int | None = None) -> Callable[..., Any]:
+    """Return what writes the call of a function out, which writes to the tuple at this place, if to any."""
+    numbers, pointers = _TAKES[name]
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        memory, rule = (context.make_array(signature.args[i])(context, builder, args[i]) for i in (numbers + 1, -1))
+        tuples = [builder.gep(memory.data, [place]) for place in args[numbers + 2 : -1]]
+        params = builder.gep(rule.data, [ir.Constant(ir.IntType(64), FUNCTION_WORDS)])
+        given = [*args[1 : numbers + 1], *tuples, params]
+        value = call_address(context, builder, args[0], _signature(numbers, pointers), given)
+        if written is not None:
+            with builder.if_then(builder.fcmp_unordered("uno", value, value), likely=False):
+                builder.store(ir.Constant(ir.DoubleType(), math.nan), tuples[written])
+        return value
+
+    return code
 
 
 @intrinsic
-def call_variance(typing: Any, where: Any, count: Any, mean: Any, m2: Any, pooled: Any, own: Any, rule: Any) -> Any:
-    return types.float64(types.int64, *[types.float64] * 5, rule), _call
-
-
-@intrinsic
-def call_floor(typing: Any, where: Any, t: Any, arms: Any, rule: Any) -> Any:
-    return types.float64(types.int64, *[types.float64] * 2, rule), _call
-
-
-@intrinsic
-def call_freeze(
-    typing: Any, where: Any, sample: Any, count: Any, mean: Any, m2: Any, pooled: Any, own: Any, rule: Any
+def call_variance(
+    typing: Any, where: Any, count: Any, mean: Any, m2: Any, memory: Any, pooled_at: Any, own_at: Any, rule: Any
 ) -> Any:
-    return types.float64(types.int64, *[types.float64] * 6, rule), _call
+    return types.float64(types.int64, *[types.float64] * 3, memory, types.intp, types.intp, rule), _code("variance")
 
 
 @intrinsic
-def call_share(typing: Any, where: Any, count: Any, mean: Any, m2: Any, own: Any, rule: Any) -> Any:
-    return types.float64(types.int64, *[types.float64] * 4, rule), _call
+def call_floor(typing: Any, where: Any, t: Any, arms: Any, memory: Any, rule: Any) -> Any:
+    return types.float64(types.int64, *[types.float64] * 2, memory, rule), _code("floor")
+
+
+@intrinsic
+def call_keep(
+    typing: Any,
+    where: Any,
+    sample: Any,
+    count: Any,
+    mean: Any,
+    m2: Any,
+    memory: Any,
+    pooled_at: Any,
+    own_at: Any,
+    rule: Any,
+) -> Any:
+    return types.float64(types.int64, *[types.float64] * 4, memory, types.intp, types.intp, rule), _code("keep", 1)
+
+
+@intrinsic
+def call_share(
+    typing: Any,
+    where: Any,
+    count: Any,
+    mean: Any,
+    m2: Any,
+    memory: Any,
+    pooled_at: Any,
+    own_at: Any,
+    sums_at: Any,
+    rule: Any,
+) -> Any:
+    return types.float64(types.int64, *[types.float64] * 3, memory, *[types.intp] * 3, rule), _code("share", 2)
+
+
+@intrinsic
+def call_pool(typing: Any, where: Any, arms: Any, memory: Any, sums_at: Any, pooled_at: Any, rule: Any) -> Any:
+    return types.float64(types.int64, types.float64, memory, types.intp, types.intp, rule), _code("pool", 1)

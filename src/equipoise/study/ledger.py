@@ -14,7 +14,7 @@ from equipoise.inputs import LARGEST, Names, integer
 from equipoise.problem import Objective, money
 from equipoise.problem.objective import objective as objective_of
 from equipoise.strategies import Strategy, Support, check_numbers, check_params, check_strategy, initial_own, label
-from equipoise.strategies.key import POOLS, next_refresh
+from equipoise.strategies.key import next_refresh
 from equipoise.study import steps
 from equipoise.study.evidence import Answered, Lines
 from equipoise.study.functions import compile_rule
@@ -23,7 +23,7 @@ from equipoise.study.state import State
 from equipoise.tables import amount, count
 
 # Of what a saved study looks like; another version's is refused.
-FORMAT: Final = 5
+FORMAT: Final = 6
 
 
 class Ledger:
@@ -70,13 +70,12 @@ class Ledger:
         # Sequences are tuned to what was planned before the first sample.
         self._planned = None if self.budget is None else objective.samples(self.budget, arms)
         self._lines: Lines | None = None
-        self._state = State(arms, strategy.has_floor())
-        self._state.arms["own"] = initial_own(strategy, arms)
+        self._state = State(arms, strategy)
+        self._state.own[:] = initial_own(strategy, arms)
         self._state.arms["scale"] = objective.scales(arms)
         self._state.arms["cost"] = objective.cost(arms)
         header = self._state.header
-        header["warmup"], header["pool"] = strategy.warmup, POOLS.index(strategy.pool)
-        header["next_refresh"] = next_refresh(0, arms)
+        header["warmup"], header["next_refresh"] = strategy.warmup, next_refresh(0, arms)
         header["exponent"] = objective.exponent
         header["low"], header["high"] = support if isinstance(support, tuple) else (-LARGEST, LARGEST)
         header["binary"], header["priced"] = support == "binary", objective.costs is not None
@@ -203,7 +202,7 @@ class Ledger:
         """Return all that decisions and results depend on, by what it is; two ledgers with equal ones agree."""
         return {
             "arms": tuple(self.names.names),
-            "counts, means, keys, queues": self._state.memory.tobytes(),
+            "counts, means, own and pooled numbers, keys, queues": self._state.memory.tobytes(),
             "parameters": self._params,
             "tickets": self._state.tickets[: self.issued].tobytes(),
             "objective": self.objective,
@@ -434,8 +433,9 @@ class Ledger:
         return {
             "floor": self.strategy.has_floor(),
             "warmup": self.strategy.warmup,
-            "pool": self.strategy.pool,
             "own": self.strategy.own,
+            "sums": self.strategy.sums,
+            "pooled": self.strategy.pooled,
             "number of params": len(self._params_for(self.budget)),
         }
 

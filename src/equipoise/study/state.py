@@ -5,14 +5,16 @@ Compiled functions take a flat buffer faster than an array of records, and viewi
 to nothing. So Python and the compiled steps look at the same memory in two ways. `State` has the records by name for
 Python; `open_book` has them for the steps, from three flat buffers:
 
-- `memory`: the header, a record for each arm, the queue of arms by key and, where the strategy has a floor, the queue
-  of arms by pulls;
+- `memory`: the header, a record for each arm, the own numbers that the strategy keeps for each arm, the numbers that it
+  pools and the sums they were made of, the queue of arms by key and, where the strategy has a floor, the queue of arms
+  by pulls;
 - `rule`: the strategy, as `functions.compile_rule` made it;
 - `tickets`: a record for each ticket, in the order of asking.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any, NamedTuple
 
@@ -21,6 +23,7 @@ import numpy as np
 from equipoise.arrays import Floats
 from equipoise.compiled import inlined, records
 from equipoise.heap import ENTRY
+from equipoise.strategies import Strategy
 from equipoise.study.functions import FUNCTIONS
 
 # What there is one of in a study.
@@ -28,10 +31,16 @@ HEADER = np.dtype(
     [
         ("arms", np.int64),  # how many there are
         ("warmup", np.int64),  # samples of each arm before the strategy is asked
-        ("pool", np.int64),  # what is pooled, a place in strategies.POOLS,
-        ("pooled", np.float64),  # and its value at the latest refresh
+        ("own", np.int64),  # how many own numbers each arm has, how many are pooled,
+        ("pooled", np.int64),
+        ("sums", np.int64),  # and how many sums those are made of
+        ("own_at", np.int64),  # the words at which these blocks and the queues begin
+        ("pooled_at", np.int64),
+        ("sums_at", np.int64),
+        ("by_key_at", np.int64),
+        ("by_pulls_at", np.int64),
         ("samples", np.int64),  # samples in, of all arms
-        ("next_refresh", np.int64),  # samples at which what is pooled is computed next
+        ("next_refresh", np.int64),  # samples at which the pooled numbers are computed next
         ("exponent", np.float64),  # of a variance in a key
         ("low", np.float64),  # the ends of the support
         ("high", np.float64),
@@ -50,7 +59,6 @@ ARM = np.dtype(
         ("pulls", np.int64),  # samples in or in flight
         ("mean", np.float64),
         ("m2", np.float64),  # the sum of squared deviations from the mean
-        ("own", np.float64),  # what the strategy keeps for the arm
         ("scale", np.float64),  # the objective's, from the arm's weight and cost
         ("top", np.float64),  # the key times the pulls, which changes with evidence alone
         ("cost", np.float64),  # of one sample
@@ -72,34 +80,46 @@ class State:
     """
     The state of a study, for Python.
 
+    Parameters
+    ----------
+    arms
+        How many there are.
+    strategy
+        What it keeps, pools and sums, and whether it has a floor.
+
     Attributes
     ----------
     memory, ticket_memory
         The flat buffers that the steps take.
     header, arms, tickets
-        Views of them with named fields: `header["pooled"]`, `arms["mean"]`, `tickets["status"]`.
+        Views of them with named fields: `header["samples"]`, `arms["mean"]`, `tickets["status"]`.
+    own, pooled
+        Views of the strategy's numbers: `own[k, 0]`, `pooled[0]`.
     """
 
-    def __init__(self, arms: int, floor: bool) -> None:
-        queues = 2 if floor else 1
-        self.memory: Floats = np.zeros(_HEADER + (_ARM + _ENTRY * queues) * arms)
-        self.memory[:_HEADER].view(HEADER)["arms"] = arms
+    def __init__(self, arms: int, strategy: Strategy) -> None:
+        own, pooled, sums = len(strategy.own), len(strategy.pooled), len(strategy.sums)
+        blocks = (_HEADER, _ARM * arms, own * arms, pooled, sums, _ENTRY * arms, _ENTRY * arms * strategy.has_floor())
+        _, _, own_at, pooled_at, sums_at, by_key_at, by_pulls_at, end = itertools.accumulate(blocks, initial=0)
+        self.memory: Floats = np.zeros(end)
+        header = self.memory[:_HEADER].view(HEADER)[0]
+        header["arms"], header["own"], header["pooled"], header["sums"] = arms, own, pooled, sums
+        header["own_at"], header["pooled_at"], header["sums_at"] = own_at, pooled_at, sums_at
+        header["by_key_at"], header["by_pulls_at"] = by_key_at, by_pulls_at
         self.tickets = np.zeros(_FIRST_TICKETS, TICKET)
         self._view()
-        for queue in range(queues):
-            entries = self._queue(queue)
-            # Before the first pull every key is infinite.
-            entries["score"] = math.inf if queue == 0 else 0.0
-            entries["arm"] = entries["place"] = np.arange(arms)
-
-    def _queue(self, which: int) -> Any:
-        size = _ENTRY * len(self.arms)
-        first = _HEADER + _ARM * len(self.arms) + which * size
-        return self.memory[first : first + size].view(ENTRY)
+        # Before the first pull every key is infinite.
+        for first, last, score in ((by_key_at, by_pulls_at, math.inf), (by_pulls_at, end, 0.0)):
+            entries = self.memory[first:last].view(ENTRY)
+            entries["score"] = score
+            entries["arm"] = entries["place"] = np.arange(len(entries))
 
     def _view(self) -> None:
-        self.header = self.memory[:_HEADER].view(HEADER)[0]
-        self.arms = self.memory[_HEADER : _HEADER + _ARM * int(self.header["arms"])].view(ARM)
+        self.header = header = self.memory[:_HEADER].view(HEADER)[0]
+        arms, own, pooled = int(header["arms"]), int(header["own_at"]), int(header["pooled_at"])
+        self.arms = self.memory[_HEADER:own].view(ARM)
+        self.own: Floats = self.memory[own:pooled].reshape(arms, int(header["own"]))
+        self.pooled: Floats = self.memory[pooled : int(header["sums_at"])]
         self.ticket_memory: Floats = self.tickets.view(np.float64)
 
     def make_room(self, tickets: int) -> None:
@@ -118,8 +138,9 @@ class State:
 
 
 class Book(NamedTuple):
-    """The state of a study and its strategy, for the steps: `book.arms[k].mean`, `book.header.pooled`."""
+    """The state of a study and its strategy, for the steps: `book.arms[k].mean`, `book.header.samples`."""
 
+    memory: Any
     header: Any
     arms: Any
     by_key: Any
@@ -134,10 +155,11 @@ def open_book(memory: Any, rule: Any) -> Book:
     header = records(memory, 0, 1, HEADER)[0]
     arms = header.arms
     return Book(
+        memory,
         header,
         records(memory, _HEADER, arms, ARM),
-        records(memory, _HEADER + _ARM * arms, arms, ENTRY),
-        records(memory, _HEADER + (_ARM + _ENTRY) * arms, arms, ENTRY),
+        records(memory, header.by_key_at, arms, ENTRY),
+        records(memory, header.by_pulls_at, arms, ENTRY),
         records(rule, 0, 1, FUNCTIONS)[0],
         rule,
     )

@@ -19,7 +19,7 @@ from equipoise.compiled import borrowing, inlined, internal
 from equipoise.heap import NO_ARM, arm_at, change, heapify, least_pulled
 from equipoise.problem import money
 from equipoise.strategies import key as keys
-from equipoise.study.functions import call_floor, call_freeze, call_share, call_variance
+from equipoise.study.functions import call_floor, call_keep, call_pool, call_share, call_variance
 from equipoise.study.state import ANSWERED, ANSWERED_LATE, FORGOTTEN, IN_FLIGHT, Book, open_book, tickets_of
 
 # In place of an arm: the strategy's floor is not a number.
@@ -31,8 +31,6 @@ DONE, KNOWN, OUTSIDE, CONFLICT, OTHER_ARM, BAD_VARIANCE = range(6)
 
 _key = inlined(keys.key)
 _warmup_key = inlined(keys.warmup_key)
-_pool_arm = inlined(keys.pool_arm)
-_pooled_of = inlined(keys.pooled_of)
 _next_refresh = inlined(keys.next_refresh)
 _add = inlined(moments.add)
 _merge = inlined(moments.merge)
@@ -43,6 +41,12 @@ _affordable = inlined(money.affordable)
 # ---- keys
 
 
+@inlined
+def own_of(book: Book, k: int) -> int:
+    """Return the word at which the own numbers of arm k begin."""
+    return book.header.own_at + k * book.header.own
+
+
 @internal
 def evaluate(book: Book, k: int) -> int:
     """Ask the strategy about arm k, if that is due; BAD_VARIANCE if its variance is not a finite number >= 0."""
@@ -51,7 +55,16 @@ def evaluate(book: Book, k: int) -> int:
         return DONE
     # Read before the call, so that they need not be read again after it.
     scale, exponent = arm.scale, header.exponent
-    v = call_variance(book.functions.variance, float(arm.count), arm.mean, arm.m2, header.pooled, arm.own, book.rule)
+    v = call_variance(
+        book.functions.variance,
+        float(arm.count),
+        arm.mean,
+        arm.m2,
+        book.memory,
+        header.pooled_at,
+        own_of(book, k),
+        book.rule,
+    )
     fine = 0 <= v < math.inf
     book.arms[k].top = _key(v, 1.0, scale, exponent) if fine else 0.0
     return DONE if fine else BAD_VARIANCE
@@ -84,14 +97,25 @@ def rekey_all(book: Book) -> int:
 def refresh(book: Book) -> int:
     """Compute what is pooled over the arms, and every key."""
     header = book.header
-    largest, total, arms = 0.0, 0.0, 0.0
-    if book.functions.share != 0:
-        for k in range(header.arms):
-            arm = book.arms[k]
-            if arm.count >= 2:
-                share = call_share(book.functions.share, float(arm.count), arm.mean, arm.m2, arm.own, book.rule)
-                largest, total, arms = _pool_arm(share, largest, total, arms)
-    header.pooled = _pooled_of(header.pool, largest, total, arms)
+    for i in range(header.sums_at, header.sums_at + header.sums):
+        book.memory[i] = 0.0
+    arms = 0.0
+    for k in range(header.arms):
+        arm = book.arms[k]
+        if arm.count >= 2:
+            call_share(
+                book.functions.share,
+                float(arm.count),
+                arm.mean,
+                arm.m2,
+                book.memory,
+                header.pooled_at,
+                own_of(book, k),
+                header.sums_at,
+                book.rule,
+            )
+            arms += 1.0
+    call_pool(book.functions.pool, arms, book.memory, header.sums_at, header.pooled_at, book.rule)
     return rekey_all(book)
 
 
@@ -115,7 +139,7 @@ def under_floor(book: Book, t: int) -> int:
     """Return the least pulled arm if it has fewer pulls than the floor after t pulls, else NO_ARM; or BAD_FLOOR."""
     if book.functions.floor == 0:
         return NO_ARM
-    floor = call_floor(book.functions.floor, float(t), float(book.header.arms), book.rule)
+    floor = call_floor(book.functions.floor, float(t), float(book.header.arms), book.memory, book.rule)
     if math.isnan(floor):
         return BAD_FLOOR
     return least_pulled(book.by_pulls, book.arms, pulls_of, floor)
@@ -144,7 +168,7 @@ def best_affordable(book: Book, t: int) -> int:
             best, best_key = k, key
     if best == NO_ARM or book.functions.floor == 0:
         return best
-    floor = call_floor(book.functions.floor, float(t), float(book.header.arms), book.rule)
+    floor = call_floor(book.functions.floor, float(t), float(book.header.arms), book.memory, book.rule)
     return least if book.arms[least].pulls < floor else best
 
 
@@ -255,13 +279,20 @@ def take(book: Book, k: int, count: int, mean: float, m2: float, landed: int) ->
         _, arm.mean, arm.m2 = _merge(arm.count, arm.mean, arm.m2, count, mean, m2)
     arm.count += count
     arm.pulls += count - landed
-    if book.functions.freeze != 0:
-        sample = mean if count == 1 else math.nan
-        arm.own = call_freeze(
-            book.functions.freeze, sample, float(arm.count), arm.mean, arm.m2, header.pooled, arm.own, book.rule
+    if book.functions.keep != 0:
+        call_keep(
+            book.functions.keep,
+            mean if count == 1 else math.nan,
+            float(arm.count),
+            arm.mean,
+            arm.m2,
+            book.memory,
+            header.pooled_at,
+            own_of(book, k),
+            book.rule,
         )
     header.samples += count
-    if header.pool != 0 and header.samples >= header.next_refresh:
+    if book.functions.pool != 0 and header.samples >= header.next_refresh:
         header.next_refresh = _next_refresh(header.samples, header.arms)
         return refresh(book)
     answer = evaluate(book, k)

@@ -13,6 +13,7 @@ from equipoise.lab import streams
 from equipoise.lab.setup import Setup
 from equipoise.problem import money
 from equipoise.strategies import key as keys
+from equipoise.strategies import zeros
 
 Floats = npt.NDArray[np.float64]
 
@@ -23,10 +24,10 @@ def replay(plan: Setup, run: int) -> tuple[Floats, Floats, Floats]:
     costs, scales, exponent = plan.objective.cost(K), plan.objective.scales(K), plan.objective.exponent
     budget = float(plan.checkpoints[-1])
     counts, pulls, means, m2s = [0] * K, [0] * K, [0.0] * K, [0.0] * K
-    own = plan.initial_own.tolist()
+    own = [tuple(row) or (0.0,) for row in plan.initial_own.tolist()]
     most = int(budget / costs.min()) + 1
     values = [streams.samples(plan.problem, plan.seed, run, k, most).tolist() for k in range(K)]
-    pooled, refresh, told, spent, carry = 0.0, keys.next_refresh(0, K), 0, 0.0, 0.0
+    pooled, refresh, told, spent, carry = zeros(strategy.pooled), keys.next_refresh(0, K), 0, 0.0, 0.0
     most_spent = money.limit(budget, float(costs.min()))
     waiting: deque[int] = deque()
 
@@ -53,10 +54,10 @@ def replay(plan: Setup, run: int) -> tuple[Floats, Floats, Floats]:
         k = waiting.popleft()
         x = values[k][counts[k]]
         counts[k], means[k], m2s[k] = moments.add(counts[k], means[k], m2s[k], x)
-        if strategy.own == "frozen":
-            own[k] = strategy.freeze(x, float(counts[k]), means[k], m2s[k], pooled, own[k], params)
+        if strategy.keeps():
+            own[k] = strategy.keep(x, float(counts[k]), means[k], m2s[k], pooled, own[k], params)
         told += 1
-        if strategy.pool != "none" and told >= refresh:
+        if told >= refresh:
             refresh = keys.next_refresh(told, K)
-            pooled = keys.pooled(strategy, params, counts, means, m2s, own)
+            pooled = keys.pooled(strategy, params, counts, means, m2s, own, pooled)
         assert math.isfinite(m2s[k])

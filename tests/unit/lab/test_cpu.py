@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import subprocess
 import sys
@@ -21,7 +20,8 @@ from equipoise.lab.cpu import Tuning
 from equipoise.lab.lanes import Layout
 from equipoise.lab.setup import Ends, Setup
 from equipoise.problem import Objective
-from equipoise.strategies import Strategy, Support, available
+from equipoise.strategies import Numbers, Strategy, Support, available
+from tests.pooling import MeanVariance
 from tests.unit.lab.replay import replay
 from tests.unit.test_compiled import rewrite
 
@@ -30,70 +30,78 @@ Moments = tuple[Floats, Floats, Floats]
 
 
 @dataclass(frozen=True)
-class Nosy(Strategy):
+class Nosy(MeanVariance):
     """A third party's: three pulls each; it pools the mean variance, has a floor and looks at means."""
 
     warmup = 3
-    pool = "mean"
     uses_mean = True
 
-    def params(self, budget: int | None, arms: int, support: Support) -> tuple[float, ...]:
+    def params(self, budget: int | None, arms: int, support: Support) -> Numbers:
         return (0.5, 3.0)
 
     @staticmethod
-    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
-        return (m2 + params[1] * pooled) / (count + 2) + params[0] * abs(mean) / count
+    def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
+        return (m2 + params[1] * pooled[0]) / (count + 2) + params[0] * abs(mean) / count
 
     @staticmethod
-    def floor(t: float, arms: float, params: tuple[float, ...]) -> float:
+    def floor(t: float, arms: float, params: Numbers) -> float:
         return 0.2 * t / arms
 
 
 @dataclass(frozen=True)
 class Icy(Strategy):
-    """A third party's: it keeps the largest of its variances, shrunk to a pooled one from the first sample on."""
+    """
+    A third party's: several own and several pooled numbers.
+
+    It keeps the largest of its variances, its first sample and how often the pool has grown.
+    """
 
     warmup = 1
-    pool = "max"
-    own = "frozen"
+    own = ("largest", "first", "grown")
+    sums = ("own", "spread")
+    pooled = ("own", "spread", "before")
+    uses_mean = True
 
     @staticmethod
-    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
-        return own + pooled / count
+    def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
+        return own[0] + (pooled[0] + pooled[1]) / (count + own[2]) + 0.1 * abs(own[1])
 
     @staticmethod
-    def freeze(
-        sample: float, count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
-    ) -> float:
-        found = (m2 + pooled) / count
-        return found if math.isnan(own) else max(own, found)
+    def keep(
+        sample: float, count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers
+    ) -> Numbers:
+        found = (m2 + pooled[0]) / count
+        first = sample if count == 1 else own[1]
+        return (max(own[0], found), first, own[2] + (1.0 if pooled[0] > pooled[2] else 0.0))
 
     @staticmethod
-    def share(count: float, mean: float, m2: float, own: float, params: tuple[float, ...]) -> float:
-        return own + m2 / count
+    def share(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> Numbers:
+        return (own[0] + m2 / count, abs(m2 / count - pooled[1]))
+
+    @staticmethod
+    def pool(sums: Numbers, arms: float, pooled: Numbers, params: Numbers) -> Numbers:
+        arms = max(arms, 1.0)
+        return (sums[0] / arms, sums[1] / arms, pooled[0])
 
 
 @dataclass(frozen=True)
-class Eager(Strategy):
+class Eager(MeanVariance):
     """A third party's without a warm-up: its formula is fine for an arm without samples."""
 
     warmup = 0
-    pool = "mean"
 
     @staticmethod
-    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
-        return (m2 + pooled + 1.0) / (count + 1.0)
+    def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
+        return (m2 + pooled[0] + 1.0) / (count + 1.0)
 
 
 @dataclass(frozen=True)
-class Patient(Strategy):
+class Patient(MeanVariance):
     """A third party's: the mean of an arm's variance and the pooled one, with no floor."""
 
-    pool = "mean"
-
     @staticmethod
-    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
-        return 0.5 * (m2 / (count - 1) + pooled)
+    def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
+        return 0.5 * (m2 / (count - 1) + pooled[0])
 
 
 STRATEGIES: dict[str, Strategy] = {name: eq.strategies.get(name)() for name in available()} | {
@@ -135,7 +143,7 @@ def study(given: Setup, run: int, budget: int | None = None, support: Support = 
     last = int(given.checkpoints[-1])
     n = budget or last
     problem, strategy = given.problem, given.strategy
-    if strategy.own == "variance":
+    if "variance" in strategy.own:
         strategy = eq.strategies.Oracle(problem.variances)
     arms = len(problem)
     told = eq.Study(arms, budget=last, strategy=strategy, support=support)

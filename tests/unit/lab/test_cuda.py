@@ -26,23 +26,47 @@ from equipoise.lab import cpu, cuda, work
 from equipoise.lab.setup import Setup
 from equipoise.problem import Objective
 
-class Odd(eq.strategies.Strategy):
+class MeanVariance(eq.strategies.Strategy):
+    sums, pooled = ("variance",), ("mean",)
+    @staticmethod
+    def share(count, mean, m2, pooled, own, params):
+        return (m2 / (count - 1),)
+    @staticmethod
+    def pool(sums, arms, pooled, params):
+        return (sums[0] / max(arms, 1.0),)
+
+class Odd(MeanVariance):
     warmup = 3
-    pool = "mean"
     uses_mean = True
     @staticmethod
     def variance(count, mean, m2, pooled, own, params):
-        return (m2 + pooled + abs(mean)) / count
+        return (m2 + pooled[0] + abs(mean)) / count
     @staticmethod
     def floor(t, arms, params):
         return t / (4 * arms)
+
+class Several(eq.strategies.Strategy):
+    own, sums, pooled = ("largest", "first"), ("own", "spread", "arms"), ("own", "spread")
+    uses_mean = True
+    @staticmethod
+    def variance(count, mean, m2, pooled, own, params):
+        return own[0] + (pooled[0] + pooled[1]) / count + 0.1 * abs(own[1])
+    @staticmethod
+    def keep(sample, count, mean, m2, pooled, own, params):
+        return (max(own[0], (m2 + pooled[0]) / count), sample if count == 1 else own[1])
+    @staticmethod
+    def share(count, mean, m2, pooled, own, params):
+        return (own[0] + m2 / count, abs(m2 / count - pooled[1]), 1.0)
+    @staticmethod
+    def pool(sums, arms, pooled, params):
+        return (sums[0] / max(arms, 1.0), 0.5 * (pooled[1] + sums[1] / max(sums[2], 1.0)))
 
 # In the simulator each thread is one of the machine's; ten arms fit into shared memory, and twenty-six do not.
 card = cuda.Card(threads=4, shared=8000)
 work.PILOT = 32  # it runs there too
 s = eq.strategies
 strategies = [s.Auto(), s.BAS(exploration=0.5), s.CHAS(), s.GAFSMAX(), s.TwoStage(pilot=3), s.Greedy()]
-strategies += [s.Oracle(), s.Uniform(), Odd()]
+strategies += [s.Oracle(), s.Uniform(), Odd(), Several()]
 laws = [eq.Gaussian(1, 4), eq.Rademacher(), eq.Bernoulli(0.3), eq.Uniform(), eq.Laplace(), eq.Empirical([1, 2, 7])]
 laws += [eq.Exponential()]
 report = {}
@@ -69,12 +93,11 @@ for arms in (2, 10, 26):
             here, there = on_cpu(plan, 7, 3), cuda.simulate(plan, 7, 3, card=card)
             same = (here.counts == there.counts) & (here.means == there.means) & (here.m2s == there.m2s)
             report[f"{type(strategy).__name__} {arms} {objective!r}"] = bool(same.all())
-class Eager(eq.strategies.Strategy):
+class Eager(MeanVariance):
     warmup = 0
-    pool = "mean"
     @staticmethod
     def variance(count, mean, m2, pooled, own, params):
-        return (m2 + pooled + 1.0) / (count + 1.0)
+        return (m2 + pooled[0] + 1.0) / (count + 1.0)
 
 for arms in (3, 26):
     problem = eq.Problem([laws[k % len(laws)] for k in range(arms)])
@@ -123,7 +146,7 @@ def test_the_simulator_gives_the_cpus_bits() -> None:
         f"engine='cuda' cannot simulate {what}; engine='cpu' or a Dask client can" for what in ("in_flight=2", "costs")
     ]
     assert [name for name, same in report.items() if not same] == []
-    assert len(report) == 61
+    assert len(report) == 66
 
 
 def test_without_a_gpu_one_sentence() -> None:
@@ -148,6 +171,6 @@ def test_without_numba_cuda_one_sentence(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_what_fits_into_shared_memory() -> None:
     """A block of an H100 or H200 has 227 KiB; ten arms with a number each and double precision fit, twenty do not."""
     card = cuda.Card()
-    assert card.bytes_needed(10, False, True) == (16 * 10 + 4 * 10) * 128 * 8 <= card.shared
-    assert card.bytes_needed(20, False, True) > card.shared >= card.bytes_needed(20, True, True)
-    assert card.bytes_needed(2, True, True) == 32 * 2 * 128 * 4
+    assert card.bytes_needed(10, False, 1) == (16 * 10 + 4 * 10) * 128 * 8 <= card.shared
+    assert card.bytes_needed(20, False, 1) > card.shared >= card.bytes_needed(20, True, 1)
+    assert card.bytes_needed(2, True, 3) == 32 * 2 * 128 * 4

@@ -16,7 +16,7 @@ from equipoise import moments
 from equipoise.lab import cpu, estimators, streams
 from equipoise.lab.estimators import ArmSums, choose
 from equipoise.lab.setup import Ends, Setup
-from equipoise.strategies import Strategy
+from equipoise.strategies import Numbers, Strategy
 
 Floats = npt.NDArray[np.float64]
 History = list[list[Fraction]]
@@ -172,7 +172,7 @@ class Looks(Strategy):
     uses_mean = True
 
     @staticmethod
-    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+    def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
         return m2 / count + mean * mean
 
 

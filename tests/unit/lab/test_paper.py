@@ -20,6 +20,7 @@ from equipoise.lab.paper.design import AUTO, BOUNDED, PAIR, CurveJob, Statistics
 from equipoise.lab.paper.measure import Results, file_name
 from equipoise.lab.paper.tables import Tables
 from equipoise.lab.setup import Ends
+from equipoise.strategies import Numbers
 
 SMALL = paper.Design(
     runs=256,
@@ -131,7 +132,7 @@ def test_the_name_of_a_file_follows_the_question() -> None:
     assert file_name(CurveJob(**{f.name: getattr(JOB, f.name) for f in fields(JOB)}), 1) in names
 
 
-def wider(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+def wider(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
     """The variance of B-AS with another constant in place of one of its own."""
     return (math.sqrt(m2 / (count - 1)) + 3 * params[0] / math.sqrt(count)) ** 2
 

@@ -17,6 +17,7 @@ from equipoise.lab.setup import Setup
 from equipoise.lab.simulation import without_noise
 from equipoise.lab.work import Sums
 from equipoise.problem import Objective
+from equipoise.strategies import Numbers
 
 PAIR = eq.Problem([eq.Gaussian(0, 4), eq.Gaussian(0, 1)])
 MIXED = eq.Problem([eq.Exponential(2), eq.Empirical([0.0, 1.0, 4.0])])
@@ -571,45 +572,50 @@ class Given(eq.strategies.Strategy):
     """A strategy whose variance subclasses choose."""
 
     @staticmethod
-    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+    def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
         return 1.0
 
 
 class Negative(Given):
     @staticmethod
-    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+    def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
         return m2 / count - 1e9
 
 
 class NotANumber(Given):
     @staticmethod
-    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+    def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
         return math.nan
 
 
 class Infinite(Given):
     @staticmethod
-    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+    def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
         return math.inf
 
 
 class DividesByZero(Given):
     @staticmethod
-    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+    def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
         return m2 / (m2 - m2)
 
 
 class Vague(Given):
-    pool = "mean"
+    sums = ("variance",)
+    pooled = ("mean",)
 
     @staticmethod
-    def share(count: float, mean: float, m2: float, own: float, params: tuple[float, ...]) -> float:
-        return math.nan
+    def share(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> Numbers:
+        return (math.nan,)
+
+    @staticmethod
+    def pool(sums: Numbers, arms: float, pooled: Numbers, params: Numbers) -> Numbers:
+        return sums
 
 
 class Wordy(Given):
     @staticmethod
-    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+    def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
         return f"{m2}"  # type: ignore[return-value]
 
 
@@ -631,7 +637,7 @@ class Endless(Given):
         (NotANumber(), r"NotANumber.variance must return a finite number .* got nan"),
         (Infinite(), r"Infinite.variance must return a finite number .* got inf"),
         (DividesByZero(), r"DividesByZero.variance must return a finite number .* got inf"),
-        (Vague(), r"Vague.share must return a finite number .* got nan"),
+        (Vague(), r"Vague.share must return a tuple of 1 finite number, variance, got \(nan\)"),
         (Wordy(), r"Wordy.* cannot be compiled"),
         (Short(), "Short.variance"),
         (Endless(), "Endless.params"),
@@ -650,23 +656,21 @@ def test_a_strategy_that_does_not_work_is_refused_in_one_sentence(
         assert "\n" not in str(refused.value)
 
 
-def test_a_frozen_number_starts_with_a_sample() -> None:
+def test_a_first_sample_can_be_kept() -> None:
     """A formula that only works on samples, not on NaN, is fine: no simulated sample is NaN."""
 
     class First(Given):
-        own = "frozen"
+        own = ("square",)
 
         @staticmethod
-        def freeze(
-            sample: float, count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
-        ) -> float:
-            return sample * sample if count == 1 else own
+        def keep(
+            sample: float, count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers
+        ) -> Numbers:
+            return (sample * sample,) if count == 1 or math.isnan(sample) else own
 
         @staticmethod
-        def variance(
-            count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
-        ) -> float:
-            return own
+        def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
+            return own[0]
 
     assert eq.simulate(PAIR, First(), 20, runs=10).mean_pulls.sum() == pytest.approx(20)
 

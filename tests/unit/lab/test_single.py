@@ -25,7 +25,7 @@ def study(given: Setup, run: int, support: Support = None) -> Moments:
     """Where a study ends that keeps `in_flight` pulls out and is told the samples of this run, the oldest first."""
     budget, arms, objective = given.checkpoints[-1], len(given.problem), given.objective
     strategy = given.strategy
-    if strategy.own == "variance":
+    if "variance" in strategy.own:
         strategy = eq.strategies.Oracle(given.problem.variances)
     told = eq.Study(
         arms,

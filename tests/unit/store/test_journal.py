@@ -12,7 +12,7 @@ import pytest
 import equipoise as eq
 from equipoise import strategies
 from equipoise.store import Event, Header, Journal, Store, differences, replay
-from equipoise.strategies import BAS, Strategy, resolve
+from equipoise.strategies import BAS, Numbers, Strategy, resolve
 from equipoise.study.state import IN_FLIGHT
 
 ARMS = ("calm", 7, ("rough", 2.5))
@@ -259,9 +259,7 @@ def test_names_that_cannot_be_kept_are_refused(where: str) -> None:
 def test_a_strategy_that_has_no_name_is_refused(where: str) -> None:
     class Nameless(Strategy):
         @staticmethod
-        def variance(
-            count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
-        ) -> float:
+        def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
             return 1.0
 
     with pytest.raises(eq.EquipoiseError, match="must be registered"):
@@ -288,7 +286,7 @@ class Sour(Strategy):
     """A strategy whose variance is none from 5 samples on."""
 
     @staticmethod
-    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+    def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
         return -1.0 if count >= 5 else 1.0
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.strategies import (
+    Numbers,
     Strategy,
     available,
     check_compiles,
@@ -24,8 +25,10 @@ from equipoise.strategies import (
 VARIANCE = "@staticmethod\ndef variance(count, mean, m2, pooled, own, params):\n    "
 FINE = VARIANCE + "return m2 / count\n"
 FLOOR = "@staticmethod\ndef floor(t, arms, params):\n    "
-SHARE = "@staticmethod\ndef share(count, mean, m2, own, params):\n    "
-FREEZE = "@staticmethod\ndef freeze(sample, count, mean, m2, pooled, own, params):\n    "
+SHARE = "@staticmethod\ndef share(count, mean, m2, pooled, own, params):\n    "
+POOL = "@staticmethod\ndef pool(sums, arms, pooled, params):\n    "
+KEEP = "@staticmethod\ndef keep(sample, count, mean, m2, pooled, own, params):\n    "
+POOLS = "sums = ('a', 'b')\npooled = ('c',)\n"
 
 
 def made(body: str) -> Strategy:
@@ -45,8 +48,19 @@ def made(body: str) -> Strategy:
             FINE + FLOOR.replace(", arms", "") + "return 1.0",
             r"Mine.floor must take the 3 arguments \(t, arms, params\)",
         ),
-        (FINE + "pool = 'median'", "Mine.pool must be one of 'none', 'max', 'mean', got 'median'"),
-        (FINE + "own = 'mine'", "Mine.own must be one of 'none', 'variance', 'frozen', got 'mine'"),
+        (
+            FINE + "pool = 'mean'",
+            r"Mine.pool must be static; write @staticmethod def pool\(sums, arms, pooled,",
+        ),
+        (FINE + "own = 'mine'", r"Mine.own must be a tuple of names such as \('first', 'second'\), got 'mine'"),
+        (FINE + "pooled = (1,)", r"Mine.pooled must be a tuple of names .* got \(1,\)"),
+        (FINE + "own = ('a', 'a')", r"Mine.own must have different names, got \('a', 'a'\)"),
+        (
+            FINE + "sums = ('a',)",
+            r"Mine must declare both sums and pooled or neither, got sums=\('a',\) and",
+        ),
+        (FINE + POOLS, r"Mine declares pooled, so it must define share\(count, mean, m2, pooled, own, params\)"),
+        (FINE + POOLS + SHARE + "return sums", r"so it must define pool\(sums, arms, pooled, params\)"),
         (FINE + "warmup = 1.5", "Mine.warmup must be a non-negative integer, got 1.5"),
         (FINE + "warmup = -1", "Mine.warmup must be a non-negative integer, got -1"),
         (FINE + "def params(self, budget):\n    return ()", r"Mine.params must take the arguments \(self, budget,"),
@@ -72,8 +86,23 @@ def test_parameters(params: Any) -> None:
         (VARIANCE + "return math.inf", "Mine.variance must return a finite number >= 0, got inf"),
         # Compiled code divides by zero without an error.
         ("warmup = 1\n" + VARIANCE + "return m2 / (count - 1)", "got nan for count=1, mean=0.3, m2=0"),
-        ("pool = 'mean'\n" + FINE + SHARE + "return math.nan", "Mine.share must return a finite number >= 0, got nan"),
-        ("own = 'frozen'\n" + VARIANCE + "return own", "got nan for .* own=nan"),
+        (
+            POOLS + FINE + SHARE + "return (1.0, math.nan)\n" + POOL + "return (1.0,)",
+            r"Mine.share must return a tuple of 2 finite numbers, a, b, got \(1, nan\) for count=2, .* own=\(0\)",
+        ),
+        (
+            POOLS + FINE + SHARE + "return m2\n" + POOL + "return (1.0,)",
+            "Mine.share must return a tuple of 2 finite numbers, a, b, got .*0.125",
+        ),
+        (
+            POOLS + FINE + SHARE + "return (1.0, 2.0)\n" + POOL + "return sums",
+            r"Mine.pool must return a tuple of 1 finite number, c, got \(1, 2\) for sums=\(1, 2\) and arms=1",
+        ),
+        (
+            "own = ('a',)\n" + VARIANCE + "return own[0]\n" + KEEP + "return (math.inf,)",
+            r"Mine.keep must return a tuple of 1 finite number, a, got \(inf\) for sample=0.3, count=1 and own=\(0\)",
+        ),
+        ("own = ('a',)\n" + VARIANCE + "return own[0] - 1", r"got -1 for .* own=\(0\)"),
         (FINE + FLOOR + "return math.nan", "Mine.floor must return a number, got nan for t=0"),
     ],
 )
@@ -90,9 +119,9 @@ def test_numbers_that_are_always_wrong(body: str, sentence: str) -> None:
         VARIANCE + "return mean - 100.0",
         "warmup = 0\n" + VARIANCE + "return 4.0",
         "warmup = 1\n" + VARIANCE + "return min(m2 / (count - 1) if count > 1 else 9.0, 5.0)",
-        "own = 'frozen'\n" + VARIANCE + "return own\n" + FREEZE + "return m2 / count",
-        "own = 'variance'\n" + VARIANCE + "return own",
-        "pool = 'max'\n" + VARIANCE + "return m2 / pooled",
+        "own = ('a', 'b')\n" + VARIANCE + "return own[1]\n" + KEEP + "return (own[1], m2 / count)",
+        "own = ('variance',)\n" + VARIANCE + "return 1 / own[0]",
+        POOLS + VARIANCE + "return m2 / pooled[0]\n" + SHARE + "return (m2, -m2)\n" + POOL + "return (-sums[1],)",
         FINE + FLOOR + "return math.inf",
         FINE + FLOOR + "return -1.0",
         # What raises an error as Python need not do so when it is compiled.
@@ -113,18 +142,19 @@ def test_numbers_are_tried_within_the_support() -> None:
 
 def test_a_formula_at_given_moments() -> None:
     strategy = made(VARIANCE + "return m2 / count - 1e9")
-    check_formula(strategy, (0.0,), 2.0, 0.0, 1e12, 0.0)
+    check_formula(strategy, (0.0,), 2.0, 0.0, 1e12, ())
     with pytest.raises(eq.EquipoiseError, match=r"Mine.variance must return a finite number >= 0, got -1e\+09 for"):
-        check_formula(strategy, (0.0,), 2.0, 0.0, 1.0, 0.0)
+        check_formula(strategy, (0.0,), 2.0, 0.0, 1.0, ())
     with pytest.raises(eq.EquipoiseError, match="got nan for count=1"):
-        check_formula(eq.strategies.Greedy(), (5.0,), 1.0, 0.0, 0.0, 0.0)
-    # With nothing frozen yet, and for a strategy that cannot tell from moments.
-    for frozen in (eq.strategies.Auto(), eq.strategies.TwoStage()):
-        check_formula(frozen, frozen.params(100, 2, None), 50.0, 1.0, 20.0, math.nan)
-    check_formula(made("own = 'frozen'\n" + VARIANCE + "return own"), (), 9.0, 0.0, 1.0, math.nan)
-    check_formula(eq.strategies.Oracle(), (), 9.0, 0.0, 1.0, 4.0)
+        check_formula(eq.strategies.Greedy(), (5.0,), 1.0, 0.0, 0.0, ())
+    # With nothing kept yet, and for a strategy that cannot tell from moments.
+    for keeping in (eq.strategies.Auto(), eq.strategies.TwoStage()):
+        check_formula(keeping, keeping.params(100, 2, None), 50.0, 1.0, 20.0, (0.0,) * len(keeping.own))
+    blind = made("own = ('a',)\n" + VARIANCE + "return own[0]\n" + KEEP + "return (sample,)")
+    check_formula(blind, (), 9.0, 0.0, 1.0, (0.0,))
+    check_formula(eq.strategies.Oracle(), (), 9.0, 0.0, 1.0, (4.0,))
     with pytest.raises(eq.EquipoiseError, match="got inf"):
-        check_formula(eq.strategies.Oracle(), (), 9.0, 0.0, 1.0, math.inf)
+        check_formula(eq.strategies.Oracle(), (), 9.0, 0.0, 1.0, (math.inf,))
 
 
 @pytest.mark.parametrize(
@@ -138,31 +168,45 @@ def test_a_formula_at_given_moments() -> None:
 )
 def test_what_does_not_compile(body: str, reason: str) -> None:
     sentence = (
-        f"^Mine.variance cannot be compiled: {reason}; it may use numbers, math and functions compiled with Numba, "
-        "and params, a tuple of 1 here$"
+        f"^Mine.variance cannot be compiled: {reason}; it may use numbers, tuples of them, math and functions compiled "
+        "with Numba; the lengths of its tuples are pooled 1, own 1, params 1$"
     )
     with pytest.raises(eq.EquipoiseError, match=sentence):
         check_compiles(made(body), ())
 
 
 def test_functions_that_are_not_used_need_not_compile() -> None:
-    check_compiles(made(FINE + FREEZE + "return open\n" + SHARE + "return open"), (1.0, 2.0))
-    with pytest.raises(eq.EquipoiseError, match=r"^Mine.freeze cannot be compiled: .* a tuple of 2 here$"):
-        check_compiles(made("own = 'frozen'\n" + FINE + FREEZE + "return open"), (1.0, 2.0))
+    check_compiles(made(FINE + KEEP + "return open\n" + SHARE + "return open\n" + POOL + "return open"), (1.0, 2.0))
+    with pytest.raises(eq.EquipoiseError, match=r"^Mine.keep cannot be compiled: .* pooled 1, own 1, params 2$"):
+        check_compiles(made("own = ('a',)\n" + FINE + KEEP + "return open"), (1.0, 2.0))
 
 
-POOLED = VARIANCE + "return m2 / count + pooled\n"
+def test_compiled_tuples_have_the_declared_length() -> None:
+    own = "own = ('a', 'b')\n" + FINE + KEEP
+    check_compiles(made(own + "return (1, own[0] > 0)"), ())
+    for found in ("own[0]", "(own[0],)", "own + own", "('a', 'b')"):
+        with pytest.raises(eq.EquipoiseError, match=r"^Mine.keep cannot be compiled: it returns .*, not a tuple of 2 "):
+            check_compiles(made(own + f"return {found}"), ())
+    with pytest.raises(
+        eq.EquipoiseError, match=r"^Mine.share .* not a tuple of 2 numbers \(a, b\); .* own 1, params 1"
+    ):
+        check_compiles(made(POOLS + FINE + SHARE + "return m2\n" + POOL + "return (sums[0],)"), ())
+    with pytest.raises(eq.EquipoiseError, match=r"^Mine.pool .* \(c\); .* are sums 2, pooled 1, params 1$"):
+        check_compiles(made(POOLS + FINE + SHARE + "return (m2, m2)\n" + POOL + "return sums"), ())
+
+
+POOLED = VARIANCE + "return m2 / count + pooled[0]\n"
 
 
 def test_reading_an_undeclared_pool_warns_once() -> None:
     strategy = made(POOLED)
-    with pytest.warns(UserWarning, match=r'Mine.variance reads `pooled`, which is always 0 .* add pool = "mean" or'):
+    with pytest.warns(UserWarning, match=r"Mine.variance reads `pooled`, which is always 0 unless .* `sums` and"):
         check_strategy(strategy)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_strategy(strategy)
-    with pytest.warns(UserWarning, match="Mine.freeze reads `pooled`"):
-        check_strategy(made("own = 'frozen'\n" + FINE + FREEZE + "return 2 * pooled"))
+    with pytest.warns(UserWarning, match="Mine.keep reads `pooled`"):
+        check_strategy(made("own = ('a',)\n" + FINE + KEEP + "return pooled"))
 
 
 def test_registering_warns_at_the_class() -> None:
@@ -171,10 +215,8 @@ def test_registering_warns_at_the_class() -> None:
         @register("test-forgetful")
         class Forgetful(Strategy):
             @staticmethod
-            def variance(
-                count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
-            ) -> float:
-                return m2 / count + pooled
+            def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
+                return m2 / count + pooled[0]
 
     assert caught[0].filename == __file__
 
@@ -182,7 +224,7 @@ def test_registering_warns_at_the_class() -> None:
 def test_a_declared_or_unread_pool_does_not_warn() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_strategy(made("pool = 'max'\n" + POOLED))
+        check_strategy(made(POOLS + POOLED + SHARE + "return (m2, m2)\n" + POOL + "return (1.0,)"))
         check_strategy(made(FINE))
 
 

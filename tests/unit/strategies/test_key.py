@@ -1,4 +1,4 @@
-"""From a variance to a key, the pooled variance, and when it is refreshed."""
+"""From a variance to a key, the pooled numbers, and when it is refreshed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from equipoise.problem.objective import Objective
-from equipoise.strategies.key import HUGE, POOLS, key, next_refresh, pooled, warmup_key
-from equipoise.strategies.strategy import Strategy
+from equipoise.strategies import Numbers, Strategy
+from equipoise.strategies.key import HUGE, key, next_refresh, pooled, warmup_key
 
 
 @pytest.mark.parametrize("p", [0.5, 1.0, 2.0, math.inf])
@@ -56,19 +56,27 @@ def test_warm_up_goes_before_everything() -> None:
 
 
 def test_pooled() -> None:
-    class Other(Strategy):
+    """Sums over the arms with two samples or more; shares and the pool see what was pooled last time."""
+
+    class Pooling(Strategy):
+        sums = ("mean", "own")
+        pooled = ("total", "own", "before")
+
         @staticmethod
-        def share(count: float, mean: float, m2: float, own: float, params: tuple[float, ...]) -> float:
-            return mean + own * params[0]
+        def share(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> Numbers:
+            return (mean + pooled[0], own[1] * params[0])
 
-    def found(kind: type[Strategy], counts: list[int]) -> list[float]:
-        each = [type("Pooling", (kind,), {"pool": pool})() for pool in POOLS]
-        means, m2s, own = [1.0, 2.0, 3.0, 4.0, 5.0], [0.0, 0.0, 4.0, 40.0, 12.0], [0.1, 0.2, 0.3, 0.4, 0.5]
-        return [pooled(strategy, (100.0,), counts, means, m2s, own) for strategy in each]
+        @staticmethod
+        def pool(sums: Numbers, arms: float, pooled: Numbers, params: Numbers) -> Numbers:
+            return (sums[0], sums[1] / max(arms, 1.0), pooled[0])
 
-    assert found(Strategy, [0, 1, 3, 5, 2]) == [0.0, 12.0, 8.0]
-    assert found(Other, [0, 1, 3, 5, 2]) == pytest.approx([0.0, 55.0, 44.0])
-    assert found(Strategy, [1, 0, 0, 0, 0]) == [0.0, 0.0, 0.0]
+    def found(strategy: Strategy, counts: list[int], before: Numbers) -> Numbers:
+        means, m2s = [1.0, 2.0, 3.0, 4.0, 5.0], [0.0, 0.0, 4.0, 40.0, 12.0]
+        return pooled(strategy, (100.0,), counts, means, m2s, [(9.0, k / 10) for k in range(5)], before)
+
+    assert found(Pooling(), [0, 1, 3, 5, 2], (7.0, 0.0, 0.0)) == pytest.approx((12.0 + 3 * 7.0, 30.0, 7.0))
+    assert found(Pooling(), [1, 0, 0, 0, 0], (7.0, 0.0, 0.0)) == (0.0, 0.0, 7.0)
+    assert found(Strategy(), [0, 1, 3, 5, 2], (0.0,)) == (0.0,)
 
 
 @pytest.mark.parametrize("arms", [1, 2, 10, 1000, 10**6])

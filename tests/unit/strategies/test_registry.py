@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.strategies import Strategy, available, deserialise, get, label, register, resolve, serialise
+from equipoise.strategies import Numbers, Strategy, available, deserialise, get, label, register, resolve, serialise
 
 
 def test_the_names_of_the_design() -> None:
@@ -22,9 +22,7 @@ def test_a_third_party_registers_its_own() -> None:
     @register("test-only")
     class Mine(Strategy):
         @staticmethod
-        def variance(
-            count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
-        ) -> float:
+        def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
             return m2 / (count - 1) + 1 / count
 
     assert "test-only" in available()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import equipoise as eq
 from equipoise import moments
 from equipoise.problem.objective import objective
-from equipoise.strategies import Strategy, Support
+from equipoise.strategies import Numbers, Strategy, Support
 from equipoise.strategies.key import key
 
 CHAS, BAS, GAFSMAX, Auto = eq.strategies.CHAS, eq.strategies.BAS, eq.strategies.GAFSMAX, eq.strategies.Auto
@@ -35,7 +35,7 @@ def variance(
     pooled: float = 0.0,
     own: float = 0.0,
 ) -> float:
-    return strategy.variance(count, 0.0, m2, pooled, own, strategy.params(budget, 2, support))
+    return strategy.variance(count, 0.0, m2, (pooled,), (own,), strategy.params(budget, 2, support))
 
 
 def test_ch_as() -> None:
@@ -113,16 +113,21 @@ def test_baselines() -> None:
 
 def test_two_stage_freezes_the_pilots_variance() -> None:
     params = (3.0,)
-    freeze = TwoStage.freeze
-    assert math.isnan(freeze(7.0, 1.0, 0.0, 0.0, 0.0, math.nan, params))
-    assert math.isnan(freeze(7.0, 2.0, 0.0, 0.0, 0.0, math.nan, params))
-    assert freeze(7.0, 3.0, 0.0, 8.0, 0.0, math.nan, params) == 4.0
-    assert freeze(7.0, 4.0, 0.0, 99.0, 0.0, 4.0, params) == 4.0
+    start = (0.0, 0.0)
+
+    def keep(count: float, m2: float, own: Numbers) -> Numbers:
+        found: Numbers = TwoStage.keep(7.0, count, 0.0, m2, (0.0,), own, params)
+        return found
+
+    assert keep(1.0, 0.0, start) == keep(2.0, 5.0, start) == start
+    assert keep(3.0, 8.0, start) == (4.0, 1.0)
+    assert keep(4.0, 99.0, (4.0, 1.0)) == (4.0, 1.0)
     # Many samples at once, past the pilot: the first variance there is.
-    assert freeze(7.0, 11.0, 0.0, 20.0, 0.0, math.nan, params) == 2.0
-    # While the pilot goes on, the variance so far.
-    assert TwoStage.variance(2.0, 0.0, 5.0, 0.0, math.nan, params) == 5.0
-    assert TwoStage.variance(9.0, 0.0, 5.0, 0.0, 0.0, params) == 0.0
+    assert keep(11.0, 20.0, start) == (2.0, 1.0)
+    # While the pilot goes on, or where a smaller budget has shortened it, the variance so far.
+    assert TwoStage.variance(2.0, 0.0, 5.0, (0.0,), start, params) == 5.0
+    assert TwoStage.variance(11.0, 0.0, 5.0, (0.0,), start, params) == 0.5
+    assert TwoStage.variance(9.0, 0.0, 5.0, (0.0,), (0.0, 1.0), params) == 0.0
 
 
 def test_two_equal_samples_do_not_end_a_pilot() -> None:
@@ -210,48 +215,50 @@ def test_auto_knows_a_bounded_support() -> None:
 
 def test_auto_pools_variances_and_more_of_skewed_arms() -> None:
     def share(skewness: float) -> float:
-        return float(Auto.share(11.0, 5.0, 20.0, skewness * math.sqrt(20 / 11), (0.0, 0.0)))
+        return float(Auto.share(11.0, 5.0, 20.0, (0.0,), (skewness * math.sqrt(20 / 11),), (0.0, 0.0))[0])
 
     assert share(0.0) == 2.0
     assert share(2.0) == pytest.approx(2 * (1 + 16 / 48))
     assert share(-10.0) == pytest.approx(2 * (1 + 10_000 / 240))
-    assert Auto.share(11.0, 5.0, 0.0, 0.0, (0.0, 0.0)) == 0.0
+    assert Auto.share(11.0, 5.0, 0.0, (0.0,), (0.0,), (0.0, 0.0)) == (0.0,)
+    assert Auto.pool((6.0,), 3.0, (0.0,), (0.0, 0.0)) == (2.0,)
+    assert Auto.pool((0.0,), 0.0, (0.0,), (0.0, 0.0)) == (0.0,)
 
 
 @given(st.lists(st.integers(-1000, 1000), min_size=3, max_size=30), st.sampled_from([1.0, 1e140, 1e-150]))
 def test_auto_keeps_the_skewness(samples: list[int], unit: float) -> None:
     x = np.array(samples, dtype=float)
-    count, mean, m2, own = 0.0, 0.0, 0.0, math.nan
+    count, mean, m2, own = 0.0, 0.0, 0.0, (0.0,)
     for value in x * unit:
         count, mean, m2 = moments.add(count, mean, m2, value)
-        own = Auto.freeze(value, count, mean, m2, 0.0, own, (0.0, 0.0))
+        own = Auto.keep(value, count, mean, m2, (0.0,), own, (0.0, 0.0))
     deviations = x - x.mean()
     spread = float((deviations**2).sum())
     assume(spread > 1e-6 * float((x**2).sum()))
-    assert own / math.sqrt(m2) == pytest.approx(float((deviations**3).sum()) / spread**1.5, abs=1e-6)
+    assert own[0] / math.sqrt(m2) == pytest.approx(float((deviations**3).sum()) / spread**1.5, abs=1e-6)
 
 
 def test_auto_learns_no_skewness_from_moments() -> None:
-    assert Auto.freeze(math.nan, 50.0, 1.0, 20.0, 0.0, math.nan, (0.0, 0.0)) == 0.0
-    assert Auto.freeze(math.nan, 50.0, 1.0, 20.0, 0.0, 0.3, (0.0, 0.0)) == 0.3
+    assert Auto.keep(math.nan, 50.0, 1.0, 20.0, (0.0,), (0.0,), (0.0, 0.0)) == (0.0,)
+    assert Auto.keep(math.nan, 50.0, 1.0, 20.0, (0.0,), (0.3,), (0.0, 0.0)) == (0.3,)
     study = eq.Study(["a", "b"], budget=60)
     study.tell_moments("a", count=50, mean=3.0, m2=40.0)
     while not study.done:
         study.tell(study.ask(), 1.0)
     assert study.result().counts["a"] > 50
-    # 0 and three times 2 have -1 exactly, which is no sign that nothing was told before.
-    count, mean, m2, own = 0.0, 0.0, 0.0, math.nan
+    # Nor do they make it forget what it was.
+    count, mean, m2, own = 0.0, 0.0, 0.0, (0.0,)
     for value in (0.0, 2.0, 2.0, 2.0):
         count, mean, m2 = moments.add(count, mean, m2, value)
-        own = Auto.freeze(value, count, mean, m2, 0.0, own, (0.0, 0.0))
-    assert own == pytest.approx(-1)
-    assert Auto.freeze(math.nan, 50.0, 1.0, 20.0, 0.0, own, (0.0, 0.0)) == own
+        own = Auto.keep(value, count, mean, m2, (0.0,), own, (0.0, 0.0))
+    assert own == pytest.approx((-1,))
+    assert Auto.keep(math.nan, 50.0, 1.0, 20.0, (0.0,), own, (0.0, 0.0)) == own
 
 
 def test_auto_stays_sane_where_digits_are_lost() -> None:
     """At 1e16 a mean is rounded to even numbers; a sample's share of M2 would be twice all of it."""
     count, mean, m2 = moments.add(*moments.add(0.0, 0.0, 0.0, 1e16), 1e16 + 2)
-    own = Auto.freeze(1e16 + 2, count, mean, m2, 0.0, 0.0, (0.0, 0.0))
+    [own] = Auto.keep(1e16 + 2, count, mean, m2, (0.0,), (0.0,), (0.0, 0.0))
     assert count * own * own / m2 <= count
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
+from equipoise.strategies import Numbers
 from equipoise.study.ledger import Ledger
 
 
@@ -27,7 +28,7 @@ def state(study: eq.Study) -> dict[str, Any]:
 
 def memory(study: eq.Study) -> Any:
     """Counts, means, keys and queues of the arms, as bytes."""
-    return state(study)["counts, means, keys, queues"]
+    return state(study)["counts, means, own and pooled numbers, keys, queues"]
 
 
 def half_done(strategy: Any = "auto", **options: Any) -> tuple[eq.Study, list[eq.Ticket]]:
@@ -207,11 +208,11 @@ def test_a_larger_budget_sets_the_parameters_anew() -> None:
 def test_a_changed_budget_keeps_the_pooled_variance() -> None:
     """What is pooled does not depend on the budget: changed, saved or loaded, the keys are the same."""
     study, _ = half_done()
-    header = study.ledger._state.header
-    before = study.ledger._state.arms.copy(), float(header["pooled"])
+    pooled = study.ledger._state.pooled
+    before = study.ledger._state.arms.copy(), pooled.tolist()
     study.set_budget(200)
     assert (study.ledger._state.arms == before[0]).all()
-    assert header["pooled"] == before[1]
+    assert pooled.tolist() == before[1] != [0.0]
     other = pickle.loads(pickle.dumps(study))
     assert state(other) == state(study)
 
@@ -300,7 +301,7 @@ class Plain(eq.strategies.Strategy):
     """What the tests of saving change under a saved study."""
 
     @staticmethod
-    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+    def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
         return m2 / count
 
 
@@ -309,8 +310,16 @@ class Plain(eq.strategies.Strategy):
     [
         ({"floor": staticmethod(lambda t, arms, params: 5.0)}, "its floor was False and is True"),
         ({"warmup": 3}, "its warmup was 2 and is 3"),
-        ({"pool": "max"}, "its pool was 'none' and is 'max'"),
-        ({"own": "frozen"}, "its own was 'none' and is 'frozen'"),
+        (
+            {
+                "sums": ("a", "b"),
+                "pooled": ("c",),
+                "share": staticmethod(eq.strategies.Auto.share),
+                "pool": staticmethod(eq.strategies.Auto.pool),
+            },
+            r"its sums was \(\) and is \('a', 'b'\), its pooled was \(\) and is \('c',\)",
+        ),
+        ({"own": ("mine",)}, r"its own was \(\) and is \('mine',\)"),
         ({"params": lambda self, budget, arms, support: (1.0, 2.0)}, "its number of params was 0 and is 2"),
     ],
 )
@@ -330,7 +339,7 @@ def test_a_study_of_another_format_is_not_loaded() -> None:
     study, _ = half_done()
     saved = study.ledger.__getstate__()
     for found in (99, None):
-        with pytest.raises(eq.EquipoiseError, match=f"must be of format 5, got one of format {found}"):
+        with pytest.raises(eq.EquipoiseError, match=f"must be of format 6, got one of format {found}"):
             Ledger.__new__(Ledger).__setstate__(saved | {"format": found})
     with pytest.raises(eq.EquipoiseError, match="saved by an older version"):
         eq.Study.__new__(eq.Study).__setstate__({"format": 4})
@@ -669,9 +678,7 @@ def test_a_strategy_that_gives_no_variance() -> None:
 
     class Broken(eq.strategies.Strategy):
         @staticmethod
-        def variance(
-            count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]
-        ) -> float:
+        def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
             return -1.0 if count > 2 else 1.0
 
     study = eq.Study(2, strategy=Broken())
@@ -697,19 +704,32 @@ def faulty(body: str, **names: Any) -> eq.strategies.Strategy:
 
 VARIANCE = "@staticmethod\ndef variance(count, mean, m2, pooled, own, params):\n    "
 FINE = VARIANCE + "return m2 / count\n"
+RAISES = "if {}:\n        raise ValueError('no')\n    "
+# A strategy that pools: what it does before it returns its shares, and before what it makes of the sums.
+POOLS = """sums, pooled = ('mine',), ('mine',)
+@staticmethod
+def share(count, mean, m2, pooled, own, params):
+    {}return (count,)
+@staticmethod
+def pool(sums, arms, pooled, params):
+    {}return sums
+"""
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        VARIANCE + "if count > 2:\n        raise ValueError('no')\n    return 1.0",
+        VARIANCE + RAISES.format("count > 2") + "return 1.0",
         VARIANCE + "return math.inf if count > 2 else 1.0",
         VARIANCE + "return math.nan if count > 2 else 1.0",
-        VARIANCE + "return own\n"
-        "own = 'frozen'\n@staticmethod\ndef freeze(sample, count, mean, m2, pooled, own, params):\n"
-        "    if count > 2:\n        raise ValueError('no')\n    return 1.0",
+        VARIANCE + "return own[0]\n"
+        "own = ('mine',)\n@staticmethod\ndef keep(sample, count, mean, m2, pooled, own, params):\n    "
+        + RAISES.format("count > 2")
+        + "return (1.0,)",
         # Noticed where every key is computed anew, too.
-        "pool = 'max'\n" + VARIANCE + "return pooled - 1.0 if count > 2 else 1.0",
+        POOLS.format("", "") + VARIANCE + "return pooled[0] - 9.0 if count > 2 else 1.0",
+        POOLS.format(RAISES.format("count > 2"), "") + VARIANCE + "return pooled[0]",
+        POOLS.format("", RAISES.format("sums[0] > 4")) + VARIANCE + "return pooled[0]",
     ],
 )
 def test_a_formula_that_fails_is_named(body: str) -> None:
@@ -774,8 +794,8 @@ def test_a_budget_that_spoils_the_variances_is_named() -> None:
             FINE + "@staticmethod\ndef floor(t):\n    return 1.0",
             r"Faulty.floor must take the 3 arguments \(t, arms",
         ),
-        (FINE + "pool = 'median'", "Faulty.pool must be one of 'none', 'max', 'mean', got 'median'"),
-        (FINE + "own = 'mine'", "Faulty.own must be one of .* got 'mine'"),
+        (FINE + "pool = 'mean'", "Faulty.pool must be static"),
+        (FINE + "own = 'mine'", "Faulty.own must be a tuple of names .* got 'mine'"),
         (FINE + "warmup = 1.5", "Faulty.warmup must be a non-negative integer, got 1.5"),
         (FINE + "warmup = -1", "Faulty.warmup must be a non-negative integer, got -1"),
         (
@@ -793,7 +813,7 @@ def test_a_budget_that_spoils_the_variances_is_named() -> None:
         (FINE + "def params(self, budget):\n    return ()", "Faulty.params must take the arguments"),
         (
             VARIANCE + "return params[2]",
-            "Faulty.variance cannot be compiled: tuple index out of range; .*params, a tuple of 1 here",
+            "Faulty.variance cannot be compiled: tuple index out of range; .* own 1, params 1$",
         ),
         (VARIANCE + "return bonus(count)", "Faulty.variance cannot be compiled.*name 'bonus' is not defined"),
         (VARIANCE + "return 'much'", "Faulty.variance cannot be compiled: could not convert string to float"),
@@ -845,13 +865,13 @@ def test_a_new_budget_shows_in_the_next_choice() -> None:
 def test_the_pooled_variance_is_refreshed_on_schedule() -> None:
     """Every K/8 samples at first, then whenever they have grown by an eighth."""
     study = eq.Study(40)
-    refreshes, last = [], float(study.ledger._state.header["pooled"])
+    refreshes, last = [], float(study.ledger._state.pooled[0])
     for i in range(1, 65):
         # Ever wilder, so that the largest variance grows with every refresh.
         study.tell(arm=0, value=(-3.0) ** i)
-        if float(study.ledger._state.header["pooled"]) != last:
+        if float(study.ledger._state.pooled[0]) != last:
             refreshes.append(i)
-            last = float(study.ledger._state.header["pooled"])
+            last = float(study.ledger._state.pooled[0])
     assert refreshes == [5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 56, 63]
 
 
