@@ -93,14 +93,32 @@ def records(typing: Any, memory: Any, first: Any, count: Any, record: Any) -> An
     array = numba.types.Array(record.dtype, 1, "C")
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        words = context.make_array(signature.args[0])(context, builder, args[0])
-        found = context.make_array(array)(context, builder)
         size = context.get_constant(numba.types.intp, record.dtype.size)
-        data = builder.bitcast(builder.gep(words.data, [args[1]]), found.data.type)
-        arrayobj.populate_array(found, data, [args[2]], [size], size, words.meminfo)
-        return found._getvalue()
+        return _view(context, builder, signature, args[0], args[1], args[2], size)
 
     return array(memory, numba.types.intp, numba.types.intp, record), code
+
+
+@intrinsic
+def spaced_records(typing: Any, memory: Any, first: Any, count: Any, words: Any, record: Any) -> Any:
+    """View `count` records that begin `words` words after one another, with other numbers in between."""
+    array = numba.types.Array(record.dtype, 1, "A")
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        size = builder.mul(args[3], context.get_constant(numba.types.intp, 8))
+        return _view(context, builder, signature, args[0], args[1], args[2], size)
+
+    return array(memory, *[numba.types.intp] * 3, record), code
+
+
+def _view(context: Any, builder: Any, signature: Any, memory: Any, first: Any, count: Any, stride: Any) -> Any:
+    """Write out the view of a flat array of words as records at this stride in bytes, inside an intrinsic."""
+    words = context.make_array(signature.args[0])(context, builder, memory)
+    found = context.make_array(signature.return_type)(context, builder)
+    size = context.get_constant(numba.types.intp, signature.return_type.dtype.size)
+    data = builder.bitcast(builder.gep(words.data, [first]), found.data.type)
+    arrayobj.populate_array(found, data, [count], [stride], size, words.meminfo)
+    return found._getvalue()
 
 
 def address(function: Callable[..., Any], signature: Any) -> int:

@@ -181,7 +181,7 @@ class Jumpy(Strategy):
 def test_a_jump_is_found() -> None:
     laws = StrategyLaws()
     laws.strategy = Jumpy()
-    law = StrategyLaws.test_variances_are_continuous_in_the_samples.hypothesis.inner_test
+    law = StrategyLaws.test_variances_are_continuous_in_the_samples.hypothesis.inner_test  # type: ignore[attr-defined]
     run = settings(deadline=None, derandomize=True, phases=[Phase.generate])(given(data=st.data())(law))
     with pytest.raises(AssertionError, match=r"the variance of arm . is .* in one study and"):
         run(laws)

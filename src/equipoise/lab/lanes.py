@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.compiled import jit
+from equipoise.compiled import inlined, jit
 from equipoise.lab.rule import NORM, PLAIN, Rule, steps
 from equipoise.lab.streams import U, fill_of, pair_of, select
 from equipoise.strategies import key as keys
@@ -71,9 +71,10 @@ def lanes(rule: Rule, arms: int, layout: Layout) -> Callable[..., None]:
     CHOSEN, BEST, ITS_COUNT, ITS_MEAN, ITS_M2, ITS_KEY, SAMPLE, ITS_OWN = (row * W for row in range(8))
     POOLED = ITS_OWN + rule.own * W
     SUMS = POOLED + rule.pooled * W
-    ARMS = SUMS + rule.sums * W
+    # Odd numbers of rows here and in a block: rows a power of two apart compete for the same lines of cache.
+    ARMS = (SUMS // W + rule.sums | 1) * W
     COUNT, MEAN, M2, KEY, OWN = (row * W for row in range(5))
-    BLOCK = OWN + rule.own * W
+    BLOCK = (4 + rule.own | 1) * W
     # Rows that are free at other times serve a second purpose: the scale of the chosen arm; the fewest pulls and the
     # arm that has them; the number of arms in the sums.
     ITS_SCALE = BEST
@@ -82,9 +83,9 @@ def lanes(rule: Rule, arms: int, layout: Layout) -> Callable[..., None]:
     has_floor, has_keep, has_pool = rule.floor is not None, rule.keep is not None, rule.pool is not None
     own_numbers, has_scale, has_power = rule.own, rule.form != PLAIN, rule.form == NORM
     take, variance, weigh, key_of, floor, add_share, pool = steps(rule, jit, jit)
-    read_own, read_pooled, read_sums = (reader(n, jit) for n in (rule.own, rule.pooled, rule.sums))
-    write_own, write_pooled, write_sums = (writer(n, jit) for n in (rule.own, rule.pooled, rule.sums))
-    pick_own = selector(rule.own, select, jit)
+    read_own, read_pooled, read_sums = (reader(n, inlined) for n in (rule.own, rule.pooled, rule.sums))
+    write_own, write_pooled, write_sums = (writer(n, inlined) for n in (rule.own, rule.pooled, rule.sums))
+    pick_own = selector(rule.own, select, inlined)
 
     @jit
     def ring_of_many(K: int) -> int:

@@ -115,7 +115,7 @@ def steps(rule: Rule, convert: Callable[[Any], Any], compiled: Callable[[Any], A
     def take(x: Any, count: Any, mean: Any, m2: Any, own: Any, pooled: Any, params: Any) -> Any:
         count, mean, m2 = add(count, mean, m2, x)
         if has_keep:
-            return count, mean, m2, keep(x, count, mean, m2, pooled, own, params)
+            own = keep(x, count, mean, m2, pooled, own, params)
         return count, mean, m2, own
 
     @compiled

@@ -18,7 +18,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from equipoise.compiled import jit
+from equipoise.compiled import inlined, jit
 from equipoise.heap import ENTRY, NO_ARM, arm_at, change, heapify, least_pulled, replace_top
 from equipoise.lab.rule import Rule, steps
 from equipoise.lab.streams import pair_of
@@ -63,7 +63,7 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
     # Otherwise a key is first needed after the warm-up of all arms.
     keyed_early = late or priced
     take, variance, weigh, _, floor, add_share, pool = steps(rule, jit, jit)
-    read_own, write_own = reader(OWN, jit), writer(OWN, jit)
+    read_own, write_own = reader(OWN, inlined), writer(OWN, inlined)
 
     @jit
     def pulls_of(arm: Any) -> float:

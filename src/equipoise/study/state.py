@@ -5,7 +5,7 @@ Compiled functions take a flat buffer faster than an array of records, and viewi
 to nothing. So Python and the compiled steps look at the same memory in two ways. `State` has the records by name for
 Python; `open_book` has them for the steps, from three flat buffers:
 
-- `memory`: the header, a record for each arm, the own numbers that the strategy keeps for each arm, the numbers that it
+- `memory`: the header, a record for each arm with the own numbers that the strategy keeps for it, the numbers that it
   pools and the sums they were made of, the queue of arms by key and, where the strategy has a floor, the queue of arms
   by pulls;
 - `rule`: the strategy, as `functions.compile_rule` made it;
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from equipoise.arrays import Floats
-from equipoise.compiled import inlined, records
+from equipoise.compiled import inlined, records, spaced_records
 from equipoise.heap import ENTRY
 from equipoise.strategies import Strategy
 from equipoise.study.functions import FUNCTIONS
@@ -31,11 +31,8 @@ HEADER = np.dtype(
     [
         ("arms", np.int64),  # how many there are
         ("warmup", np.int64),  # samples of each arm before the strategy is asked
-        ("own", np.int64),  # how many own numbers each arm has, how many are pooled,
-        ("pooled", np.int64),
-        ("sums", np.int64),  # and how many sums those are made of
-        ("own_at", np.int64),  # the words at which these blocks and the queues begin
-        ("pooled_at", np.int64),
+        ("arm_words", np.int64),  # of an arm's record and its own numbers
+        ("pooled_at", np.int64),  # the words at which the pooled numbers, the sums and the queues begin
         ("sums_at", np.int64),
         ("by_key_at", np.int64),
         ("by_pulls_at", np.int64),
@@ -99,12 +96,12 @@ class State:
 
     def __init__(self, arms: int, strategy: Strategy) -> None:
         own, pooled, sums = len(strategy.own), len(strategy.pooled), len(strategy.sums)
-        blocks = (_HEADER, _ARM * arms, own * arms, pooled, sums, _ENTRY * arms, _ENTRY * arms * strategy.has_floor())
-        _, _, own_at, pooled_at, sums_at, by_key_at, by_pulls_at, end = itertools.accumulate(blocks, initial=0)
+        blocks = (_HEADER, (_ARM + own) * arms, pooled, sums, _ENTRY * arms, _ENTRY * arms * strategy.has_floor())
+        _, _, pooled_at, sums_at, by_key_at, by_pulls_at, end = itertools.accumulate(blocks, initial=0)
         self.memory: Floats = np.zeros(end)
         header = self.memory[:_HEADER].view(HEADER)[0]
-        header["arms"], header["own"], header["pooled"], header["sums"] = arms, own, pooled, sums
-        header["own_at"], header["pooled_at"], header["sums_at"] = own_at, pooled_at, sums_at
+        header["arms"], header["arm_words"] = arms, _ARM + own
+        header["pooled_at"], header["sums_at"] = pooled_at, sums_at
         header["by_key_at"], header["by_pulls_at"] = by_key_at, by_pulls_at
         self.tickets = np.zeros(_FIRST_TICKETS, TICKET)
         self._view()
@@ -116,10 +113,10 @@ class State:
 
     def _view(self) -> None:
         self.header = header = self.memory[:_HEADER].view(HEADER)[0]
-        arms, own, pooled = int(header["arms"]), int(header["own_at"]), int(header["pooled_at"])
-        self.arms = self.memory[_HEADER:own].view(ARM)
-        self.own: Floats = self.memory[own:pooled].reshape(arms, int(header["own"]))
-        self.pooled: Floats = self.memory[pooled : int(header["sums_at"])]
+        rows = self.memory[_HEADER : header["pooled_at"]].reshape(-1, header["arm_words"])
+        self.arms = rows[:, :_ARM].view(ARM)[:, 0]
+        self.own: Floats = rows[:, _ARM:]
+        self.pooled: Floats = self.memory[header["pooled_at"] : header["sums_at"]]
         self.ticket_memory: Floats = self.tickets.view(np.float64)
 
     def make_room(self, tickets: int) -> None:
@@ -157,12 +154,18 @@ def open_book(memory: Any, rule: Any) -> Book:
     return Book(
         memory,
         header,
-        records(memory, _HEADER, arms, ARM),
+        spaced_records(memory, _HEADER, arms, header.arm_words, ARM),
         records(memory, header.by_key_at, arms, ENTRY),
         records(memory, header.by_pulls_at, arms, ENTRY),
         records(rule, 0, 1, FUNCTIONS)[0],
         rule,
     )
+
+
+@inlined
+def own_at(header: Any, k: int) -> int:
+    """Return the word at which the own numbers of arm k begin."""
+    return _HEADER + k * header.arm_words + _ARM  # type: ignore[no-any-return]
 
 
 @inlined

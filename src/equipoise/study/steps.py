@@ -20,7 +20,7 @@ from equipoise.heap import NO_ARM, arm_at, change, heapify, least_pulled
 from equipoise.problem import money
 from equipoise.strategies import key as keys
 from equipoise.study.functions import call_floor, call_keep, call_pool, call_share, call_variance
-from equipoise.study.state import ANSWERED, ANSWERED_LATE, FORGOTTEN, IN_FLIGHT, Book, open_book, tickets_of
+from equipoise.study.state import ANSWERED, ANSWERED_LATE, FORGOTTEN, IN_FLIGHT, Book, open_book, own_at, tickets_of
 
 # In place of an arm: the strategy's floor is not a number.
 BAD_FLOOR = -2
@@ -41,12 +41,6 @@ _affordable = inlined(money.affordable)
 # ---- keys
 
 
-@inlined
-def own_of(book: Book, k: int) -> int:
-    """Return the word at which the own numbers of arm k begin."""
-    return book.header.own_at + k * book.header.own
-
-
 @internal
 def evaluate(book: Book, k: int) -> int:
     """Ask the strategy about arm k, if that is due; BAD_VARIANCE if its variance is not a finite number >= 0."""
@@ -62,7 +56,7 @@ def evaluate(book: Book, k: int) -> int:
         arm.m2,
         book.memory,
         header.pooled_at,
-        own_of(book, k),
+        own_at(header, k),
         book.rule,
     )
     fine = 0 <= v < math.inf
@@ -97,7 +91,7 @@ def rekey_all(book: Book) -> int:
 def refresh(book: Book) -> int:
     """Compute what is pooled over the arms, and every key."""
     header = book.header
-    for i in range(header.sums_at, header.sums_at + header.sums):
+    for i in range(header.sums_at, header.by_key_at):
         book.memory[i] = 0.0
     arms = 0.0
     for k in range(header.arms):
@@ -110,7 +104,7 @@ def refresh(book: Book) -> int:
                 arm.m2,
                 book.memory,
                 header.pooled_at,
-                own_of(book, k),
+                own_at(header, k),
                 header.sums_at,
                 book.rule,
             )
@@ -288,7 +282,7 @@ def take(book: Book, k: int, count: int, mean: float, m2: float, landed: int) ->
             arm.m2,
             book.memory,
             header.pooled_at,
-            own_of(book, k),
+            own_at(header, k),
             book.rule,
         )
     header.samples += count
