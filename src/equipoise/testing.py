@@ -71,7 +71,8 @@ class Scan:
         self.params = strategy.params(n, arms, support) or (0.0,)
         self.counts, self.pulls = [0] * arms, [0] * arms
         self.means, self.m2s = [0.0] * arms, [0.0] * arms
-        self.own: list[Numbers] = [tuple(row) or (0.0,) for row in initial_own(strategy, arms).tolist()]
+        own = initial_own(strategy, arms, self.objective.units(arms))
+        self.own: list[Numbers] = [tuple(row) or (0.0,) for row in own.tolist()]
         self.t = 0
         self.pooled = zeros(strategy.pooled)
         self.next_refresh = next_refresh(0, arms)

@@ -55,7 +55,7 @@ class Setup:
         """The own numbers that each arm starts with, by arm; an oracle without variances takes those of the problem."""
         # Variances of very many arms take long to gather, and only an oracle asks for them.
         variances = self.problem.variances if "variance" in self.strategy.own else None
-        return initial_own(self.strategy, len(self.problem), variances)
+        return initial_own(self.strategy, len(self.problem), self.objective.units(len(self.problem)), variances)
 
     @property
     def form(self) -> int:

@@ -287,7 +287,8 @@ def setups(
             check_numbers(strategy, params, support)
             check_compiles(strategy, params)
         by_params.setdefault(params, []).append(n)
-    initial_own(strategy, arms, problem.variances)  # refuses variances for another number of arms
+    # Refuses variances for another number of arms.
+    initial_own(strategy, arms, objective.units(arms), problem.variances)
     return [
         Setup(problem, strategy, tuple(ns), params, seed, in_flight, objective, one_kernel)
         for params, ns in by_params.items()

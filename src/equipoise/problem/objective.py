@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,14 +40,14 @@ class Objective:
     costs
         c_k > 0 of one sample; None for 1 each.
     shares
-        W_k where the weights are the W_k² of strata: with them `Result.combine` averages the strata. They do not
-        affect decisions.
+        W_k where the weights are the W_k² of strata: with them `Result.combine` averages the strata. They affect no
+        key, only what a strategy knows of the arms' units (`units`).
     """
 
     p: float = math.inf
     weights: tuple[float, ...] | None = None
     costs: tuple[float, ...] | None = None
-    shares: tuple[float, ...] | None = field(default=None, compare=False)
+    shares: tuple[float, ...] | None = None
 
     @property
     def plain(self) -> bool:
@@ -78,6 +78,16 @@ class Objective:
         if self.p == math.inf:
             return weight
         return np.asarray(weight**self.exponent * _in_own_unit(self.cost(arms)) ** (-1 / (self.p + 1)))
+
+    def units(self, arms: int) -> Floats:
+        """
+        Return w_k for each arm as the unit of its samples: w_k σ²_k of different arms can be compared, and pooled.
+
+        Users give weights where arms are measured in different units, or where some matter more than others. Strata are
+        samples of one quantity in one unit, and W_k² says how much a stratum counts: theirs are 1 each. As in `scales`,
+        weights are divided by a power of two.
+        """
+        return np.ones(arms) if self.shares is not None else _in_own_unit(self.weight(arms))
 
     def loss(self, losses: npt.ArrayLike) -> float:
         """Return || w L ||_p of the arms' losses."""

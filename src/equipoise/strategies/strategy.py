@@ -15,7 +15,7 @@ Support = Literal["binary"] | tuple[float, float] | None
 Numbers = tuple[float, ...]
 
 # Own numbers that the engine knows.
-FILLED_IN = ("variance",)
+FILLED_IN = ("variance", "weight")
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,8 @@ class Strategy:
         Every arm gets this many pulls first; `variance` is never called for an arm with fewer samples.
     own
         The names of the numbers that are kept for each arm; `keep` updates them at every sample. They start at 0,
-        except for one called "variance", which is the arm's true variance (from `variances`).
+        except for two that the engine fills in: "variance" is the arm's true variance (from `variances`), and "weight"
+        is its weight, so that variances times weights are in the unit of the objective (`Objective.units`).
     sums
         The names of the numbers that are summed over the arms: what `share` returns for each of them.
     pooled
@@ -138,13 +139,15 @@ def zeros(names: tuple[str, ...]) -> Numbers:
     return (0.0,) * max(len(names), 1)
 
 
-def initial_own(strategy: Strategy, arms: int, variances: Floats | None = None) -> Floats:
+def initial_own(strategy: Strategy, arms: int, weights: Floats, variances: Floats | None = None) -> Floats:
     """
     Return the own numbers that each arm starts with, one row for each arm.
 
-    They are 0, except for the true variance: that of the strategy or, if it has none, of `variances`.
+    They are 0, except for the weight and the true variance: that of the strategy or, if it has none, of `variances`.
     """
     found = np.zeros((arms, len(strategy.own)))
+    if "weight" in strategy.own:
+        found[:, strategy.own.index("weight")] = weights
     if "variance" in strategy.own:
         known = getattr(strategy, "variances", None)
         if known is None:

@@ -71,7 +71,7 @@ class Ledger:
         self._planned = None if self.budget is None else objective.samples(self.budget, arms)
         self._lines: Lines | None = None
         self._state = State(arms, strategy)
-        self._state.own[:] = initial_own(strategy, arms)
+        self._state.own[:] = initial_own(strategy, arms, objective.units(arms))
         self._state.arms["scale"] = objective.scales(arms)
         self._state.arms["cost"] = objective.cost(arms)
         header = self._state.header
@@ -404,6 +404,8 @@ class Ledger:
             raise ValueError("the weights of strata are the squares of their shares and cannot be set")
         self.objective = objective_of(self.names.names, self.objective.p, weights, self.objective.costs)
         self._state.arms["scale"] = self.objective.scales(len(self.names))
+        if "weight" in self.strategy.own:
+            self._state.own[:, self.strategy.own.index("weight")] = self.objective.units(len(self.names))
         self._judge(steps.rekey_study(self._memory, self._rule), "the weights are set")
 
     def _limit(self, budget: float | None) -> float:

@@ -38,7 +38,7 @@ def test_the_papers_objective() -> None:
 
 def test_neyman() -> None:
     strata = objective(["a", "b"], eq.Stratified({"b": 0.25, "a": 0.75}))
-    assert strata == Objective(1.0, (0.5625, 0.0625))
+    assert strata == Objective(1.0, (0.5625, 0.0625), shares=(0.75, 0.25))
     # T in proportion to W s.
     assert strata.optimal_pulls([1, 9], 300).tolist() == pytest.approx([150, 150])
     assert strata.loss([2, 4]) == pytest.approx(0.5625 * 2 + 0.0625 * 4)
