@@ -179,7 +179,7 @@ def read(where: str | os.PathLike[str]) -> Report:
         # Up to the last event above, as more may have been written since.
         seen = islice(store.events(), 0 if last is None else last.event + 1)
         history = tuple(_history(study, seen, header, level))
-        result = study.result(goal=_goal(header, settings, level), populations=_populations(header))
+        result = study.result(goal=_goal(header, settings, level))
         return Report(
             name=store.name,
             header=header,
@@ -207,11 +207,6 @@ def _goal(header: Header, settings: dict[str, Any], level: float) -> Goal:
     return Goal(level, wanted, wanted.followed(header.strategy, header.options))
 
 
-def _populations(header: Header) -> Any:
-    """Return the sizes of the arms' populations; None if they are infinite."""
-    return header.populations
-
-
 def _history(study: Study, events: Iterable[Event], header: Header, level: float) -> Iterator[Moment]:
     """Apply all events to a study, and yield the half-widths on the way, once any is known."""
     waiting: list[Event] = []
@@ -223,10 +218,10 @@ def _history(study: Study, events: Iterable[Event], header: Header, level: float
             fold(study, waiting)
             waiting.clear()
             due = max(samples + 1, math.ceil(samples * STEP))
-            yield from _moment(study.result(goal=Goal(level), populations=_populations(header)))
+            yield from _moment(study.result(goal=Goal(level)))
     fold(study, waiting)
     if any(event.kind in ("tell", "more") for event in waiting):
-        yield from _moment(study.result(goal=Goal(level), populations=_populations(header)))
+        yield from _moment(study.result(goal=Goal(level)))
 
 
 def _moment(result: Result) -> Iterator[Moment]:

@@ -60,8 +60,9 @@ class Scan:
         budget: float | None,
         support: Support = None,
         objective: Objective | None = None,
+        sizes: Sequence[float] | None = None,
     ) -> None:
-        self.strategy, self.arms = strategy, arms
+        self.strategy, self.arms, self.sizes = strategy, arms, sizes
         self.objective = objective or Objective()
         self.scales = self.objective.scales(arms).tolist()
         self.costs = self.objective.cost(arms).tolist()
@@ -79,8 +80,11 @@ class Scan:
 
     @property
     def affordable(self) -> list[int]:
-        """The arms that are still affordable."""
-        return [k for k in range(self.arms) if self._can_pay(k)]
+        """The arms that are still affordable and not used up."""
+        return [k for k in range(self.arms) if self._can_pay(k) and self._left(k) > 0]
+
+    def _left(self, k: int) -> float:
+        return math.inf if self.sizes is None else self.sizes[k] - self.pulls[k]
 
     def choice(self) -> int:
         """Return the arm to pull next."""
@@ -104,6 +108,8 @@ class Scan:
             self.scales,
             self.objective.exponent,
             affordable,
+            self.sizes,
+            self.objective.finite_exponent,
         )
 
     def pull(self, k: int) -> None:
@@ -457,6 +463,27 @@ class StrategyLaws:
                 arm = step % scan.arms
                 study.tell(arm=arm, value=value)
                 scan.tell(arm, value, in_flight=False)
+
+    @_law_of_objective
+    @given(data=st.data())
+    def test_finite_populations_choose_as_a_scan_does(self, data: st.DataObject) -> None:
+        """The largest key of the arms that are not used up is pulled, and no population is exceeded."""
+        strategy, budget, samples = self._world(data)
+        arms = len(samples)
+        options = self._objective(data, arms)
+        options["objective"] = max(options["objective"], 1.0)
+        if data.draw(st.booleans(), label="free"):
+            options["costs"] = None
+        size = st.sampled_from([1, 2, 3, 5, 9, 40, None])
+        sizes = data.draw(st.lists(size, min_size=arms, max_size=arms), label="sizes")
+        costs = options["costs"] or [1.0] * arms
+        objective = Objective(options["objective"], tuple(options["weights"]), options["costs"] and tuple(costs))
+        amount = strategy.warmup * math.fsum(costs) + budget
+        study = self._study(strategy, arms, int(amount), populations=sizes, **options)
+        finite = [math.inf if each is None else each for each in sizes]
+        scan = Scan(strategy, arms, int(amount), self.support, objective, finite)
+        self._side_by_side(data, study, scan, samples[0])
+        assert study.done == (not scan.affordable)
 
     @_law_of_objective
     @given(data=st.data())

@@ -58,11 +58,11 @@ def test_coverage_of_finite_populations() -> None:
     missed = 0
     for run in range(RUNS):
         items = rng.exponential(size=300) if run % 3 == 0 else rng.normal(size=300)
-        study = eq.Study(1)
+        study = eq.Study(1, populations=[300])
         bad = False
         for part in np.split(rng.permutation(items), range(30, 300, 16)):
             study.ledger.tell(study.ledger.latest(study.ledger.ask(len(part))), part)
-            low, high = study.result(populations=[300]).intervals()[0]
+            low, high = study.result().intervals()[0]
             bad |= not low - 1e-9 <= items.mean() <= high + 1e-9
         missed += bad
     assert missed / RUNS <= 0.05 + 5 * ERROR

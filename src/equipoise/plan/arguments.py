@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
 from equipoise.arrays import Floats
-from equipoise.inputs import by_arm, in_order, integer, labelled, plain_name, positive, several, shown
+from equipoise.inputs import in_order, labelled, plain_name, positive, several, shown
 from equipoise.problem import money
-from equipoise.problem.allocation import MOST, Terms
-from equipoise.problem.objective import GREATEST, SMALLEST, PerArm, numbers_by_arm
-
-Wholes = int | Iterable[int | None] | Mapping[Any, int]
+from equipoise.problem.allocation import Terms
+from equipoise.problem.objective import GREATEST, MOST, SMALLEST, PerArm, Wholes, numbers_by_arm, wholes_by_arm
 
 
 def arms_and_variances(variances: PerArm) -> tuple[Sequence[Hashable], Floats]:
@@ -41,38 +39,15 @@ def limits(
     arms: Sequence[Hashable], floors: Wholes | None, caps: Wholes | None, populations: Wholes | None
 ) -> tuple[Floats, Floats, Floats]:
     """Return floors, caps and populations by arm; a cap is at most its population."""
-    least = _wholes("floors", floors, arms, 1.0)
-    size = _wholes("populations", populations, arms, math.inf)
-    most = np.minimum(_wholes("caps", caps, arms, math.inf), size)
+    least = wholes_by_arm("floors", floors, arms, 1.0)
+    size = wholes_by_arm("populations", populations, arms, math.inf)
+    most = np.minimum(wholes_by_arm("caps", caps, arms, math.inf), size)
     for k in np.flatnonzero(least > most)[:1]:
         what = "population" if most[k] == size[k] else "cap"
         raise ValueError(
             f"floors[{shown(arms[k])}] must be at most the {what} of the arm, {most[k]:,.0f}, got {least[k]:,.0f}"
         )
     return least, most, size
-
-
-def _wholes(what: str, given: Wholes | None, arms: Sequence[Hashable], default: float) -> Floats:
-    """Return a whole number for each arm: from one for all, one for each, or some by name; None is the default."""
-    found = np.full(len(arms), default)
-    if given is None:
-        return found
-    if not several(given):
-        found[:] = _whole(what, given, default)
-        return found
-    for k, value in enumerate(by_arm(what, given, arms, default=None)):
-        if value is not None:
-            found[k] = _whole(f"{what}[{shown(arms[k])}]", value, default)
-    return found
-
-
-def _whole(name: str, value: Any, default: float) -> float:
-    if isinstance(value, float) and value == default == math.inf:
-        return value
-    found = integer(name, value, least=1)
-    if found > MOST:
-        raise ValueError(f"{name} must be at most {MOST:,}, got {found:,}")
-    return found
 
 
 def budget_for(terms: Terms, given: Any) -> float:

@@ -17,9 +17,9 @@ from equipoise.arrays import Floats, Ints
 from equipoise.inputs import probability, shown
 from equipoise.keywords import suggests_keywords
 from equipoise.plan import words
-from equipoise.plan.arguments import Wholes, arms_and_variances, budget_for, limits, precision_by_arm
-from equipoise.problem.allocation import MOST, Allocation, Terms, allocate, even, relaxed
-from equipoise.problem.objective import PerArm, Stratified
+from equipoise.plan.arguments import arms_and_variances, budget_for, limits, precision_by_arm
+from equipoise.problem.allocation import Allocation, Terms, allocate, even, relaxed
+from equipoise.problem.objective import MOST, PerArm, Stratified, Wholes
 from equipoise.problem.objective import objective as objective_of
 
 # The curve has this many spends for a factor of ten, from a hundredth of the plan's to ten times as much.
@@ -116,8 +116,7 @@ def plan(
         weights = (1 / wanted**2).tolist()
     goal = objective_of(arms, objective, weights, costs)
     least, most, sizes = limits(arms, floors, caps, populations)
-    if goal.p < 1 and np.isfinite(sizes).any():
-        raise ValueError(f"objective must be at least 1 with populations, got {shown(objective)}")
+    goal.check_populations(sizes)
     terms = Terms(values, goal, least, most, sizes)
     money = None if budget is None else budget_for(terms, budget)
     precise = None if wanted is None else _precise(terms, wanted, _z(level, len(arms)))

@@ -24,8 +24,6 @@ from equipoise.problem.objective import Objective
 
 # Two sums of losses are equal up to this part.
 TOLERANCE = 1e-12
-# Counts are floats, in which steps of one sample are exact well beyond this.
-MOST = 10**15
 # The bisection ends when this number of steps, or two for each arm, is left to sort.
 SORTED = 1024
 

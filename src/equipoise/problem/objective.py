@@ -11,11 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.arrays import Floats
-from equipoise.inputs import by_arm, in_order, labelled, number, shown
+from equipoise.inputs import by_arm, in_order, integer, labelled, number, several, shown
 from equipoise.problem import money
 
 # What a user gives per arm: by name, or in the arms' order.
 PerArm = Iterable[float] | Mapping[Any, float]
+
+# Whole numbers per arm: one for all, one for each, or some by name; None is the default.
+Wholes = int | Iterable[float | None] | Mapping[Any, float | None]
+
+# Counts are floats, in which steps of one sample are exact well beyond this.
+MOST = 10**15
 
 # Weights and costs between these keep every key and every loss a finite number.
 SMALLEST, GREATEST = 1e-100, 1e100
@@ -58,6 +64,16 @@ class Objective:
     def exponent(self) -> float:
         """p/(p+1), the power of a variance in the best allocation."""
         return 1.0 if self.p == math.inf else self.p / (self.p + 1)
+
+    @property
+    def finite_exponent(self) -> float:
+        """(p-1)/(p+1), the power of the part of a finite population that is not sampled yet, in the best allocation."""
+        return 1.0 if self.p == math.inf else (self.p - 1) / (self.p + 1)
+
+    def check_populations(self, sizes: Floats) -> None:
+        """Refuse finite populations for p < 1, where their losses are not convex."""
+        if self.p < 1 and np.isfinite(sizes).any():
+            raise ValueError(f"objective must be at least 1 with populations, got {self.p!r}")
 
     def weight(self, arms: int) -> Floats:
         """Return w_k for each arm, given their number."""
@@ -211,3 +227,26 @@ def numbers_by_arm(what: str, given: PerArm, names: Sequence[Any], *, positive: 
             raise ValueError(f"{what}[{shown(names[k])}] must be {wanted}, got {shown(value)}")
         found.append(each)
     return tuple(found)
+
+
+def wholes_by_arm(what: str, given: Wholes | None, names: Sequence[Any], default: float) -> Floats:
+    """Return a whole number for each arm: from one for all, one for each, or some by name; None is the default."""
+    found = np.full(len(names), default)
+    if given is None:
+        return found
+    if not several(given):
+        found[:] = _whole(what, given, default)
+        return found
+    for k, value in enumerate(by_arm(what, given, names, default=None)):
+        if value is not None:
+            found[k] = _whole(f"{what}[{shown(names[k])}]", value, default)
+    return found
+
+
+def _whole(name: str, value: Any, default: float) -> float:
+    if isinstance(value, float) and value == default == math.inf:
+        return value
+    found = integer(name, value, least=1)
+    if found > MOST:
+        raise ValueError(f"{name} must be at most {MOST:,}, got {found:,}")
+    return found

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from equipoise.arrays import Floats, Ints
 from equipoise.inputs import shown
-from equipoise.problem.allocation import MOST, Terms, allocate
+from equipoise.problem.allocation import Terms, allocate
 from equipoise.problem.laws import Law
-from equipoise.problem.objective import Objective
+from equipoise.problem.objective import MOST, Objective
 
 
 @dataclass(frozen=True, init=False)

@@ -465,7 +465,6 @@ class Driver:
         settings = self._settings
         return self._study.result(
             goal=Goal(settings.level, settings.precision, settings.weigh),
-            populations=self._samplers.populations,
             # Where durations are what is measured, slow ones differ from fast ones by their nature.
             seconds=None if settings.timed else self._journal.seconds,
         )

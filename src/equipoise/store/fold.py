@@ -17,7 +17,14 @@ from equipoise.study import Study
 
 def begin(header: Header) -> Study:
     """Return the study of a header, before anything has happened."""
-    study = Study(header.arms, budget=header.budget, strategy=header.strategy, support=header.support, **header.options)
+    study = Study(
+        header.arms,
+        budget=header.budget,
+        strategy=header.strategy,
+        support=header.support,
+        populations=header.populations,
+        **header.options,
+    )
     # The same in every process that opens the log, so that a ticket from before a restart is known after it.
     if header.first_number is not None:
         study.first_number = header.first_number

@@ -33,6 +33,27 @@ def key(v: float, pulls: float, scale: float, exponent: float) -> float:
     return scale * v / pulls
 
 
+def unseen(pulls: float, size: float, exponent: float) -> float:
+    """
+    Return the factor of the key of an arm that is a population of N, sampled without replacement::
+
+        (1 - pulls/N)^{(p-1)/(p+1)}        p = inf:  1 - pulls/N;  p = 1:  1
+
+    and 0 where the population is used up. The losses are then w_k σ²_k (1/T_k - 1/N_k). Where the sum of their p-th
+    powers is smallest for a given cost, one more unit of money reduces it equally for every arm::
+
+        (w_k σ²_k)^p (1/T_k - 1/N_k)^{p-1} / T_k²  ∝  c_k
+        T_k  ∝  (w_k σ²_k)^{p/(p+1)} c_k^{-1/(p+1)} (1 - T_k/N_k)^{(p-1)/(p+1)}
+
+    as 1/T - 1/N = (1 - T/N)/T. Dividing by T_k gives the key with this factor, equal for all arms. With p = inf the key
+    is the weighted loss itself. For p < 1 the losses are not convex. `exponent` is (p-1)/(p+1).
+    """
+    if pulls >= size:
+        return 0.0
+    left = 1.0 - pulls / size
+    return left if exponent == 1.0 else left**exponent
+
+
 def warmup_key(pulls: float) -> float:
     """
     Return the key of an arm with fewer samples than the warm-up asks for, or with no pull yet.
@@ -91,14 +112,19 @@ def choose(
     scales: Sequence[float] | None = None,
     exponent: float = 1.0,
     affordable: Sequence[int] | None = None,
+    sizes: Sequence[float] | None = None,
+    finite_exponent: float = 1.0,
 ) -> int:
     """
     Return the arm that is pulled after t pulls, by the definition.
 
-    `counts` are samples in, `pulls` also count those in flight; `scales` and `exponent` are the objective's.
-    `affordable` are the arms to choose from where some cost more than is left; all by default.
+    `counts` are samples in, `pulls` also count those in flight; `scales`, `exponent` and `finite_exponent` are the
+    objective's. `affordable` are the arms to choose from where some cost more than is left; all by default. `sizes` are
+    those of the arms' populations, infinite by default; one that is used up is not chosen.
     """
-    arms = range(len(counts)) if affordable is None else affordable
+    arms: Sequence[int] = range(len(counts)) if affordable is None else affordable
+    if sizes is not None:
+        arms = [k for k in arms if pulls[k] < sizes[k]]
     least = min(arms, key=lambda k: (pulls[k], k))
     if pulls[least] < strategy.floor(float(t), float(len(counts)), params):
         return least
@@ -107,6 +133,7 @@ def choose(
         if counts[k] < strategy.warmup or pulls[k] == 0:
             return warmup_key(float(pulls[k]))
         v = strategy.variance(float(counts[k]), means[k], m2s[k], pooled, own[k], params)
-        return key(v, float(pulls[k]), scales[k] if scales is not None else 1.0, exponent)
+        found = key(v, float(pulls[k]), scales[k] if scales is not None else 1.0, exponent)
+        return found if sizes is None else found * unseen(float(pulls[k]), sizes[k], finite_exponent)
 
     return max(arms, key=lambda k: (arm_key(k), -k))

@@ -41,6 +41,8 @@ class Ledger:
         How many samples may be asked for, or with costs how much they may cost; None for no limit.
     strategy, support, objective
         As checked by `Study`.
+    populations
+        The sizes of the arms' populations, where samples are drawn without replacement; None if all are infinite.
 
     Attributes
     ----------
@@ -51,9 +53,16 @@ class Ledger:
     """
 
     def __init__(
-        self, names: Names, budget: float | None, strategy: Strategy, support: Support, objective: Objective
+        self,
+        names: Names,
+        budget: float | None,
+        strategy: Strategy,
+        support: Support,
+        objective: Objective,
+        populations: Floats | None = None,
     ) -> None:
         check_strategy(strategy)
+        self.populations = populations
         self.names, self.strategy, self.support, self.objective = names, strategy, support, objective
         arms = len(names)
         self.budget = self._checked_budget(budget)
@@ -70,13 +79,13 @@ class Ledger:
         # Sequences are tuned to what was planned before the first sample.
         self._planned = None if self.budget is None else objective.samples(self.budget, arms)
         self._lines: Lines | None = None
-        self._state = State(arms, strategy)
+        self._state = State(arms, strategy, populations)
         self._state.own[:] = initial_own(strategy, arms, objective.units(arms))
         self._state.arms["scale"] = objective.scales(arms)
         self._state.arms["cost"] = objective.cost(arms)
         header = self._state.header
         header["warmup"], header["next_refresh"] = strategy.warmup, next_refresh(0, arms)
-        header["exponent"] = objective.exponent
+        header["exponent"], header["finite_exponent"] = objective.exponent, objective.finite_exponent
         header["low"], header["high"] = support if isinstance(support, tuple) else (-LARGEST, LARGEST)
         header["binary"], header["priced"] = support == "binary", objective.costs is not None
         header["limit"], header["cheapest"] = self._limit(self.budget), min(objective.costs or (1.0,))
@@ -116,14 +125,32 @@ class Ledger:
         return self._open == 0
 
     @property
+    def all_used_up(self) -> bool:
+        """Whether the population of every arm that is not retired has been handed out."""
+        return self.populations is not None and bool((self.retired | self._used_up).all())
+
+    @property
+    def _used_up(self) -> Bools:
+        """For each arm, whether its population has been handed out; only where there are populations."""
+        return np.asarray(self._state.arms["pulls"] >= self.populations)
+
+    @property
     def done(self) -> bool:
         """Whether no further ticket can be handed out."""
         if not self._open:
             return True
-        if self.objective.costs is None:
-            return self.budget is not None and self._used >= self.budget
+        if self.objective.costs is None and self.budget is not None and self._used >= self.budget:
+            return True
+        cheapest = self.cheapest
+        if self.populations is not None:
+            costs = self._state.arms["cost"][~self.retired & ~self._used_up]
+            if not len(costs):
+                return True
+            cheapest = float(costs.min())
         header = self._state.header
-        return not money.affordable(header["cheapest"], header["spent"], header["carry"], header["limit"])
+        return self.objective.costs is not None and not money.affordable(
+            cheapest, header["spent"], header["carry"], header["limit"]
+        )
 
     @property
     def cheapest(self) -> float:
@@ -196,6 +223,7 @@ class Ledger:
                 Answered(self.issued, unanswered, in_flight),
                 None if seconds is None else np.asarray(seconds, dtype=float),
             ),
+            populations=self.populations,
         )
 
     def fingerprint(self) -> dict[str, Any]:
@@ -206,6 +234,7 @@ class Ledger:
             "parameters": self._params,
             "tickets": self._state.tickets[: self.issued].tobytes(),
             "objective": self.objective,
+            "populations": None if self.populations is None else tuple(self.populations.tolist()),
             "budget": (self.budget, self.spent),
             "strategy": self.strategy,
         }

@@ -69,8 +69,6 @@ class Result:
         What the study knew when the result was made.
     goal
         The level of the intervals, and the precision that was asked for, if any.
-    populations
-        The sizes of the arms' populations, where samples are drawn without replacement; None if they are infinite.
 
     Attributes
     ----------
@@ -96,6 +94,8 @@ class Result:
         those of the targets now.
     support
         Which values were possible.
+    populations
+        The sizes of the arms' populations, where samples are drawn without replacement; None if all are infinite.
     level, precision
         Those of the goal.
     reached
@@ -104,7 +104,6 @@ class Result:
 
     snapshot: Snapshot
     goal: Goal = field(default_factory=Goal)
-    populations: Floats | None = None
 
     # ---- what it was made from
 
@@ -126,6 +125,10 @@ class Result:
     @property
     def support(self) -> Support:
         return self.snapshot.support
+
+    @property
+    def populations(self) -> Floats | None:
+        return self.snapshot.populations
 
     @property
     def level(self) -> float:

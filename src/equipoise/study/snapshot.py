@@ -28,6 +28,8 @@ class Snapshot:
         What the tickets that were handed out cost, less those that were forgotten; their number without costs.
     evidence
         The samples in the order of asking; None where only moments are known.
+    populations
+        The sizes of the arms' populations, where samples are drawn without replacement; None if all are infinite.
     """
 
     names: Names
@@ -39,3 +41,4 @@ class Snapshot:
     m2s: Floats
     spent: float
     evidence: Evidence | None = None
+    populations: Floats | None = None

@@ -7,7 +7,7 @@ Python; `open_book` has them for the steps, from three flat buffers:
 
 - `memory`: the header, a record for each arm with the own numbers that the strategy keeps for it, the numbers that it
   pools and the sums they were made of, the queue of arms by key and, where the strategy has a floor, the queue of arms
-  by pulls;
+  by pulls, and the sizes of the arms' populations where some are finite;
 - `rule`: the strategy, as `functions.compile_rule` made it;
 - `tickets`: a record for each ticket, in the order of asking.
 """
@@ -36,9 +36,11 @@ HEADER = np.dtype(
         ("sums_at", np.int64),
         ("by_key_at", np.int64),
         ("by_pulls_at", np.int64),
+        ("sizes_at", np.int64),  # the word at which the sizes of populations begin; 0 where all are infinite
         ("samples", np.int64),  # samples in, of all arms
         ("next_refresh", np.int64),  # samples at which the pooled numbers are computed next
-        ("exponent", np.float64),  # of a variance in a key
+        ("exponent", np.float64),  # of a variance in a key,
+        ("finite_exponent", np.float64),  # and of the part of a finite population that is not sampled yet
         ("low", np.float64),  # the ends of the support
         ("high", np.float64),
         ("binary", np.int64),  # 1 where samples are 0 or 1
@@ -83,6 +85,8 @@ class State:
         How many there are.
     strategy
         What it keeps, pools and sums, and whether it has a floor.
+    sizes
+        Those of the arms' populations; None where all are infinite.
 
     Attributes
     ----------
@@ -94,19 +98,22 @@ class State:
         Views of the strategy's numbers: `own[k, 0]`, `pooled[0]`.
     """
 
-    def __init__(self, arms: int, strategy: Strategy) -> None:
-        own, pooled, sums = len(strategy.own), len(strategy.pooled), len(strategy.sums)
-        blocks = (_HEADER, (_ARM + own) * arms, pooled, sums, _ENTRY * arms, _ENTRY * arms * strategy.has_floor())
-        _, _, pooled_at, sums_at, by_key_at, by_pulls_at, end = itertools.accumulate(blocks, initial=0)
+    def __init__(self, arms: int, strategy: Strategy, sizes: Floats | None) -> None:
+        own, pooled, sums, queue = len(strategy.own), len(strategy.pooled), len(strategy.sums), _ENTRY * arms
+        floor, finite = strategy.has_floor(), sizes is not None
+        blocks = (_HEADER, (_ARM + own) * arms, pooled, sums, queue, queue * floor, arms * finite)
+        _, _, pooled_at, sums_at, by_key_at, by_pulls_at, sizes_at, end = itertools.accumulate(blocks, initial=0)
         self.memory: Floats = np.zeros(end)
         header = self.memory[:_HEADER].view(HEADER)[0]
         header["arms"], header["arm_words"] = arms, _ARM + own
         header["pooled_at"], header["sums_at"] = pooled_at, sums_at
         header["by_key_at"], header["by_pulls_at"] = by_key_at, by_pulls_at
+        header["sizes_at"] = sizes_at if finite else 0
+        self.memory[sizes_at:] = sizes
         self.tickets = np.zeros(_FIRST_TICKETS, TICKET)
         self._view()
         # Before the first pull every key is infinite.
-        for first, last, score in ((by_key_at, by_pulls_at, math.inf), (by_pulls_at, end, 0.0)):
+        for first, last, score in ((by_key_at, by_pulls_at, math.inf), (by_pulls_at, sizes_at, 0.0)):
             entries = self.memory[first:last].view(ENTRY)
             entries["score"] = score
             entries["arm"] = entries["place"] = np.arange(len(entries))

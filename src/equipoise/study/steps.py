@@ -31,6 +31,7 @@ DONE, KNOWN, OUTSIDE, CONFLICT, OTHER_ARM, BAD_VARIANCE = range(6)
 
 _key = inlined(keys.key)
 _warmup_key = inlined(keys.warmup_key)
+_unseen = inlined(keys.unseen)
 _next_refresh = inlined(keys.next_refresh)
 _add = inlined(moments.add)
 _merge = inlined(moments.merge)
@@ -65,13 +66,32 @@ def evaluate(book: Book, k: int) -> int:
 
 
 @inlined
+def closed(book: Book, k: int) -> bool:
+    """Return whether arm k is not to be asked for: it is retired, or its population is used up."""
+    at = book.header.sizes_at
+    return book.arms[k].retired != 0 or (at != 0 and float(book.arms[k].pulls) >= book.memory[at + k])
+
+
+@inlined
 def key_of(book: Book, k: int) -> float:
-    """Return the key of arm k; a retired arm's is below all others."""
-    arm = book.arms[k]
-    if arm.retired != 0:
+    """Return the key of arm k; that of a closed arm is below all others."""
+    if closed(book, k):
         return -math.inf
+    arm, header = book.arms[k], book.header
     pulls = float(arm.pulls)
-    return _warmup_key(pulls) if arm.count < book.header.warmup or pulls == 0 else arm.top / pulls
+    if arm.count < header.warmup or pulls == 0:
+        return _warmup_key(pulls)
+    key = arm.top / pulls
+    if header.sizes_at != 0:
+        key *= _unseen(pulls, book.memory[header.sizes_at + k], header.finite_exponent)
+    return key
+
+
+@inlined
+def requeue(book: Book, k: int) -> None:
+    """Put arm k where its pulls belong in the queue of pulls, if there is one: last where it is closed."""
+    if book.functions.floor != 0:
+        change(book.by_pulls, k, -math.inf if closed(book, k) else -float(book.arms[k].pulls))
 
 
 @inlined
@@ -147,12 +167,12 @@ def can_pay(book: Book, cost: float) -> bool:
 
 @internal
 def best_affordable(book: Book, t: int) -> int:
-    """Return the arm that is wanted most of those that are not retired and can be paid for; NO_ARM if none can be."""
+    """Return the arm that is wanted most of those that are not closed and can be paid for; NO_ARM if none can be."""
     least, best, best_key = NO_ARM, NO_ARM, 0.0
     for i in range(book.header.arms):
         k = arm_at(book.by_key, i)
         arm = book.arms[k]
-        if arm.retired != 0 or not can_pay(book, arm.cost):
+        if closed(book, k) or not can_pay(book, arm.cost):
             continue
         fewest = book.arms[least].pulls if least != NO_ARM else arm.pulls + 1
         if arm.pulls < fewest or (arm.pulls == fewest and k < least):
@@ -174,9 +194,11 @@ def pay(book: Book, cost: float) -> None:
 
 @inlined
 def wanted(book: Book, t: int) -> int:
-    """Return the arm to ask for after t pulls, whatever it costs; or BAD_FLOOR."""
+    """Return the arm to ask for after t pulls, whatever it costs; NO_ARM if all are closed; or BAD_FLOOR."""
     k = under_floor(book, t)
-    return arm_at(book.by_key, 0) if k == NO_ARM else k
+    if k != NO_ARM:
+        return k
+    return NO_ARM if book.by_key[0].score == -math.inf else arm_at(book.by_key, 0)
 
 
 @inlined
@@ -184,6 +206,8 @@ def hand_out(book: Book, tickets: Any, i: int, k: int) -> None:
     """Make ticket i one of arm k."""
     book.arms[k].pulls += 1
     change(book.by_key, k, key_of(book, k))
+    if book.header.sizes_at != 0 and closed(book, k):
+        requeue(book, k)
     ticket = tickets[i]
     ticket.arm = k
     ticket.status = IN_FLIGHT
@@ -193,13 +217,15 @@ def hand_out(book: Book, tickets: Any, i: int, k: int) -> None:
 @borrowing
 def ask(memory: Any, rule: Any, ticket_memory: Any, first: int, t: int, m: int) -> int:
     """
-    Hand out m tickets from the id `first` on, after t pulls; return how many.
+    Hand out m tickets from the id `first` on, after t pulls, or as many as there are open arms for; return how many.
 
     Where the floor is not a number it stops and returns -1 less the number of tickets handed out.
     """
     book, tickets = open_book(memory, rule), tickets_of(ticket_memory)
     for j in range(m):
         k = wanted(book, t + j)
+        if k == NO_ARM:
+            return j
         if k == BAD_FLOOR:
             return -1 - j
         hand_out(book, tickets, first + j, k)
@@ -221,8 +247,10 @@ def ask_paid(memory: Any, rule: Any, ticket_memory: Any, first: int, t: int, m: 
         k = wanted(book, t + j)
         if k == BAD_FLOOR:
             return -1 - j
-        if not can_pay(book, book.arms[k].cost):
+        if k != NO_ARM and not can_pay(book, book.arms[k].cost):
             k = best_affordable(book, t + j)
+        if k == NO_ARM:
+            return j
         pay(book, book.arms[k].cost)
         hand_out(book, tickets, first + j, k)
     return m
@@ -273,6 +301,8 @@ def take(book: Book, k: int, count: int, mean: float, m2: float, landed: int) ->
         _, arm.mean, arm.m2 = _merge(arm.count, arm.mean, arm.m2, count, mean, m2)
     arm.count += count
     arm.pulls += count - landed
+    if header.sizes_at != 0 and count > landed and closed(book, k):
+        requeue(book, k)
     if book.functions.keep != 0:
         call_keep(
             book.functions.keep,
@@ -372,8 +402,7 @@ def forget(memory: Any, rule: Any, ticket_memory: Any, i: int, k: int) -> int:
     arm.pulls -= 1
     if book.header.priced != 0:
         pay(book, -arm.cost)
-    if book.functions.floor != 0 and arm.retired == 0:
-        change(book.by_pulls, k, -float(arm.pulls))
+    requeue(book, k)
     change(book.by_key, k, key_of(book, k))
     return DONE
 
@@ -383,8 +412,7 @@ def retire(memory: Any, rule: Any, k: int, retired: int) -> int:
     """Let arm k come last in both heaps, or, with `retired` 0, where it belongs."""
     book = open_book(memory, rule)
     book.arms[k].retired = retired
-    if book.functions.floor != 0:
-        change(book.by_pulls, k, -math.inf if retired != 0 else -float(book.arms[k].pulls))
+    requeue(book, k)
     answer = evaluate(book, k)
     change(book.by_key, k, key_of(book, k))
     return answer

@@ -17,7 +17,7 @@ from equipoise.arrays import Floats, Ints
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import MISSING, Names, integer, number, shown
 from equipoise.keywords import suggests_keywords
-from equipoise.problem.objective import Objective, Stratified
+from equipoise.problem.objective import Objective, Stratified, Wholes, wholes_by_arm
 from equipoise.problem.objective import objective as objective_of
 from equipoise.strategies import Strategy, Support, check_support, resolve
 from equipoise.study.goal import Goal
@@ -53,6 +53,10 @@ class Study:
         Weights on the losses (squared errors), by arm or in the arms' order; None for 1 each.
     costs
         The cost of one sample, by arm or in the arms' order; None for 1 each. The budget is then money.
+    populations
+        The size of each arm's population, by arm or in the arms' order, where samples are drawn from it without
+        replacement; None for infinite ones. An arm that is nearly used up is asked for less, and one that is used up
+        not at all. The errors of the result are corrected for the sizes.
 
     Notes
     -----
@@ -84,10 +88,15 @@ class Study:
         objective: float | Stratified = math.inf,
         weights: Iterable[float] | Mapping[Any, float] | None = None,
         costs: Iterable[float] | Mapping[Any, float] | None = None,
+        populations: Wholes | None = None,
     ) -> None:
         names = Names.of(arms)
         goal = objective_of(names.names, objective, weights, costs)
-        self._ledger = Ledger(names, budget, resolve(strategy), check_support(support), goal)
+        sizes = None
+        if populations is not None:
+            sizes = wholes_by_arm("populations", populations, names.names, math.inf)
+            goal.check_populations(sizes)
+        self._ledger = Ledger(names, budget, resolve(strategy), check_support(support), goal, sizes)
         self._series: list[tuple[int, int]] = []
         self._start_series()
         self._keep_names()
@@ -156,9 +165,7 @@ class Study:
         """The arms that are retired."""
         return tuple(self._names[k] for k in np.flatnonzero(self._ledger.retired).tolist())
 
-    def result(
-        self, *, goal: Goal | None = None, populations: Sequence[float] | None = None, seconds: Floats | None = None
-    ) -> Result:
+    def result(self, *, goal: Goal | None = None, seconds: Floats | None = None) -> Result:
         """
         Return what is known now; later samples do not change it.
 
@@ -166,14 +173,11 @@ class Study:
         ----------
         goal
             The level of the intervals and the precision that is asked for, if any; by default 95% and none.
-        populations
-            The sizes of the arms' populations, where samples are drawn without replacement.
         seconds
             How long each sample took, by the tickets' ids, NaN where that is not known. The certificate then says
             whether slow answers differ from fast ones.
         """
-        sizes = None if populations is None else np.asarray(populations, dtype=float)
-        return Result(self._ledger.snapshot(seconds), goal or Goal(), sizes)
+        return Result(self._ledger.snapshot(seconds), goal or Goal())
 
     def __repr__(self) -> str:
         return f"<Study of {', '.join(self._facts().values())}>"
@@ -223,7 +227,7 @@ class Study:
         Raises
         ------
         EquipoiseError
-            Without `m`, when the budget is spent or every arm is retired.
+            Without `m`, when the budget is spent or every arm is retired or used up.
         """
         if m is None:
             ledger = self._ledger
@@ -240,6 +244,8 @@ class Study:
     def _nothing_left(self) -> str:
         if self._ledger.all_retired:
             return "every arm is retired; reopen(arm) makes one available again"
+        if self._ledger.all_used_up:
+            return "every population is used up"
         if self.objective.costs is None:
             return f"the budget of {count(self.budget or 0, 'sample')} is spent; set_budget() can raise it"
         return (

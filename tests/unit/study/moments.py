@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 import equipoise as eq
 from equipoise.inputs import Names
@@ -31,4 +33,10 @@ def result_of_moments(
         m2s=np.array(variances) * np.maximum(n - 1, 0),
         spent=int(n.sum()),
     )
-    return eq.Result(snapshot, goal or Goal(), None if populations is None else np.array(populations, dtype=float))
+    found = eq.Result(snapshot, goal or Goal())
+    return found if populations is None else of_populations(found, populations)
+
+
+def of_populations(result: eq.Result, sizes: npt.ArrayLike) -> eq.Result:
+    """Return the result of the same samples, drawn without replacement from populations of these sizes."""
+    return eq.Result(replace(result.snapshot, populations=np.array(sizes, dtype=float)), result.goal)

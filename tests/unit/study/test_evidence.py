@@ -17,7 +17,7 @@ import equipoise as eq
 from equipoise.intervals import Intervals, populations
 from equipoise.study import evidence
 from tests.in_order import InOrder
-from tests.unit.study.moments import result_of_moments
+from tests.unit.study.moments import of_populations, result_of_moments
 
 ARMS = ["a", "b", "c"]
 
@@ -265,14 +265,14 @@ def test_a_few_of_many_arms(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_populations_without_replacement() -> None:
     """By hand: 4 items, a one and a zero seen, so that one to three are ones; R is 1/2 at most, and leaves none out."""
-    study = eq.Study(["a"], support="binary")
+    study = eq.Study(["a"], support="binary", populations={"a": 4})
     for x in (1, 0):
         study.tell(study.ask(), x)
-    result = study.result(populations=[4])
+    result = study.result()
     assert result.intervals()["a"] == (0.25, 0.75)
     for x in (0, 0):
         study.tell(study.ask(), x)
-    result = study.result(populations=[4])
+    result = study.result()
     assert result.intervals()["a"] == (0.25, 0.25)
     assert result.intervals(kind="fixed-n")["a"] == (0.25, 0.25)
 
@@ -305,12 +305,12 @@ def test_a_large_population_is_as_good_as_endless() -> None:
         study, _, _ = lived(support, 8, 0.0)
         result = study.result()
         kind: Any = "betting" if support == "binary" else "asymptotic"
-        found = study.result(populations=[1e7] * 3).intervals()
+        found = of_populations(result, [1e7] * 3).intervals()
         assert found.kind == kind
         assert found.low == pytest.approx(result.intervals(kind=kind).low, abs=1e-4)
         assert found.high == pytest.approx(result.intervals(kind=kind).high, abs=1e-4)
         # A smaller one is known better.
-        smaller = study.result(populations=[400] * 3)
+        smaller = of_populations(result, [400] * 3)
         for each in (kind, *(["fixed-n"] if support != "binary" else [])):
             assert (smaller.intervals(kind=each).half_widths < result.intervals(kind=each).half_widths).all()
     with pytest.raises(ValueError, match="kind must be 'asymptotic', 'fixed-n' or, for binary arms, 'betting'"):

@@ -8,7 +8,6 @@ import math
 import pickle
 import re
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import pytest
 
 import equipoise as eq
 from equipoise import report
+from tests.unit.study.moments import of_populations
 
 
 def spend(study: eq.Study, sd: dict[Any, float], seed: int = 1) -> Counter[Any]:
@@ -317,7 +317,7 @@ def test_a_certificate_of_strata_speaks_of_their_mean_first() -> None:
 def test_strata_that_are_finite() -> None:
     """Against every way to split 9 samples, in steps of 1/1000, over populations of 5, 3 and 4."""
     shares, v, sizes = np.array([0.5, 0.2, 0.3]), np.array([14 / 3, 50.0, 0.0]), np.array([5.0, 3.0, 4.0])
-    result = replace(told(SAMPLES, objective=eq.Stratified(shares)), populations=sizes)
+    result = of_populations(told(SAMPLES, objective=eq.Stratified(shares)), sizes)
 
     def error(pulls: Any) -> float:
         return float((shares**2 * np.maximum(v * (1 / np.asarray(pulls) - 1 / sizes), 0)).sum())
@@ -327,7 +327,7 @@ def test_strata_that_are_finite() -> None:
     assert result.oracle_loss == 0  # 8 samples are all that vary
     assert error([result.uniform_samples / 3] * 3) == pytest.approx(result.loss)
     assert "nan" not in repr(result) + str(result.certificate)
-    larger = replace(told(SAMPLES, objective=eq.Stratified(shares)), populations=np.array([20.0, 3.0, 4.0]))
+    larger = of_populations(told(SAMPLES, objective=eq.Stratified(shares)), [20.0, 3.0, 4.0])
     sizes = np.array([20.0, 3.0, 4.0])
     best = min(error([9 - x, x, 1]) for x in np.arange(0.001, 9, 0.001))
     assert 0 < larger.oracle_loss == pytest.approx(best, rel=1e-5)
@@ -346,11 +346,11 @@ def test_populations_that_are_used_up(objective: Any, words: str, costs: Any) ->
     rng, sizes = np.random.default_rng(0), [40, 23, 7]
     samples = {arm: rng.exponential(size=size).tolist() for arm, size in zip("abc", sizes, strict=True)}
     known = told(samples, objective=objective, costs=costs)
-    result = replace(known, populations=np.array(sizes, dtype=float))
+    result = of_populations(known, sizes)
     assert result.loss == result.oracle_loss == 0
     assert words in str(result.certificate)
     # With one item left there is.
-    assert replace(known, populations=np.array([40.0, 24.0, 7.0])).oracle_loss > 1e-5
+    assert of_populations(known, [40.0, 24.0, 7.0]).oracle_loss > 1e-5
 
 
 def test_a_person_can_read_it() -> None:

@@ -16,7 +16,7 @@ import equipoise as eq
 from equipoise import report, tables
 from equipoise.study import Goal
 from equipoise.study.goal import precision
-from tests.unit.study.moments import result_of_moments
+from tests.unit.study.moments import of_populations, result_of_moments
 
 SAMPLES: dict[Any, list[float]] = {"a": [1.0, 2.0, 3.0, 6.0], "b": [0.0, 10.0], "c": [5.0, 5.0, 5.0]}
 
@@ -205,7 +205,7 @@ def test_a_person_is_told_that_nothing_varies() -> None:
     same = asked_for({"a": [1.0] * 30, "b": [2.0] * 30})
     assert same.verdict == "60 samples. All samples of each arm are equal."
     assert str(same.certificate) == "All samples of each arm are equal."
-    exact = replace(result_of({"a": [1.0, 2.0], "b": [3.0] * 4}), populations=np.array([2.0, 4.0]))
+    exact = of_populations(result_of({"a": [1.0, 2.0], "b": [3.0] * 4}), [2.0, 4.0])
     assert exact.verdict == "6 samples. Every mean is known exactly."
 
 
