@@ -121,6 +121,16 @@ def test_a_used_up_arm_is_not_asked_for_again(strategy: str, options: dict[str, 
     assert differences(study, other) == []
 
 
+@pytest.mark.parametrize("budget", range(14, 60))
+def test_a_used_up_arm_is_not_bought_with_what_is_left(budget: int) -> None:
+    """A cheap arm of one item, far below the floor, when the arm that is wanted costs more than is left."""
+    study = eq.Study(3, budget, eq.strategies.Greedy(least=5), costs=[1, 4, 2], populations=[1, None, 20])
+    arms = [ticket.arm for ticket in study.ask(100)]
+    assert arms.count(0) == 1
+    assert study.done
+    assert study.remaining < (2 if arms.count(2) < 20 else 4)
+
+
 def test_samples_from_elsewhere_count() -> None:
     study = eq.Study(["a", "b"], 50, populations={"a": 6})
     study.tell_moments("a", 6, 1.0, 5.0)
