@@ -14,6 +14,7 @@ import pytest
 
 from equipoise import compiled
 from equipoise.compiled import KEPT_DAYS, fingerprint, jit, prune
+from equipoise.study import steps
 
 # A function, compiled and by its address, and one that it calls, in another file.
 MINE = """
@@ -278,3 +279,9 @@ def test_a_person_who_waits_is_told_once(
             assert jit(eval(f"lambda x: x + {constant + 10 * waits}"))(0.5) == 0.5 + constant + 10 * waits
         told = capfd.readouterr().err
         assert told == "equipoise: compiling, once for this machine; it takes a few seconds\n" * waits
+
+
+def test_the_steps_of_a_study_are_kept_on_disk() -> None:
+    """All that they refer to has a lasting description; otherwise every process would compile them again."""
+    found = [fingerprint(step) for step in vars(steps).values() if hasattr(step, "py_func")]
+    assert len(set(found)) == len(found) > 20

@@ -154,16 +154,16 @@ _WRAPPERS: dict[str, Callable[..., Callable[..., float]]] = {
 # number that it would have written.
 
 
-def _code(name: str, written: int | None = None) -> Callable[..., Any]:
-    """Return what writes the call of a function out, which writes to the tuple at this place, if to any."""
-    numbers, pointers = _TAKES[name]
+def _code(written: int | None = None) -> Callable[..., Any]:
+    """Return what writes a call out; the function writes to the tuple at the place `written`, if to any."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        numbers = signature.args.count(types.float64)
         memory, rule = (context.make_array(signature.args[i])(context, builder, args[i]) for i in (numbers + 1, -1))
         tuples = [builder.gep(memory.data, [place]) for place in args[numbers + 2 : -1]]
         params = builder.gep(rule.data, [ir.Constant(ir.IntType(64), FUNCTION_WORDS)])
         given = [*args[1 : numbers + 1], *tuples, params]
-        value = call_address(context, builder, args[0], _signature(numbers, pointers), given)
+        value = call_address(context, builder, args[0], _signature(numbers, len(tuples) + 1), given)
         if written is not None:
             with builder.if_then(builder.fcmp_unordered("uno", value, value), likely=False):
                 builder.store(ir.Constant(ir.DoubleType(), math.nan), tuples[written])
@@ -176,12 +176,12 @@ def _code(name: str, written: int | None = None) -> Callable[..., Any]:
 def call_variance(
     typing: Any, where: Any, count: Any, mean: Any, m2: Any, memory: Any, pooled_at: Any, own_at: Any, rule: Any
 ) -> Any:
-    return types.float64(types.int64, *[types.float64] * 3, memory, types.intp, types.intp, rule), _code("variance")
+    return types.float64(types.int64, *[types.float64] * 3, memory, types.intp, types.intp, rule), _code()
 
 
 @intrinsic
 def call_floor(typing: Any, where: Any, t: Any, arms: Any, memory: Any, rule: Any) -> Any:
-    return types.float64(types.int64, *[types.float64] * 2, memory, rule), _code("floor")
+    return types.float64(types.int64, *[types.float64] * 2, memory, rule), _code()
 
 
 @intrinsic
@@ -197,7 +197,7 @@ def call_keep(
     own_at: Any,
     rule: Any,
 ) -> Any:
-    return types.float64(types.int64, *[types.float64] * 4, memory, types.intp, types.intp, rule), _code("keep", 1)
+    return types.float64(types.int64, *[types.float64] * 4, memory, types.intp, types.intp, rule), _code(written=1)
 
 
 @intrinsic
@@ -213,9 +213,9 @@ def call_share(
     sums_at: Any,
     rule: Any,
 ) -> Any:
-    return types.float64(types.int64, *[types.float64] * 3, memory, *[types.intp] * 3, rule), _code("share", 2)
+    return types.float64(types.int64, *[types.float64] * 3, memory, *[types.intp] * 3, rule), _code(written=2)
 
 
 @intrinsic
 def call_pool(typing: Any, where: Any, arms: Any, memory: Any, sums_at: Any, pooled_at: Any, rule: Any) -> Any:
-    return types.float64(types.int64, types.float64, memory, types.intp, types.intp, rule), _code("pool", 1)
+    return types.float64(types.int64, types.float64, memory, types.intp, types.intp, rule), _code(written=1)
