@@ -32,21 +32,21 @@ from typing import Any
 import numpy as np
 
 from equipoise import chart, strategies
-from equipoise.arrays import Floats
 from equipoise.inputs import choice, integer
 from equipoise.lab import cpu, cuda, estimators, texts
-from equipoise.lab.estimators import ArmSums, Estimator
+from equipoise.lab.crossed import crossed, halves
 from equipoise.lab.setup import Ends
 from equipoise.lab.simulator import first_ends, setups
+from equipoise.lab.starts import starts
 from equipoise.lab.suite import Case, suite, tuning_half, unknown
-from equipoise.problem import Gaussian, Problem
+from equipoise.problem import Gaussian
 from equipoise.strategies import Strategy, label
 from equipoise.tables import json_ready
 
 SEED = 4
 # The values of A, in units of sqrt(Sigma/K), with which strategies that have one enter.
 EXPLORATIONS = (0.5, 2)
-# Runs to begin with: where losses are noisy, this many steps of all runs together, within the fewest and most runs.
+# Runs to begin with: this many steps of all runs together, within the fewest and most runs.
 FIRST_STEPS, FEWEST, MOST = 1 << 21, 2048, 8192
 # Runs are added until the standard error is at this percentage of the loss, with at most this many steps; where a
 # strategy loses more than twice the best, until it is at the rougher one.
@@ -75,13 +75,27 @@ class Entry:
 
 @dataclass(frozen=True)
 class Cell:
-    """The result of a strategy on a problem: excess and its standard error in percent of Sigma/n, and the runs."""
+    """
+    The result of a strategy on a problem.
+
+    Attributes
+    ----------
+    strategy, case
+        The name of the entry, and the problem.
+    excess, error
+        The excess and its standard error, in percent of Sigma/n.
+    runs
+        How many runs were simulated.
+    pool
+        How many runs those stand for: more, where some were chosen by the quiet start of an arm.
+    """
 
     strategy: str
     case: Case
     excess: float
     error: float
     runs: int
+    pool: int
 
     @property
     def half(self) -> str:
@@ -108,6 +122,7 @@ class Cell:
             "excess": self.excess,
             "error": self.error,
             "runs": self.runs,
+            "pool": self.pool,
         }
 
 
@@ -320,39 +335,8 @@ def problems(patterns: Iterable[str] | None = None) -> list[Case]:
     return [case for case in suite() if case.name in wanted]
 
 
-def crossed(problem: Problem, ends: Ends, chosen: Sequence[Estimator]) -> tuple[float, float, float]:
-    """
-    Return the largest loss, its standard error and the doubt about it, without the bias of a maximum.
-
-    The worst arm of one half of the runs is measured on the other half, and the other way round, and the two results
-    are averaged. The half that names an arm, and on which the multiples of its controls are fitted, has no influence on
-    its measured loss, so that the mean of each is the true loss of some arm and not above the largest.
-
-    The doubt is the standard error, or more where an arm that was not named may well be the worst: half of how far two
-    standard errors of its own take it above the result.
-    """
-    halves = [ArmSums.of(problem, half, 0) for half in ends.split(-(-ends.counts.shape[-1] // 2))]
-    fits = [estimators.fit(half, chosen) for half in halves]
-    seen = [estimators.estimates(half, chosen, fit) for half, fit in zip(halves, fits, strict=True)]
-    found = [
-        estimators.estimates(half, chosen, fit, [int(there.mean(axis=1).argmax())])[0]
-        for half, fit, there in zip(halves, reversed(fits), reversed(seen), strict=True)
-    ]
-    loss = float(np.mean([each.mean() for each in found]))
-    error = math.sqrt(_variance(found))
-    highest = np.mean([each.mean(axis=1) for each in seen], axis=0) + 2 * np.sqrt(_variance(seen))
-    return loss, error, max(error, (float(highest.max()) - loss) / 2)
-
-
-def _variance(halves: Sequence[Floats]) -> Any:
-    """The variance of the average of the means of two halves of the runs."""
-    return sum(each.var(axis=-1, ddof=1) / each.shape[-1] for each in halves) / 4
-
-
 def first_runs(case: Case) -> int:
-    """Return the runs to begin with: a fixed number of steps where tails make losses noisy, else the fewest."""
-    if case.tails == "light":
-        return FEWEST
+    """Return the runs to begin with: so many that they take a fixed number of steps, within the fewest and most."""
     return min(MOST, max(FEWEST, 1 << round(math.log2(FIRST_STEPS / case.budget))))
 
 
@@ -397,13 +381,17 @@ class EntryRun:
         )
         simulate = cuda.simulate if engine == "cuda" else cpu.simulate
         ends = first_ends(simulate, setup, 0, self.runs or first_runs(case))
+        pool = starts(case.problem, case.budget, seed) if self.runs is None else None
+        further = cpu.simulate_numbered(setup, pool.simulated) if pool else None
         while True:
             chosen = estimators.choose(estimator, case.problem, self.strategy)
             runs = ends.counts.shape[-1]
-            loss, error, doubt = (100 * each / case.optimal_loss for each in crossed(case.problem, ends, chosen))
+            both = halves(ends, pool, further)
+            loss, error, doubt = (100 * each / case.optimal_loss for each in crossed(case.problem, both, chosen))
             more = self.runs or more_runs(case, loss - 100, doubt, runs)
             if more <= runs:
-                return Cell(self.entry, case, loss - 100, error, runs)
+                simulated, of = sum(len(half.strata) for half in both), sum(int(half.sizes.sum()) for half in both)
+                return Cell(self.entry, case, loss - 100, error, simulated, of)
             if error > RARE / 100 * max(loss, 100):
                 estimator = "naive"
             ends = Ends.join([ends, simulate(setup, runs, more - runs)])
