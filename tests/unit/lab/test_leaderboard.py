@@ -193,11 +193,24 @@ def test_what_cells_come_to() -> None:
     )
     assert board.strategies() == ["a", "b", "theory"]
     assert board.strategies("continuous") == ["a", "b"]
+    assert board.strategies("rare") == []
     assert Board((*board.cells[:-1], cell("c", "gauss-2", 0.0)), 4).strategies() == ["a", "b", "c"]
     b = board.summary("b", "continuous")
     assert b is not None
     assert (b.worst, b.error, b.where, b.median, b.problems) == (50.0, 3.0, "stars-8", 30.0, 3)
     assert b.ninth == pytest.approx(46.0)
+    # The even split has an excess of 60% on gauss-2.
+    assert board.of("b")[0].ratio == pytest.approx(1.02 / 1.6)
+    assert board.of("b")[0].ratio_error == pytest.approx(0.01 / 1.6)
+    ratios = {each.case.name: each.ratio for each in board.of("b") if each.case.kind == "continuous"}
+    assert (b.ratio, b.ratio_where) == (max(ratios.values()), max(ratios, key=lambda name: ratios[name]))
+    hardest = board.hardest("b", "continuous", 2)
+    assert [(mine.case.name, best and best.strategy) for mine, best in hardest] == [
+        ("stars-8", "a"),
+        ("lognormal-5", "a"),
+    ]
+    assert board.hardest("theory", "continuous") == []
+    assert Board(board.cells[-1:], 4).hardest("theory", "binary") == [(board.cells[-1], None)]
     enough, ones = board.summary("b", "enough"), board.summary("b", "ones")
     assert enough is not None
     assert ones is not None
@@ -223,6 +236,7 @@ def test_what_cells_come_to() -> None:
         "limit": pytest.approx(0.2),
         "excess": 2.0,
         "error": 1.0,
+        "ratio": pytest.approx(1.02 / 1.6),
         "runs": 1024,
         "pool": 4096,
     }
