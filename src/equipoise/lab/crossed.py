@@ -30,7 +30,7 @@ from equipoise.arrays import Floats, Ints
 from equipoise.lab import estimators
 from equipoise.lab.estimators import ArmSums, Estimator
 from equipoise.lab.setup import Ends
-from equipoise.lab.starts import Starts
+from equipoise.lab.starts import Starts, Strata
 from equipoise.problem import Problem
 
 
@@ -53,7 +53,7 @@ class Half:
 
     ends: Ends
     consecutive: int
-    strata: Ints
+    strata: Strata
     sizes: Ints
 
     def mean(self, y: Floats) -> Any:
@@ -94,7 +94,7 @@ def halves(ends: Ends, starts: Starts | None = None, further: Ends | None = None
         The strata of a pool, and where `starts.simulated` ended. By default there is no pool.
     """
     runs = ends.counts.shape[-1]
-    numbers, strata = np.arange(runs), np.zeros(runs, np.int64)
+    numbers, strata = np.arange(runs), np.zeros(runs, np.int8)
     if starts is not None and further is not None and runs < len(starts.strata):
         # Runs that are among the first do not count again.
         beyond = starts.simulated >= runs

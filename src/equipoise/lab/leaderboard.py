@@ -425,7 +425,7 @@ class EntryRun:
     entry, strategy, case
         The name of the entry, its strategy for the problem, and the problem.
     runs
-        How many runs; None for as many as the standard error asks for.
+        How many consecutive runs; None for as many as the standard error asks for, and runs with quiet starts.
     estimator, in_flight
         As in `simulate`.
     one_kernel
@@ -501,11 +501,12 @@ def leaderboard(
     given, cases
         Lines and problems: all by default. `entries` and `problems` find them by name.
     runs
-        The runs of every cell; by default as many as its standard error asks for.
+        The runs of every cell, which are consecutive and count alike; by default as many as its standard error asks
+        for, and further ones in which an arm has a quiet start.
     seed
         Which samples; the same for all strategies.
     engine
-        "cpu" or "cuda".
+        "cpu" or "cuda"; runs with quiet starts, which are not consecutive, are simulated on the CPU.
     threads
         How many cells are measured at the same time; by default as many as there are cores. The result does not depend
         on it. One cell at a time uses the GPU, while others are prepared and summed up.

@@ -21,6 +21,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from equipoise import moments
 from equipoise.arrays import Floats, Ints
@@ -35,6 +36,9 @@ SAMPLES, MOST_RUNS = 1 << 27, 1 << 17
 # How many runs of a stratum are simulated at least; the first stratum has no more. The quietest 4,096 runs are in
 # strata of their own: the next 4,096 would have 64 among the first 2,048 runs of the largest pool anyway.
 SIMULATED, QUIETEST = 64, 4096
+
+# One small integer for each run: the pools of hundreds of problems are kept.
+Strata = npt.NDArray[np.int8]
 
 _LANES = 64
 _add = jit(moments.add)
@@ -53,7 +57,7 @@ class Starts:
         The numbers of the runs to simulate: of the even and of the odd runs of each stratum, the first 32.
     """
 
-    strata: Ints
+    strata: Strata
     simulated: Ints
 
     @classmethod
@@ -62,7 +66,7 @@ class Starts:
         # Runs of one rank are in one stratum, so that strata do not depend on the numbers of the runs.
         at_most = np.cumsum(np.bincount(ranks))[ranks]
         rest = np.log2(QUIETEST / SIMULATED) + 1
-        strata = np.ceil(np.log2(np.maximum(at_most / SIMULATED, 1))).clip(max=rest).astype(np.int64)
+        strata = np.ceil(np.log2(np.maximum(at_most / SIMULATED, 1))).clip(max=rest).astype(np.int8)
         numbers = np.arange(len(ranks))
         parts = (numbers[(strata == s) & (numbers % 2 == half)] for s in np.unique(strata) for half in (0, 1))
         return cls(strata, np.sort(np.concatenate([part[: SIMULATED // 2] for part in parts])))

@@ -84,7 +84,7 @@ def test_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     assert found["over_limit"]["gaussian"]["b-as, theory"] is None
 
 
-UNSEEN = ["--strategy", "uniform", "--strategy", "auto", "--runs", "16", "--unseen", "7", "--problems", "8"]
+UNSEEN = ["--strategy", "uniform", "--strategy", "auto", "--runs", "128", "--unseen", "7", "--problems", "8"]
 
 
 def test_drawn_problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
