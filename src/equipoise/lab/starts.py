@@ -79,12 +79,12 @@ def lengths(problem: Problem, budget: int) -> list[list[int]]:
 
 @lru_cache(maxsize=1024)
 def starts(problem: Problem, budget: int, seed: int) -> Starts | None:
-    """Return the runs of a pool by their starts; None if the budget is so small that no start is looked at."""
+    """Return the runs of a pool by their starts; None if the budget is too small for any, or arms are too many."""
     found = lengths(problem, budget)
     drawn = sum(each[-1] for each in found if each)
-    if drawn == 0:
+    pool = min(MOST_RUNS, 1 << math.floor(math.log2(SAMPLES / drawn))) if drawn else 0
+    if pool <= QUIETEST:
         return None
-    pool = min(MOST_RUNS, 1 << math.floor(math.log2(SAMPLES / drawn)))
     laws = Laws.of(problem, seed, np.arange(pool))
     ranks = np.full(pool, pool)
     for arm, each in enumerate(found):

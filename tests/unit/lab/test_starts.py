@@ -17,6 +17,7 @@ def test_starts_matter_where_the_arm_should_have_twice_as_many_samples() -> None
     assert lengths(problem, 10_000) == [list(LENGTHS)] * 2
     assert lengths(problem, 20) == [[4, 6, 8], []]
     assert starts(problem, 8, 1) is None
+    assert starts(eq.Problem([eq.Rademacher()] * 700), 700 * 128, 1) is None
 
 
 def test_variations_are_those_of_the_samples() -> None:
