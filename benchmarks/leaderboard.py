@@ -41,10 +41,11 @@ def main() -> None:
 
 def parts(board: Board) -> dict[str, list[str]]:
     """Return what goes between the marks of the page."""
-    runs = [cell.runs for cell in board.cells]
+    runs, pools = [cell.runs for cell in board.cells], [cell.pool for cell in board.cells]
     errors = sorted(cell.error / (100 + cell.excess) for cell in board.cells)
     how = (
-        f"{len(board.cells)} pairs, {min(runs):,} to {max(runs):,} runs each, {sum(runs):,} in all, seed {board.seed}. "
+        f"{len(board.cells)} pairs, {min(runs):,} to {max(runs):,} runs each, {sum(runs):,} in all, out of "
+        f"{min(pools):,} to {max(pools):,} whose starts were looked at, seed {board.seed}. "
         f"Half of the standard errors are below {100 * errors[len(errors) // 2]:.1f}% of the loss, nine in ten below "
         f"{100 * errors[len(errors) * 9 // 10]:.1f}%; in the tables they are in parentheses."
     )
@@ -61,8 +62,9 @@ def parts(board: Board) -> dict[str, list[str]]:
 
 def standings(board: Board, kind: str) -> list[str]:
     lines = [
-        "| strategy | worst | where | 90th percentile | median | worst of those tuned on | worst of those held out |",
-        "|---|--:|---|--:|--:|--:|--:|",
+        "| strategy | worst | where | 90th percentile | median | worst ratio to an even split | where "
+        "| worst of those tuned on | worst of those held out |",
+        "|---|--:|---|--:|--:|--:|---|--:|--:|",
     ]
     for name in board.strategies(kind):
         if found := board.summary(name, kind):
@@ -71,7 +73,7 @@ def standings(board: Board, kind: str) -> list[str]:
             few = f" ({found.problems} problems)" if found.problems < len(board.of("auto")) // 10 else ""
             lines.append(
                 f"| {name}{few} | {worst(found)} | {found.where} | {percent(found.ninth)} | {percent(found.median)} "
-                f"| {worsts} |"
+                f"| {found.ratio:.2f} ({found.ratio_error:.2f}) | {found.ratio_where} | {worsts} |"
             )
     return lines
 

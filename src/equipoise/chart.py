@@ -229,6 +229,7 @@ GROUPS = {
     "light": "continuous, light tails",
     "exponential": "continuous, tails to exponential",
     "heavy": "continuous, heavy tails",
+    "rare": "continuous, rare large values",
     "binary": "binary",
 }
 

@@ -18,11 +18,11 @@ SIGMAS = (3.0, 4.0, 5.0, 6.0)
 
 
 @jit
-def tally(first: Any, table: Any, sums: Any, beyond: Any) -> None:
+def tally(runs: Any, table: Any, sums: Any, beyond: Any) -> None:
     """Add the first eight powers of a chunk's normals to `sums`, and those beyond 3, 4, 5, 6 to `beyond`."""
     x = np.empty(2 * LANES)
     for block in range(BLOCKS):
-        fill(GAUSSIAN, 0.0, 1.0, table, U(20), first, U(0), U(block), x, 0, LANES)
+        fill(GAUSSIAN, 0.0, 1.0, table, U(20), runs, U(0), U(block), x, 0, LANES)
         for i in range(2 * LANES):
             power = 1.0
             for p in range(8):
@@ -43,7 +43,7 @@ def test_a_billion_normals() -> None:
     """
     sums, beyond, table = np.zeros((CHUNKS, 8)), np.zeros(4, np.int64), np.zeros(1)
     for chunk in range(CHUNKS):
-        tally(U(LANES * chunk), table, sums[chunk], beyond)
+        tally(np.arange(LANES * chunk, LANES * (chunk + 1), dtype=U), table, sums[chunk], beyond)
 
     def moment(p: int) -> float:
         return 0.0 if p % 2 else float(math.prod(range(p - 1, 0, -2)))

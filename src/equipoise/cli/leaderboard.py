@@ -16,7 +16,8 @@ from equipoise.cli.output import check_chart, check_writable, console, half_widt
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from equipoise.lab.leaderboard import Board, Summary
+    from equipoise.lab.leaderboard import Board, Cell, Entry, Summary
+    from equipoise.lab.suite import Case
 
 
 def leaderboard(
@@ -32,10 +33,21 @@ def leaderboard(
             help="A problem of the suite, as in gauss-2 or 'binary-*'; repeat for several.", show_default="all"
         ),
     ] = None,
+    unseen: Annotated[
+        int | None,
+        typer.Option(
+            help="Measure on problems drawn with this seed instead of the suite: problems that nobody has tuned on.",
+            metavar="SEED",
+        ),
+    ] = None,
+    problems: Annotated[
+        int | None, typer.Option(help="How many problems to draw with --unseen.", show_default="200")
+    ] = None,
     runs: Annotated[
         int | None,
         typer.Option(
-            help="How many runs of each strategy on each problem.", show_default="as many as the standard error needs"
+            help="How many runs of each strategy on each problem, all consecutive: quick, and blind to rare failures.",
+            show_default="as many as the standard error needs, and runs with quiet starts",
         ),
     ] = None,
     engine: Annotated[str, typer.Option(help="Where to simulate: cpu or cuda.")] = "cpu",
@@ -45,15 +57,29 @@ def leaderboard(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure every strategy on every problem of the suite."""
+    """
+    Measure every strategy on every problem of the suite, or on problems drawn at random.
+
+    The whole suite takes about three minutes on two cores, 200 drawn problems about ten.
+    """
     from equipoise import chart
     from equipoise.lab import leaderboard as boards
     from equipoise.lab import suite
+    from equipoise.lab.drawn import PROBLEMS, drawn
 
-    lines, cases = boards.entries(strategy), boards.problems(problem)
+    lines: Sequence[Entry] = boards.entries(strategy)
+    cases: Sequence[Case]
+    if unseen is None:
+        if problems is not None:
+            raise ValueError(f"--problems must be given with --unseen, got --problems {problems} alone")
+        cases = boards.problems(problem)
+    else:
+        if problem is not None:
+            raise ValueError("--unseen draws all problems and must be given without --problem, got both")
+        cases = drawn(unseen, PROBLEMS if problems is None else problems)
     check_writable(to_csv)
     check_chart(plot)
-    if problem is None and (missing := suite.left_out()):
+    if unseen is None and problem is None and (missing := suite.left_out()):
         exits.say(missing)
     with progress_bar() as progress:
         task = progress.add_task("measuring", total=None)
@@ -69,33 +95,63 @@ def leaderboard(
     if plot:
         chart.save(board.plot(), plot)
     if as_json:
-        print_json(board.to_dict())
+        print_json(board.to_dict() | {"unseen": unseen})
         return
+    shown: list[Table | None]
+    if unseen is None:
+        shown = [_ranking(board, "continuous"), _ranking(board, "binary"), _halves(board), _long_studies(board)]
+    else:
+        shown = [part(board, group) for group in ("plain", "rare", "binary") for part in (_ranking, _hardest)]
     screen = console()
-    for table in (_ranking(board, "continuous"), _ranking(board, "binary"), _halves(board), _long_studies(board)):
+    for table in shown:
         if table is not None:
             screen.print(table)
 
 
-def _ranking(board: Board, kind: str) -> Table | None:
-    """Return the strategies from best to worst on one kind of problem."""
+def _ranking(board: Board, group: str) -> Table | None:
+    """Return the strategies from best to worst on a group of problems; None without one."""
     from rich.table import Table
 
-    cells = [cell for cell in board.cells if cell.case.kind == kind]
+    from equipoise.lab.leaderboard import GROUPS
+
+    cells = board.group(group)
     if not cells:
         return None
     runs = [cell.runs for cell in cells]
     runs_each = " to ".join(f"{each:,}" for each in dict.fromkeys((min(runs), max(runs))))
-    problems = tables.count(len({cell.case.name for cell in cells}), f"{kind} problem")
+    problems = tables.count(len({cell.case.name for cell in cells}), "problem")
     table = Table(
-        title=f"{problems}: excess over the best possible loss, in percent",
+        title=f"{problems}, {GROUPS[group][0]}: excess over the best possible loss, in percent",
         caption=f"±: half-width of the 95% interval; {runs_each} runs, seed {board.seed}",
     )
-    for title in ("strategy", "worst", "problem", "90th pct.", "median"):
-        table.add_column(title, justify="left" if title in ("strategy", "problem") else "right", no_wrap=True)
-    for name in board.strategies(kind):
-        if found := board.summary(name, kind):
-            table.add_row(name, _worst(found), found.where, _percent(found.ninth), _percent(found.median))
+    for title in ("strategy", "worst", "90th pct.", "median", "worst ratio to\nan even split"):
+        table.add_column(title, justify="left" if title == "strategy" else "right", overflow="fold")
+    for name in board.strategies(group):
+        if found := board.summary(name, group):
+            ratio = f"{found.ratio:,.2f} ±{half_width(found.ratio_error):,.2f}"
+            table.add_row(
+                name,
+                f"{_worst(found)}\n[dim]{found.where}[/dim]",
+                _percent(found.ninth),
+                _percent(found.median),
+                f"{ratio}\n[dim]{found.ratio_where}[/dim]",
+            )
+    return table
+
+
+def _hardest(board: Board, group: str) -> Table | None:
+    """Return the problems on which the default strategy is at its worst; None if it was not measured."""
+    from rich.table import Table
+
+    found = board.hardest("auto", group)
+    if not found:
+        return None
+    table = Table(title="Hardest for auto: excess in percent")
+    for title in ("problem", "auto", "best other", "its excess"):
+        table.add_column(title, justify="left" if title in ("problem", "best other") else "right", overflow="fold")
+    for cell, other in found:
+        best = (other.strategy, _measured_excess(other)) if other else ("", "")
+        table.add_row(cell.case.name, _measured_excess(cell), *best)
     return table
 
 
@@ -153,6 +209,10 @@ def _measured(board: Board, groups: Sequence[str]) -> list[str]:
 
 def _worst(found: Summary) -> str:
     return f"{_percent(found.worst)} ±{_percent(half_width(found.error))}"
+
+
+def _measured_excess(cell: Cell) -> str:
+    return f"{_percent(cell.excess)} ±{_percent(half_width(cell.error))}"
 
 
 def _percent(excess: float) -> str:

@@ -16,12 +16,13 @@ from functools import lru_cache
 
 import numpy as np
 
+from equipoise.arrays import Ints
 from equipoise.compiled import jit
 from equipoise.lab.lanes import Layout, lanes
 from equipoise.lab.rule import NORM, PLAIN, Numbers, Rule
 from equipoise.lab.setup import Ends, Setup
 from equipoise.lab.single import single
-from equipoise.lab.streams import Laws, U, encode
+from equipoise.lab.streams import Laws, U
 from equipoise.problem.money import limit
 
 
@@ -77,13 +78,20 @@ def kernel(setup: Setup, tuning: Tuning = TUNING) -> tuple[Callable[..., None], 
 
 def simulate(setup: Setup, first: int, runs: int, tuning: Tuning = TUNING) -> Ends:
     """Simulate runs `first` to `first + runs` of the setup, in this thread."""
+    return simulate_numbered(setup, np.arange(first, first + runs, dtype=np.uint64), tuning)
+
+
+def simulate_numbered(setup: Setup, wanted: Ints, tuning: Tuning = TUNING) -> Ends:
+    """Simulate the runs with these numbers, in their order, in this thread."""
     arms, objective = len(setup.problem), setup.objective
     run, at_once = kernel(setup, tuning)
-    laws = Laws(*encode(setup.problem.arms), U(setup.seed))
     numbers = Numbers(
         setup.params or (0.0,), setup.initial_own, setup.strategy.warmup, objective.scales(arms), objective.exponent
     )
+    runs = len(wanted)
     whole = -(-runs // at_once) * at_once
+    # The last lanes repeat a run where there is none left.
+    laws = Laws.of(setup.problem, setup.seed, np.pad(wanted, (0, whole - runs), "edge"))
     ends = np.empty((3, len(setup.checkpoints), arms, whole))
     costs = objective.cost(arms)
     if objective.costs is None:
@@ -93,5 +101,5 @@ def simulate(setup: Setup, first: int, runs: int, tuning: Tuning = TUNING) -> En
     # No more can be in flight than the budget has pulls.
     extra = (costs, min(setup.in_flight, 1 + int(limits.max() / costs.min()))) if at_once == 1 else ()
     for column in range(0, whole, at_once):
-        run(laws, U(first + column), limits, numbers, ends, column, *extra)
+        run(laws, U(column), limits, numbers, ends, column, *extra)
     return Ends(*ends[..., :runs])

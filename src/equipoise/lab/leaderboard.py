@@ -1,5 +1,5 @@
 """
-The leaderboard: how far every strategy stays behind the best allocation on every problem of the suite.
+The leaderboard: how far every strategy stays behind the best allocation, on the suite or on drawn problems.
 
 **The number** is the excess, max_k L_k over Sigma/n minus one, in percent, with its standard error. The largest of K
 noisy losses is too large on average, and by a lot for a hundred arms. So the worst arm is found on one half of the runs
@@ -14,8 +14,13 @@ with A = 2 of those units, and the others, such as CH-AS with its width of 1, wi
 a support is declared they enter a second time, with the constants that their own theory takes from it; these entries
 exist on such problems only, and are listed last. Oracles do not take part.
 
+**The even split** has fixed counts, so that its loss is known exactly. The ratio is a strategy's loss over it: where it
+is above one, an even split would have been better.
+
 **Runs** follow from the problem and from the error of the runs so far, by a fixed rule (`first_runs`, `more_runs`),
-never from the clock: the same seed gives the same board on any machine.
+never from the clock: the same seed gives the same board on any machine. An error that is estimated from runs knows of
+no failure that none of them had. So 64 runs of each of seven strata are added, in which an arm starts as quietly as in
+the quietest 64, 128, 256, ... 4,096 of 131,072 runs (`starts.py`), and weighted by the size of the stratum.
 """
 
 from __future__ import annotations
@@ -32,21 +37,21 @@ from typing import Any
 import numpy as np
 
 from equipoise import chart, strategies
-from equipoise.arrays import Floats
 from equipoise.inputs import choice, integer
 from equipoise.lab import cpu, cuda, estimators, texts
-from equipoise.lab.estimators import ArmSums, Estimator
+from equipoise.lab.crossed import crossed, halves
 from equipoise.lab.setup import Ends
 from equipoise.lab.simulator import first_ends, setups
+from equipoise.lab.starts import starts
 from equipoise.lab.suite import Case, suite, tuning_half, unknown
-from equipoise.problem import Gaussian, Problem
+from equipoise.problem import Gaussian
 from equipoise.strategies import Strategy, label
 from equipoise.tables import json_ready
 
 SEED = 4
 # The values of A, in units of sqrt(Sigma/K), with which strategies that have one enter.
 EXPLORATIONS = (0.5, 2)
-# Runs to begin with: where losses are noisy, this many steps of all runs together, within the fewest and most runs.
+# Runs to begin with: this many steps of all runs together, within the fewest and most runs.
 FIRST_STEPS, FEWEST, MOST = 1 << 21, 2048, 8192
 # Runs are added until the standard error is at this percentage of the loss, with at most this many steps; where a
 # strategy loses more than twice the best, until it is at the rougher one.
@@ -75,13 +80,27 @@ class Entry:
 
 @dataclass(frozen=True)
 class Cell:
-    """The result of a strategy on a problem: excess and its standard error in percent of Sigma/n, and the runs."""
+    """
+    The result of a strategy on a problem.
+
+    Attributes
+    ----------
+    strategy, case
+        The name of the entry, and the problem.
+    excess, error
+        The excess and its standard error, in percent of Sigma/n.
+    runs
+        How many runs were simulated.
+    pool
+        How many runs those stand for: more, where some were chosen by the quiet start of an arm.
+    """
 
     strategy: str
     case: Case
     excess: float
     error: float
     runs: int
+    pool: int
 
     @property
     def half(self) -> str:
@@ -92,6 +111,16 @@ class Cell:
     def limit(self) -> float:
         """The problem's limit, in percent."""
         return 100 * self.case.limit
+
+    @property
+    def ratio(self) -> float:
+        """The loss over that of an even split."""
+        return (1 + self.excess / 100) * self.case.optimal_loss / self.case.even_loss
+
+    @property
+    def ratio_error(self) -> float:
+        """The standard error of the ratio."""
+        return self.error / 100 * self.case.optimal_loss / self.case.even_loss
 
     def row(self) -> dict[str, Any]:
         """Return all of it as strings and numbers."""
@@ -107,19 +136,37 @@ class Cell:
             "limit": self.limit,
             "excess": self.excess,
             "error": self.error,
+            "ratio": self.ratio,
             "runs": self.runs,
+            "pool": self.pool,
         }
 
 
 @dataclass(frozen=True)
 class Summary:
-    """The excesses of one strategy on some problems: the worst and where it is, 90th percentile, median."""
+    """
+    The results of one strategy on some problems.
+
+    Attributes
+    ----------
+    worst, error, where
+        The largest excess, its standard error, and the name of the problem.
+    ninth, median
+        The 90th percentile and the median of the excesses.
+    ratio, ratio_error, ratio_where
+        The largest loss over that of an even split, its standard error, and the name of the problem.
+    problems
+        How many problems there are.
+    """
 
     worst: float
     error: float
     where: str
     ninth: float
     median: float
+    ratio: float
+    ratio_error: float
+    ratio_where: str
     problems: int
 
     @classmethod
@@ -127,16 +174,30 @@ class Summary:
         """Return the summary of these cells; None if there are none."""
         if not cells:
             return None
-        worst = max(cells, key=lambda cell: cell.excess)
-        excesses = [cell.excess for cell in cells]
-        ninth, median = (float(np.quantile(excesses, level)) for level in (0.9, 0.5))
-        return cls(worst.excess, worst.error, worst.case.name, ninth, median, len(cells))
+        worst, behind = max(cells, key=lambda cell: cell.excess), max(cells, key=lambda cell: cell.ratio)
+        ninth, median = (float(np.quantile([cell.excess for cell in cells], level)) for level in (0.9, 0.5))
+        return cls(
+            worst=worst.excess,
+            error=worst.error,
+            where=worst.case.name,
+            ninth=ninth,
+            median=median,
+            ratio=behind.ratio,
+            ratio_error=behind.ratio_error,
+            ratio_where=behind.case.name,
+            problems=len(cells),
+        )
 
 
 # Groups of problems to summarise. "enough" and "ones" are those on which a strategy should do well.
 GROUPS: dict[str, tuple[str, Callable[[Cell], bool]]] = {
     "continuous": ("continuous", lambda cell: cell.case.kind == "continuous"),
     "binary": ("binary", lambda cell: cell.case.kind == "binary"),
+    "plain": (
+        "continuous, no rare large values",
+        lambda cell: cell.case.kind == "continuous" and cell.case.tails != "rare",
+    ),
+    "rare": ("continuous, rare large values", lambda cell: cell.case.tails == "rare"),
     "tuning, continuous": (
         "continuous, tuned on",
         lambda cell: cell.case.kind == "continuous" and cell.half == "tuning",
@@ -149,7 +210,9 @@ GROUPS: dict[str, tuple[str, Callable[[Cell], bool]]] = {
     "held-out, binary": ("binary, held out", lambda cell: cell.case.kind == "binary" and cell.half == "held-out"),
     "enough": (
         "continuous, n/K ≥ 50, tails no heavier than exponential",
-        lambda cell: cell.case.kind == "continuous" and cell.case.per_arm >= 50 and cell.case.tails != "heavy",
+        lambda cell: (
+            cell.case.kind == "continuous" and cell.case.per_arm >= 50 and cell.case.tails in ("light", "exponential")
+        ),
     ),
     "ones": (
         "binary, n p (1-p)/K ≥ 5 on every arm",
@@ -166,7 +229,7 @@ class Board:
     Attributes
     ----------
     cells
-        By strategy, then by problem, in the order of the suite.
+        By strategy, then by problem, in the order of the problems.
     seed
         Which samples.
     """
@@ -174,14 +237,33 @@ class Board:
     cells: tuple[Cell, ...]
     seed: int
 
-    def strategies(self, kind: str | None = None) -> list[str]:
-        """Return the entries by their worst excess, on one kind of problem if given; incomplete entries come last."""
+    def strategies(self, group: str | None = None) -> list[str]:
+        """Return the entries by their worst excess, on one of GROUPS if given; incomplete entries come last."""
         cells: dict[str, list[Cell]] = {}
-        for cell in self.cells:
-            if kind in (None, cell.case.kind):
-                cells.setdefault(cell.strategy, []).append(cell)
+        for cell in self.cells if group is None else self.group(group):
+            cells.setdefault(cell.strategy, []).append(cell)
         most = max(map(len, cells.values()), default=0)
         return sorted(cells, key=lambda name: (len(cells[name]) < most, max(cell.excess for cell in cells[name])))
+
+    def group(self, group: str) -> list[Cell]:
+        """Return the cells of one of GROUPS."""
+        return [cell for cell in self.cells if GROUPS[group][1](cell)]
+
+    def hardest(self, strategy: str, group: str, problems: int = 5) -> list[tuple[Cell, Cell | None]]:
+        """Return the problems of a group on which a strategy is at its worst, each with the best other strategy."""
+        cells = self.group(group)
+        mine = sorted((cell for cell in cells if cell.strategy == strategy), key=lambda cell: -cell.excess)
+        return [
+            (
+                cell,
+                min(
+                    (other for other in cells if other.case is cell.case and other.strategy != strategy),
+                    key=lambda other: other.excess,
+                    default=None,
+                ),
+            )
+            for cell in mine[:problems]
+        ]
 
     def of(self, strategy: str) -> list[Cell]:
         """Return the cells of a strategy."""
@@ -320,39 +402,8 @@ def problems(patterns: Iterable[str] | None = None) -> list[Case]:
     return [case for case in suite() if case.name in wanted]
 
 
-def crossed(problem: Problem, ends: Ends, chosen: Sequence[Estimator]) -> tuple[float, float, float]:
-    """
-    Return the largest loss, its standard error and the doubt about it, without the bias of a maximum.
-
-    The worst arm of one half of the runs is measured on the other half, and the other way round, and the two results
-    are averaged. The half that names an arm, and on which the multiples of its controls are fitted, has no influence on
-    its measured loss, so that the mean of each is the true loss of some arm and not above the largest.
-
-    The doubt is the standard error, or more where an arm that was not named may well be the worst: half of how far two
-    standard errors of its own take it above the result.
-    """
-    halves = [ArmSums.of(problem, half, 0) for half in ends.split(-(-ends.counts.shape[-1] // 2))]
-    fits = [estimators.fit(half, chosen) for half in halves]
-    seen = [estimators.estimates(half, chosen, fit) for half, fit in zip(halves, fits, strict=True)]
-    found = [
-        estimators.estimates(half, chosen, fit, [int(there.mean(axis=1).argmax())])[0]
-        for half, fit, there in zip(halves, reversed(fits), reversed(seen), strict=True)
-    ]
-    loss = float(np.mean([each.mean() for each in found]))
-    error = math.sqrt(_variance(found))
-    highest = np.mean([each.mean(axis=1) for each in seen], axis=0) + 2 * np.sqrt(_variance(seen))
-    return loss, error, max(error, (float(highest.max()) - loss) / 2)
-
-
-def _variance(halves: Sequence[Floats]) -> Any:
-    """The variance of the average of the means of two halves of the runs."""
-    return sum(each.var(axis=-1, ddof=1) / each.shape[-1] for each in halves) / 4
-
-
 def first_runs(case: Case) -> int:
-    """Return the runs to begin with: a fixed number of steps where tails make losses noisy, else the fewest."""
-    if case.tails == "light":
-        return FEWEST
+    """Return the runs to begin with: so many that they take a fixed number of steps, within the fewest and most."""
     return min(MOST, max(FEWEST, 1 << round(math.log2(FIRST_STEPS / case.budget))))
 
 
@@ -374,7 +425,7 @@ class EntryRun:
     entry, strategy, case
         The name of the entry, its strategy for the problem, and the problem.
     runs
-        How many runs; None for as many as the standard error asks for.
+        How many consecutive runs; None for as many as the standard error asks for, and runs with quiet starts.
     estimator, in_flight
         As in `simulate`.
     one_kernel
@@ -397,13 +448,17 @@ class EntryRun:
         )
         simulate = cuda.simulate if engine == "cuda" else cpu.simulate
         ends = first_ends(simulate, setup, 0, self.runs or first_runs(case))
+        pool = starts(case.problem, case.budget, seed) if self.runs is None else None
+        further = cpu.simulate_numbered(setup, pool.simulated) if pool else None
         while True:
             chosen = estimators.choose(estimator, case.problem, self.strategy)
             runs = ends.counts.shape[-1]
-            loss, error, doubt = (100 * each / case.optimal_loss for each in crossed(case.problem, ends, chosen))
+            both = halves(ends, pool, further)
+            loss, error, doubt = (100 * each / case.optimal_loss for each in crossed(case.problem, both, chosen))
             more = self.runs or more_runs(case, loss - 100, doubt, runs)
             if more <= runs:
-                return Cell(self.entry, case, loss - 100, error, runs)
+                simulated, of = sum(len(half.strata) for half in both), sum(int(half.sizes.sum()) for half in both)
+                return Cell(self.entry, case, loss - 100, error, simulated, of)
             if error > RARE / 100 * max(loss, 100):
                 estimator = "naive"
             ends = Ends.join([ends, simulate(setup, runs, more - runs)])
@@ -446,11 +501,12 @@ def leaderboard(
     given, cases
         Lines and problems: all by default. `entries` and `problems` find them by name.
     runs
-        The runs of every cell; by default as many as its standard error asks for.
+        The runs of every cell, which are consecutive and count alike; by default as many as its standard error asks
+        for, and further ones in which an arm has a quiet start.
     seed
         Which samples; the same for all strategies.
     engine
-        "cpu" or "cuda".
+        "cpu" or "cuda"; runs with quiet starts, which are not consecutive, are simulated on the CPU.
     threads
         How many cells are measured at the same time; by default as many as there are cores. The result does not depend
         on it. One cell at a time uses the GPU, while others are prepared and summed up.

@@ -263,24 +263,24 @@ def fill(
     kind: int, a: float, b: float, table: Any, seed: Any, runs: Any, arm: Any, block: Any, out: Any, at: int, lanes: int
 ) -> None:
     """
-    Draw samples 2 block and 2 block + 1 of an arm in `lanes` consecutive runs.
+    Draw samples 2 block and 2 block + 1 of an arm in the first `lanes` of these runs.
 
     Those numbered 2 block go to out[at:], run by run, the others to out[at + lanes:].
     """
     if kind == GAUSSIAN:
         for i in range(lanes):
-            w0, w1 = words(seed, runs + U(i), arm, block)
+            w0, w1 = words(seed, runs[i], arm, block)
             z0, z1 = normals(w0, w1)
             out[at + i] = fma(b, z0, a)
             out[at + lanes + i] = fma(b, z1, a)
     elif kind == RADEMACHER:
         for i in range(lanes):
-            w0, w1 = words(seed, runs + U(i), arm, block)
+            w0, w1 = words(seed, runs[i], arm, block)
             out[at + i] = select((w0 >> _63) != U(0), a, -a)
             out[at + lanes + i] = select((w1 >> _63) != U(0), a, -a)
     else:
         for i in range(lanes):
-            x0, x1 = pair(kind, a, b, table, seed, runs + U(i), arm, block)
+            x0, x1 = pair(kind, a, b, table, seed, runs[i], arm, block)
             out[at + i] = x0
             out[at + lanes + i] = x1
 
@@ -319,38 +319,48 @@ def encode(arms: tuple[Law, ...]) -> tuple[Ints, Floats, Floats]:
 
 
 class Laws(NamedTuple):
-    """What samples depend on apart from their address: the encoded laws, and the seed."""
+    """
+    What samples depend on apart from arm and i: the encoded laws, the seed, and the numbers of the runs.
+
+    Kernels know a run by its place in `runs`, so that they simulate any runs, not only consecutive ones.
+    """
 
     kinds: Any
     parameters: Any
     table: Any
     seed: Any
+    runs: Any
+
+    @classmethod
+    def of(cls, problem: Problem, seed: int, runs: Any) -> Laws:
+        """Return the laws of a problem for the runs with these numbers."""
+        return cls(*encode(problem.arms), U(seed), np.asarray(runs, np.uint64))
 
 
 @jit
-def pair_of(laws: Any, run: Any, arm: Any, block: Any) -> tuple[float, float]:
-    """Return samples 2 block and 2 block + 1 of the arm with this number."""
+def pair_of(laws: Any, place: Any, arm: Any, block: Any) -> tuple[float, float]:
+    """Return samples 2 block and 2 block + 1 of the arm with this number, in the run at this place."""
     a, b = laws.parameters[arm, 0], laws.parameters[arm, 1]
-    return pair(laws.kinds[arm], a, b, laws.table, laws.seed, run, U(arm), U(block))
+    return pair(laws.kinds[arm], a, b, laws.table, laws.seed, laws.runs[place], U(arm), U(block))
 
 
 @jit
-def fill_of(laws: Any, runs: Any, arm: Any, block: Any, out: Any, at: int, lanes: int) -> None:
-    """Draw samples 2 block and 2 block + 1 of the arm with this number in `lanes` consecutive runs, as `fill` does."""
+def fill_of(laws: Any, place: Any, arm: Any, block: Any, out: Any, at: int, lanes: int) -> None:
+    """Draw samples 2 block and 2 block + 1 of the arm with this number in `lanes` runs from this place on."""
     a, b = laws.parameters[arm, 0], laws.parameters[arm, 1]
-    fill(laws.kinds[arm], a, b, laws.table, laws.seed, runs, U(arm), U(block), out, at, lanes)
+    fill(laws.kinds[arm], a, b, laws.table, laws.seed, laws.runs[place:], U(arm), U(block), out, at, lanes)
 
 
 @jit
-def _draw(laws: Any, run: Any, arm: int, first: int, out: Any) -> None:
+def _draw(laws: Any, arm: int, first: int, out: Any) -> None:
     for j in range(len(out)):
         i = first + j
-        x0, x1 = pair_of(laws, run, arm, i >> 1)
+        x0, x1 = pair_of(laws, U(0), arm, i >> 1)
         out[j] = x1 if i & 1 else x0
 
 
 def samples(problem: Problem, seed: int, run: int, arm: int, count: int, first: int = 0) -> Floats:
     """Return `count` samples X_{k,i}, i from `first` on: what every simulation with this seed sees in this run."""
     out = np.empty(count)
-    _draw(Laws(*encode(problem.arms), U(seed)), U(run), arm, first, out)
+    _draw(Laws.of(problem, seed, [run]), arm, first, out)
     return out

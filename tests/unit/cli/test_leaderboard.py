@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from equipoise.cli import main
+from equipoise.lab.drawn import drawn
 from equipoise.lab.leaderboard import entries, leaderboard, problems
 
 
@@ -34,15 +35,17 @@ def test_table_files_and_picture(
     out = capsys.readouterr().out
     board = leaderboard(entries(["uniform", "auto", "b-as"]), problems(["gauss-2*", "binary-2"]), runs=64)
     lines = out.splitlines()
-    assert any("7 continuous problems" in line for line in lines)
-    assert any("1 binary problem:" in line for line in lines)
+    assert any("7 problems, continuous:" in line for line in lines)
+    assert any("1 problem, binary:" in line for line in lines)
     assert "half-width of the 95% interval; 64 runs, seed 4" in out
     # The best first, and where each is worst.
-    order = [line.split("│")[1].strip() for line in lines if line.startswith("│")]
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if line.startswith("│")]
+    order = [row[0] for row in cells if row[0]]
     assert order[:4] == board.strategies("continuous")
     assert order[4:9] == board.strategies("binary")
-    [even] = [line for line in lines if line.startswith("│ uniform") and "gauss-20-wide" in line][:1]
-    assert [cell.strip() for cell in even.split("│")[2:4]] == ["668 ±0.0", "gauss-20-wide"]
+    even = order.index("uniform") * 2
+    assert cells[even][1:] == ["668 ±0.0", "327", "60.0", "1.00 ±0.00"]
+    assert cells[even + 1][1] == "gauss-20-wide"
     assert "Worst excess: problems with enough samples" in out
     with table.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -60,7 +63,9 @@ def test_table_files_and_picture(
         "limit",
         "excess",
         "error",
+        "ratio",
         "runs",
+        "pool",
     ]
     assert [float(row["excess"]) for row in rows] == [cell.excess for cell in board.cells]
     drawn = picture.read_text()
@@ -71,11 +76,40 @@ def test_table_files_and_picture(
 def test_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*FEW, "--json"], monkeypatch) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found.keys() == {"seed", "strategies", "cells", "summaries", "over_limit"}
+    assert found.keys() == {"seed", "strategies", "cells", "summaries", "over_limit", "unseen"}
+    assert found["unseen"] is None
     assert found["strategies"][0] == "auto"
     assert found["strategies"][-1] == "b-as, theory"
     assert found["over_limit"]["continuous"]["uniform"] > 100
     assert found["over_limit"]["gaussian"]["b-as, theory"] is None
+
+
+UNSEEN = ["--strategy", "uniform", "--strategy", "auto", "--runs", "128", "--unseen", "7", "--problems", "8"]
+
+
+def test_drawn_problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    table, picture = tmp_path / "board.csv", tmp_path / "board.svg"
+    assert run([*UNSEEN, "--csv", str(table), "--plot", str(picture)], monkeypatch) == 0
+    out = capsys.readouterr().out
+    for title in ("3 problems, continuous, no rare", "2 problems, continuous, rare large", "3 problems, binary:"):
+        assert title in out
+    assert out.count("Hardest for auto") == 3
+    assert "tuning" not in out
+    with table.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    cases = drawn(7, 8)
+    assert [row["problem"] for row in rows] == [case.name for case in cases] * 2
+    assert all(float(row["ratio"]) == pytest.approx(1) for row in rows[:8])
+    # The hardest come first, each with the best of the others.
+    binary = [row for row in rows if row["strategy"] == "auto" and row["kind"] == "binary"]
+    hardest = max(binary, key=lambda row: float(row["excess"]))["problem"]
+    after = out[out.rindex("Hardest for auto") :]
+    assert f"│ {hardest}" in after.splitlines()[4]
+    assert "rare large values" in picture.read_text()
+    assert run([*UNSEEN, "--json"], monkeypatch) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["unseen"] == 7
+    assert {each["group"] for each in found["summaries"]} >= {"plain", "rare", "binary"}
 
 
 @pytest.mark.parametrize(
@@ -89,6 +123,10 @@ def test_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
         (["--csv", "no/such/folder/a.csv"], "there is no folder"),
         (["--plot", "a.jpg"], "a.jpg"),
         (["--runs", "many"], "Invalid value for '--runs'"),
+        (["--unseen", "1", "--problem", "gauss-2"], "--unseen draws all problems and must be given without --problem"),
+        (["--problems", "5"], "--problems must be given with --unseen, got --problems 5 alone"),
+        (["--unseen", "1", "--problems", "0"], "problems must be a positive integer, got 0"),
+        (["--unseen", "-1"], "seed must be a non-negative integer, got -1"),
     ],
 )
 def test_wrong_input(

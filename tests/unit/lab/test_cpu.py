@@ -299,6 +299,18 @@ def test_how_runs_are_grouped_does_not_matter() -> None:
         )
 
 
+@pytest.mark.parametrize("tuning", [FEW, MANY, SINGLE])
+def test_any_runs_are_simulated_in_any_order(tuning: Tuning) -> None:
+    """70 runs that are not consecutive, as one by one; more than there are lanes."""
+    given = plan(STRATEGIES["b-as"], mixed(2), 90)
+    numbers = np.append(np.arange(900, 0, -13), 2**62)
+    together = cpu.simulate_numbered(given, numbers, tuning)
+    assert together.counts.shape == (1, 2, 71)
+    for column in (0, 1, 40, 69, 70):
+        alone = cpu.simulate(given, int(numbers[column]), 1, tuning)
+        assert_equal(alone, Ends(*(each[..., [column]] for each in together.__dict__.values())))
+
+
 @pytest.mark.parametrize(("lanes", "ring", "stretch"), [(8, 16, 4), (2, 2, 2)])
 def test_lanes_rings_and_stretches_do_not_matter(lanes: int, ring: int, stretch: int) -> None:
     few = plan(eq.strategies.BAS(exploration=0.1), eq.Problem([eq.Gaussian(0, 9), eq.Rademacher()]), 1500)

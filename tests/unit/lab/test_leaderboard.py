@@ -6,16 +6,11 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-import numpy.typing as npt
 import pytest
 
 import equipoise as eq
-from equipoise.lab import cpu
-from equipoise.lab.estimators import ArmSums, Estimator, choose, estimates, fit
 from equipoise.lab.leaderboard import (
     FEWEST,
     MORE_STEPS,
@@ -24,7 +19,6 @@ from equipoise.lab.leaderboard import (
     Cell,
     Entry,
     EntryRun,
-    crossed,
     entries,
     first_runs,
     leaderboard,
@@ -32,8 +26,8 @@ from equipoise.lab.leaderboard import (
     problems,
     unit,
 )
-from equipoise.lab.setup import Ends, Setup
-from equipoise.lab.suite import case, suite
+from equipoise.lab.starts import MOST_RUNS
+from equipoise.lab.suite import Case, case, suite
 
 
 def made(name: str, problem: str) -> object:
@@ -83,81 +77,9 @@ def test_problems_by_name() -> None:
         problems(["gauss-2", "gauss-3"])
 
 
-def of_losses(squares: npt.ArrayLike) -> tuple[eq.Problem, Ends, Sequence[Estimator]]:
-    """Runs (rows) of arms of mean 0 whose means came out so that these are their squared errors, taken as they are."""
-    means = np.sqrt(np.asarray(squares, dtype=float).T)[None]
-    arms = means.shape[1]
-    return eq.Problem([eq.Gaussian(0, 1)] * arms), Ends(np.ones_like(means), means, 0 * means), ("naive",) * arms
-
-
-def test_the_largest_of_noisy_losses_is_not_too_large() -> None:
-    """
-    A hundred arms of loss 1 in 64 runs of noise 0.3: the largest mean is 1.094 on average, the crossed one 1.
-
-    Over 2,000 boards the mean of the crossed one has a standard error of 0.3/8/sqrt(2000) = 0.00084, and its own
-    standard errors are right on average: 0.0375.
-    """
-    rng = np.random.default_rng(3)
-    found, errors, doubts, naive = [], [], [], []
-    for _ in range(2000):
-        losses = 1 + 0.3 * rng.uniform(-math.sqrt(3), math.sqrt(3), (64, 100))
-        loss, error, doubt = crossed(*of_losses(losses))
-        found.append(loss)
-        errors.append(error)
-        doubts.append(doubt)
-        naive.append(losses.mean(axis=0).max())
-    sem = 0.3 / 8 / math.sqrt(2000)
-    assert np.std(found) == pytest.approx(0.3 / 8, rel=5 / math.sqrt(2 * 2000))
-    assert abs(np.mean(found) - 1) < 5 * sem
-    assert np.mean(naive) > 1 + 50 * sem
-    assert math.sqrt(np.mean(np.square(errors))) == pytest.approx(0.3 / 8, rel=0.02)
-    # Any of the hundred may be the worst: two errors above the largest mean, over two.
-    assert np.mean(doubts) == pytest.approx((np.mean(naive) + 2 * 0.3 / 8 - 1) / 2, rel=0.05)
-
-
-def test_the_worst_arm_is_found_where_it_stands_out() -> None:
-    rng = np.random.default_rng(3)
-    losses = 1 + 0.01 * rng.uniform(-1, 1, (64, 5))
-    losses[:, 3] += 1
-    loss, error, doubt = crossed(*of_losses(losses))
-    assert loss == pytest.approx(losses[:, 3].mean(), rel=1e-12)
-    assert error == pytest.approx(losses[:, 3].std() / 8, rel=0.1)
-    assert doubt == pytest.approx(error, rel=1e-6)
-
-
-def test_an_arm_that_may_be_the_worst_is_a_doubt() -> None:
-    """One arm is surely at 1; another is at 0.9 on average and has an error of 0.3/8."""
-    rng = np.random.default_rng(3)
-    losses = np.hstack([np.ones((64, 1)), 0.9 + 0.3 * np.sign(rng.uniform(-1, 1, (64, 1)))])
-    losses[:, 1] -= losses[:32, 1].mean() - 0.9  # below 1 in this half, so that the other is looked at in the arm at 1
-    losses[32:, 1] -= losses[32:, 1].mean() - 0.9
-    loss, error, doubt = crossed(*of_losses(losses))
-    assert (loss, error) == (1, 0)
-    assert doubt == 0
-    losses[:, 1] += 0.05
-    _, _, doubt = crossed(*of_losses(losses))
-    assert doubt == pytest.approx((0.95 + 2 * 0.3 / 8 - 1) / 2, rel=0.05)
-
-
-def test_each_half_has_the_controls_of_the_other() -> None:
-    case_ = case("exponential-2")
-    strategy = eq.strategies.Auto()
-    plan = Setup(case_.problem, strategy, (case_.budget,), strategy.params(case_.budget, 2, None), 3)
-    ends = cpu.simulate(plan, 0, 401)
-    chosen = choose("auto", case_.problem, strategy)
-    one, other = (ArmSums.of(case_.problem, half, 0) for half in ends.split(201))
-    worst = [int(estimates(half, chosen, fit(half, chosen)).mean(axis=1).argmax()) for half in (one, other)]
-    found = [
-        estimates(one, chosen, fit(other, chosen))[worst[1]],
-        estimates(other, chosen, fit(one, chosen))[worst[0]],
-    ]
-    loss, error, _ = crossed(case_.problem, ends, chosen)
-    assert loss == pytest.approx((found[0].mean() + found[1].mean()) / 2, rel=1e-12)
-    assert error == pytest.approx(math.sqrt(found[0].var(ddof=1) / 201 + found[1].var(ddof=1) / 200) / 2, rel=1e-12)
-
-
 def test_the_runs_follow_from_problem_and_error_alone() -> None:
     assert first_runs(case("gauss-2")) == FEWEST
+    assert first_runs(case("gauss-2-short")) == MOST
     assert first_runs(case("exponential-10-row")) == 4096
     assert first_runs(case("exponential-3-short")) == MOST
     assert first_runs(case("mixed-10-long")) == FEWEST
@@ -196,16 +118,60 @@ def test_runs_until_there_is_no_doubt() -> None:
     assert told == [(done, 4) for done in range(1, 5)]
     cells = {(cell.strategy, cell.case.name): cell for cell in board.cells}
     coins = cells["greedy", "rademacher-2-short"]
-    assert coins.runs > FEWEST
+    assert coins.runs > MOST
     assert coins.error < 0.05 * (100 + coins.excess)
-    assert {cells["uniform", name].runs for name in ("gauss-2-short", "rademacher-2-short")} == {FEWEST}
-    # Runs that are added are the next ones: the same as so many at once.
+    # There are more runs than in the pool, and all count alike. Those that were added are the next ones.
+    assert coins.pool == coins.runs > MOST_RUNS
     [again] = leaderboard(entries(["greedy"]), problems(["rademacher-2-short"]), runs=coins.runs).cells
-    assert again == coins
+    assert (again.excess, again.error) == (coins.excess, coins.error)
+    # Of the same few throws of a coin none is quieter than many others; of normals 64 in each of eight strata are.
+    assert [cells["uniform", name].runs for name in ("gauss-2-short", "rademacher-2-short")] == [8448, MOST]
+    assert {cells["uniform", name].pool for name in ("gauss-2-short", "rademacher-2-short")} == {MOST_RUNS}
+
+
+class Starver(eq.strategies.Strategy):
+    """An even split that gives an arm up if its first eight samples have an M2 below 0.365: once in 5,160 runs."""
+
+    scale_invariant = False
+
+    @staticmethod
+    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+        return 1e-30 if count == 8 and m2 < 0.365 else 1.0
+
+
+def chi_square_7(x: float) -> float:
+    """P(chi-square with 7 degrees < x)."""
+    tail = math.sqrt(2 * x / math.pi) * math.exp(-x / 2) * (1 + x / 3 + x * x / 15)
+    return math.erf(math.sqrt(x / 2)) - tail
+
+
+@pytest.mark.parametrize(("arms", "budget"), [(2, 4096), (10, 8192)])
+def test_a_rare_failure_is_seen(arms: int, budget: int) -> None:
+    """
+    Arms that starve once in 5,160 runs: the board says so, within five standard errors of the exact excess.
+
+    With q the probability, the loss of an arm of variance 1 is q/8 + (1 - q)/(n/K), as mean and M2 of Gaussian samples
+    are independent, up to the few samples that an arm gets when another starves. Consecutive runs alone, as many as
+    the rule began with, tell of no failure and no error.
+    """
+    q = chi_square_7(0.365)
+    assert q == pytest.approx(1 / 5160, rel=1e-3)
+    exact = 100 * ((q / 8 + (1 - q) * arms / budget) * budget / arms - 1)
+    equal = Case("equal", "", eq.Problem([eq.Gaussian(0, 1)] * arms), budget, "light")
+    run = EntryRun("starver", Starver(), equal, one_kernel=True)
+    missed = 0
+    for seed in (1, 2):
+        cell = run.measure(seed)
+        assert abs(cell.excess - exact) < 5 * cell.error
+        assert cell.excess > exact / 3
+        plain = replace(run, runs=FEWEST).measure(seed)
+        assert plain.pool == plain.runs == FEWEST
+        missed += plain.excess < exact / 5
+    assert missed
 
 
 def cell(strategy: str, problem: str, excess: float, error: float = 1.0) -> Cell:
-    return Cell(strategy, case(problem), excess, error, 1024)
+    return Cell(strategy, case(problem), excess, error, 1024, 4096)
 
 
 def test_what_cells_come_to() -> None:
@@ -227,11 +193,24 @@ def test_what_cells_come_to() -> None:
     )
     assert board.strategies() == ["a", "b", "theory"]
     assert board.strategies("continuous") == ["a", "b"]
+    assert board.strategies("rare") == []
     assert Board((*board.cells[:-1], cell("c", "gauss-2", 0.0)), 4).strategies() == ["a", "b", "c"]
     b = board.summary("b", "continuous")
     assert b is not None
     assert (b.worst, b.error, b.where, b.median, b.problems) == (50.0, 3.0, "stars-8", 30.0, 3)
     assert b.ninth == pytest.approx(46.0)
+    # The even split has an excess of 60% on gauss-2.
+    assert board.of("b")[0].ratio == pytest.approx(1.02 / 1.6)
+    assert board.of("b")[0].ratio_error == pytest.approx(0.01 / 1.6)
+    ratios = {each.case.name: each.ratio for each in board.of("b") if each.case.kind == "continuous"}
+    assert (b.ratio, b.ratio_where) == (max(ratios.values()), max(ratios, key=lambda name: ratios[name]))
+    hardest = board.hardest("b", "continuous", 2)
+    assert [(mine.case.name, best and best.strategy) for mine, best in hardest] == [
+        ("stars-8", "a"),
+        ("lognormal-5", "a"),
+    ]
+    assert board.hardest("theory", "continuous") == []
+    assert Board(board.cells[-1:], 4).hardest("theory", "binary") == [(board.cells[-1], None)]
     enough, ones = board.summary("b", "enough"), board.summary("b", "ones")
     assert enough is not None
     assert ones is not None
@@ -257,7 +236,9 @@ def test_what_cells_come_to() -> None:
         "limit": pytest.approx(0.2),
         "excess": 2.0,
         "error": 1.0,
+        "ratio": pytest.approx(1.02 / 1.6),
         "runs": 1024,
+        "pool": 4096,
     }
 
 

@@ -222,7 +222,7 @@ def test_lanes_are_drawn_as_one_by_one(name: str) -> None:
     kind, (a, b) = int(kinds[1]), parameters[1]
     for lanes, first, block, seed in itertools.product((64, 7), (0, 2**32 - 3), (0, 5), (1, 2**64 - 1)):
         out = np.full(3 + 2 * lanes, np.nan)
-        streams.fill(kind, a, b, table, U(seed), U(first), U(1), U(block), out, 3, lanes)
+        streams.fill(kind, a, b, table, U(seed), U(first) + np.arange(lanes, dtype=U), U(1), U(block), out, 3, lanes)
         for i in range(lanes):
             two = streams.pair(kind, a, b, table, U(seed), U(first + i), U(1), U(block))
             assert (out[3 + i], out[3 + lanes + i]) == two

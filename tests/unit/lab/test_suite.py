@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from equipoise.lab import suite as problems
+from equipoise.lab.leaderboard import EntryRun
 from equipoise.lab.suite import ADDED, Case, case, claims, left_out, mixture, suite, tuning_half
-from equipoise.problem import Bernoulli, Constant, Empirical, Gaussian, Problem, Rademacher
+from equipoise.problem import Bernoulli, Constant, Empirical, Exponential, Gaussian, Laplace, Law, Problem, Rademacher
+from equipoise.strategies import Uniform
 
 
 def test_it_covers_the_axes() -> None:
@@ -44,15 +47,35 @@ def test_every_problem_has_an_exact_best_loss(each: Case) -> None:
             assert each.support[0] <= drawn.min() <= drawn.max() <= each.support[1]
 
 
+def limit(*laws: Law) -> float:
+    """N times the limit of the excess."""
+    return 10 * Case("", "", Problem(laws), 10, "light").limit
+
+
 def test_the_limit_is_that_of_the_laws() -> None:
-    assert case("gauss-30-long").limit == pytest.approx(2 * 29 / 6000)
-    assert case("rademacher-5-long").limit == pytest.approx(4 * 4 / 1500)
-    assert case("exponential-5-long").limit == pytest.approx(20 * 4 / 5000)
-    assert case("laplace-5-long").limit == pytest.approx(-4 / 2500)
+    """The sum over arms of (1 - lambda) (5 - kurtosis + (6 - 2 lambda) skewness²)."""
+    assert limit(Gaussian(0, 1), Gaussian(3, 1)) == pytest.approx(2)
+    assert limit(*[Gaussian(0, 4)] * 7) == pytest.approx(2 * 6)
+    assert limit(Gaussian(0, 1), Gaussian(0, 100), Gaussian(0, 4)) == pytest.approx(2 * 2)
+    # Exponential arms have kurtosis 9 and skewness 2.
+    assert limit(Exponential(1), Exponential(1)) == pytest.approx(16)
+    assert limit(Exponential(1), Exponential(3)) == pytest.approx(0.9 * (-4 + 5.8 * 4) + 0.1 * (-4 + 4.2 * 4))
+    assert limit(*[Rademacher(1)] * 5) == pytest.approx(4 * 4)
+    assert limit(*[Laplace(0, 1)] * 5) == pytest.approx(-4)
     # Of arms that never vary nothing is to be learned; of a quarter and three quarters, 4 (1 - 1/4) + 2 (1 - 3/4).
-    assert case("zero-2").limit == 0
-    mixed = Case("", "", Problem([Rademacher(1), Gaussian(0, 3)]), 10, "light")
-    assert mixed.limit == pytest.approx((4 * 3 / 4 + 2 / 4) / 10)
+    assert limit(Gaussian(0, 1), Constant(1)) == 0
+    assert limit(Rademacher(1), Gaussian(0, 3)) == pytest.approx(4 * 3 / 4 + 2 / 4)
+    assert case("gauss-30-long").limit == pytest.approx(2 * 29 / 6000)
+
+
+@pytest.mark.parametrize("name", ["gauss-2", "mixed-10-short", "exponential-100-short", "bounded-6"])
+def test_the_loss_of_an_even_split_is_known(name: str) -> None:
+    """A budget that is no multiple of the arms, too: the first arms have one sample more, as in a simulation."""
+    for more in (0, 1, 3):
+        each = replace(case(name), budget=case(name).budget + more)
+        simulated = EntryRun("even", Uniform(), each, 64, estimator="wald").measure()
+        assert (1 + simulated.excess / 100) * each.optimal_loss == pytest.approx(each.even_loss, rel=1e-9)
+        assert simulated.ratio == pytest.approx(1, rel=1e-9)
 
 
 def values(name: str) -> list[int]:
