@@ -1,4 +1,4 @@
-"""The default strategy, which needs neither a constant nor a budget."""
+"""The default strategy, which needs neither a constant nor a budget: empirical Bayes over the arms."""
 
 from __future__ import annotations
 
@@ -6,85 +6,106 @@ import math
 import sys
 from dataclasses import dataclass
 
+from equipoise.compiled import jit
+from equipoise.strategies import credibility
 from equipoise.strategies.registry import register
 from equipoise.strategies.strategy import Numbers, Strategy, Support, width
+
+_binary_variance = jit(credibility.variance)
+_binary_share = jit(credibility.share)
+_binary_pool = jit(credibility.pool)
+
+# What is assumed before anything is known (docs/auto.md): variances of arms are typically four times or a quarter of
+# one another, which counts like one more arm; the shape of a law takes twenty degrees of freedom to be seen; and from
+# fifty samples on a standard deviation is known to a tenth, whatever the other arms are.
+TAU2 = math.log(4) ** 2
+SHAPE = 20.0
+ENOUGH = 50.0
+# 4 less the mean overshoot of the walk with steps 2 - z² (docs/auto.md).
+SECOND_ORDER = 3.183
+
+
+def log_gap(x: float) -> float:
+    """Return log(x) - ψ(x), with ψ the digamma function, for x > 0."""
+    y = x + 3
+    return (
+        math.log(x / y) + 1 / x + 1 / (x + 1) + 1 / (x + 2) + (1 / 2 + (1 / 12 - 1 / (120 * y * y)) / y) / y
+    )
+
+
+def trigamma(x: float) -> float:
+    """Return ψ'(x), the variance of the logarithm of a gamma variable of shape x, for x > 0."""
+    y = x + 3
+    tail = (1 + (1 / 2 + (1 / 6 - 1 / (30 * y * y)) / y) / y) / y
+    return 1 / (x * x) + 1 / ((x + 1) * (x + 1)) + 1 / ((x + 2) * (x + 2)) + tail
+
+
+_log_gap, _trigamma = jit(log_gap), jit(trigamma)
 
 
 @register("auto")
 @dataclass(frozen=True)
 class Auto(Strategy):
     """
-    Shrink variances toward the pooled variance, and allow for skewness.
+    Shrink each arm's standard deviation toward that of all arms, and allow for what an arm has not shown yet.
 
-    With T samples of the arm, M2 the sum of their squared deviations, γ their skewness, and s̄² the mean over all arms
-    of the variances times 1 + γ⁴/(40 + 2γ²)::
+    All arms together say how much their standard deviations differ (d and r), how heavy their tails are (β) and how
+    skewed they are (γ²). With T samples of an arm, s² their variance, and ν = 2(T - 1)/(β - 1)::
 
-        v = (M2 + κ s̄²) / (T - 1 + κ) · (1 + c/T)
-        c = 3.5 + 2 γ₊² + 4 γ² T/(T + 40 (1 + γ²))
-        γ₊ = |γ| + 6 sqrt(6/T · 40/(40 + T)), at most sqrt(8), or |γ| where that is more
-        κ = 10 (20/(20 + T))² / (1 + 6 M2/s̄²) + (100/(100 + T))² / (2 + 2 M2/3s̄²) + γ²/2, where M2 > 0
-        κ = 10 (20/(20 + T))² + 60 T/(T + 60), where M2 = 0
+        v = (seen + unseen) · (1 + c/T)
+        seen = ((d r + (T - 1) s) / (d + T - 1))² + s₀²/(2 (d + ν))      posterior mean of σ² given s
+        unseen = h (s₀² - seen) / sqrt(1 + ν)      h: the share of the usual tail that the arm has not shown
+        c = 3.183 + (1 - λ)(6 - 2λ) γ₊²            λ: the arm's share of the samples; γ₊²: posterior mean of γ²
 
-    The last factor allows for the variance being estimated from T samples only: c = 3.5 + 6γ² makes the excess losses
-    of all arms equal to second order, whatever their laws, and c tends to it as T grows. With few samples for their
-    skewness the arms do better with a third of it, and γ₊ is an upper bound on the skewness while it is not known.
+    An arm whose samples have all been equal has v = s₀² P (1 + c/T), where P is the probability that it varies at all.
+    Every arm gets at least 4 pulls. Binary arms, declared as such, have a simpler rule (`strategies.credibility`).
 
-    κ is a number of pseudo-observations: shrinkage toward the pooled variance s̄². It is large for an arm whose first
-    samples are equal by chance, small for one that has shown a variance of its own, and moderate for an arm so skewed
-    that its variance lies in samples not yet seen; it decreases with T. Where some arms have rare large values, s̄² is
-    large, since those of the other arms may not have been seen yet. An arm whose samples have all been equal carries no
-    information about its variance, and gets up to sixty pseudo-observations. Every arm gets at least 4 pulls.
-
-    Where a support (low, high) is declared, κ s̄² is at most 2 (high - low)²: what has not been seen in T samples is
-    rarer than about 2/T, and no farther away than the width of the support.
-
-    For binary arms with s ones and f zeros, v is the posterior mean of p(1-p) under a Beta(a, a) prior, with m
-    pseudo-observations of the pooled variance::
-
-        v = ((a + s)(a + f)/(T + 2a) + m s̄²) / (T + 2a + 1 + m)
-        a = 1/4 + 7/4 · T s̄²/(T s̄² + 3/2)
-        m = 12/(1 + M2/40)
-
-    a is near two once a typical arm has shown some ones and zeros: an arm without a one then differs from the others.
-
-    Notes
-    -----
-    If the samples of every arm have all been equal, all variances are zero; a tiny added constant then makes the arms
-    take turns. How each constant was found, and what did not work, is in docs/auto.md.
+    Every constant is derived in docs/auto.md, and so is what each part is for.
     """
 
-    own = ("slant",)
-    sums = ("variance",)
-    pooled = ("mean",)
+    own = ("weight", "third", "tail", "first", "same")
+    sums = (
+        "varying", "may_vary", "kurtosis_up", "kurtosis_down", "known", "location", "squares", "noise", "known_squared",
+        "skewness", "skewness_samples", "samples", "variance", "deviation", "tied",
+    )  # fmt: skip
+    pooled = (
+        "location", "dispersion", "prior", "root", "centre", "kurtosis", "skewness", "varying", "rate", "samples",
+    )  # fmt: skip
 
     def params(self, budget: int | None, arms: int, support: Support) -> Numbers:
         wide = width(support)
-        most = math.inf if wide is None else 2 * wide * wide
-        return (1.0 if support == "binary" else 0.0, min(most, sys.float_info.max))
+        most = sys.float_info.max if wide is None else wide * wide
+        return (1.0 if support == "binary" else 0.0, most)
 
     @staticmethod
     def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
-        typical, slant = pooled[0], own[0]
         if params[0] == 1.0:
-            r = count * typical
-            a = 0.25 + 1.75 * r / (r + 1.5)
-            m = 480 / (40 + m2)
-            # s f = T M2, so that only T and M2 are needed.
-            return ((a * a + a * count + count * m2) / (count + 2 * a) + m * typical) / (count + 2 * a + 1 + m)
-        # With few divisions and roots, which are most of the cost of a simulated pull.
-        square = slant * (1 / (m2 if m2 > 1e-307 else 1.0)) * slant * count
-        # The squares of what is added to |γ| and of γ₊.
-        spare = 8640 / (count * (count + 40))
-        upper = min(square + 2 * math.sqrt(square * spare) + spare, max(square, 8.0))
-        inverse = 1 / (typical if typical > 1e-307 else 1.0)
-        seen = min(m2 * inverse, 1e100) if typical > 1e-307 else 0.0
-        faded = (20 + count) * (20 + count) * (1 + 6 * seen)
-        top, bottom = (15000.0, (100 + count) * (100 + count) * (3 + seen)) if m2 > 0 else (60 * count, count + 60)
-        kappa = min((4000 * bottom + top * faded) / (faded * bottom) + square / 2, params[1] * inverse)
-        late = count + 40 * (1 + square)
-        factor = (count + 3.5 + 2 * upper) * late + 4 * square * count
-        v = (m2 + kappa * typical) * (factor / ((count - 1 + kappa) * (count * late)))
-        return v + 1e-300
+            return _binary_variance(count, m2, pooled[0], pooled[1])
+        _, _, prior, root, centre, kurtosis, skewness, varying, rate, samples = pooled
+        weight, third, tail, _, same = own
+        if kurtosis == 0.0 or weight == 0.0:  # nothing is known yet, or the arm does not count
+            return 1.0
+        # A value that has not come in T samples comes one time in T + 2 (Laplace), and is not outside the support.
+        most = params[1] * weight / (count + 2)
+        if same >= count - 1:
+            chance = varying / (varying + (1 - varying) * math.sqrt(1 + 2 * rate * count))
+            v = min(centre * chance, most)
+        else:
+            dof = count - 1
+            nu = 2 * dof / (kurtosis - 1)
+            fade = ENOUGH * ENOUGH / (ENOUGH * ENOUGH + count * count)
+            prior *= fade
+            s = math.sqrt(weight * m2 / dof * (1 + 0.5 / dof))
+            z = (prior * root + dof * s) / (prior + dof)
+            seen = z * z + min(fade * centre / (prior + nu), most)
+            shown = (dof * tail - 1) * (1 + kurtosis / count) / (kurtosis - 1)
+            missing = min(max(1 - shown, 0.0), 1.0) * (kurtosis - 3) / (kurtosis - 1)
+            v = seen + min(missing * max(centre - seen, 0.0) / math.sqrt(1 + nu), most)
+            square = third * (1 / (m2 if m2 > 1e-300 else 1.0)) * third * count
+            skewness = (SHAPE * skewness + nu * square) / (SHAPE + nu)
+        part = min(count / samples, 1.0)
+        c = SECOND_ORDER + (1 - part) * (6 - 2 * part) * skewness
+        return v * (1 + c / count) / weight
 
     @staticmethod
     def floor(t: float, arms: float, params: Numbers) -> float:
@@ -95,31 +116,99 @@ class Auto(Strategy):
         sample: float, count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers
     ) -> Numbers:
         """
-        Return the slant M3/M2, the skewness times the standard deviation.
+        Return M3/M2, the tail and how often the first value has come again.
 
-        It gives γ² = T slant²/M2.
-
-        With d = (x - mean)/(T - 1) and w = T (T - 1) d²/M2, the sample's share of M2, Pébay's update of the third
-        moment becomes slant + w (T d + d - slant) - 3d. Samples told as moments do not change it.
+        With δ the growth of M2 by each sample, the tail is Σ δ² / (Σ δ)²: for Gaussian samples the δ are independent
+        σ²χ² with one degree of freedom, so that (T - 1) times it estimates the kurtosis. Both are updated by w, the
+        share of the sample in M2: tail (1 - w)² + w², and, by Pébay's formula, M3/M2 + w (T d + d - M3/M2) - 3d with
+        d = (x - mean)/(T - 1). Samples told as moments are taken for Gaussian.
         """
-        if params[0] == 1.0 or count < 2:
-            return (0.0,)
-        if math.isnan(sample):
+        weight, third, tail, first, same = own
+        if params[0] == 1.0:
             return own
-        slant = own[0]
+        if math.isnan(sample):
+            return (weight, third, 3 / max(count - 1, 3.0), first, same)
+        if count < 2:
+            return (weight, 0.0, 0.0, sample, 0.0)
         step = (sample - mean) / (count - 1)
         whole = step * count
-        share = min(whole * (sample - mean), m2) * (1 / (m2 if m2 > 1e-307 else 1.0))
-        return (slant + share * (whole + step - slant) - 3 * step,)
+        part = min(whole * (sample - mean), m2) * (1 / (m2 if m2 > 1e-300 else 1.0))
+        rest = 1 - part
+        return (
+            weight,
+            third + part * (whole + step - third) - 3 * step,
+            tail * rest * rest + part * part,
+            first,
+            same + (1.0 if sample == first else 0.0),
+        )
 
     @staticmethod
     def share(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> Numbers:
-        """Return the arm's variance, increased for skewness."""
-        slant = own[0]
-        square = slant * (1 / (m2 if m2 > 1e-307 else 1.0)) * slant * count
-        return (m2 / (count - 1) * (1 + square * square / (40 + 2 * square)),)
+        if params[0] == 1.0:
+            v, square, noise = _binary_share(count, m2)
+            return (v, square, noise, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        location, dispersion, _, _, _, kurtosis, _, varying, rate, _ = pooled
+        weight, third, tail, _, same = own
+        if weight == 0.0:
+            return (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        if same >= count - 1:
+            chance = 0.5
+            if kurtosis > 0:
+                chance = varying / (varying + (1 - varying) * math.sqrt(1 + 2 * rate * count))
+            return (0.0, chance, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, count, 0.0, 0.0, 0.0)
+        if kurtosis == 0.0:
+            kurtosis, dispersion = 3.0, TAU2
+        dof = count - 1
+        nu = 2 * dof / (kurtosis - 1)
+        v = weight * m2 / dof
+        # The logarithm of the variance, its noise, and how far it is to be believed.
+        e = math.log(v if v > 1e-300 else 1e-300) + _log_gap(nu / 2) - location
+        noise = _trigamma(nu / 2)
+        known = dispersion / (dispersion + noise)
+        own_kurtosis = dof * tail
+        square = third * (1 / (m2 if m2 > 1e-300 else 1.0)) * third * count
+        tied = 1.0 if same > 0 else 0.0
+        return (
+            1.0,
+            1.0,
+            count * own_kurtosis * own_kurtosis,
+            count * own_kurtosis,
+            known,
+            known * e,
+            known * known * e * e,
+            known * known * noise,
+            known * known,
+            count * square,
+            count,
+            count,
+            v,
+            tied * (dof - same) / dof,
+            tied,
+        )
 
     @staticmethod
     def pool(sums: Numbers, arms: float, pooled: Numbers, params: Numbers) -> Numbers:
-        """Return the mean of the arms' increased variances."""
-        return (sums[0] / max(arms, 1.0),)
+        if params[0] == 1.0:
+            mean, samples = _binary_pool(sums[0], sums[1], sums[2], arms)
+            return (mean, samples, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        varying = sums[0]
+        if varying == 0:
+            return pooled
+        moved = sums[5] / sums[4]
+        location = pooled[0] + moved
+        real = max(sums[6] - sums[8] * moved * moved - sums[7], 0.0)
+        dispersion = (real + TAU2) / (sums[8] * (varying - 1) / varying + 1)
+        prior = 0.5 / (1 - math.exp(-dispersion / 4))
+        centre = min(math.exp(location + dispersion / 2), sums[12] / varying)
+        return (
+            location,
+            dispersion,
+            prior,
+            math.sqrt(centre) * math.exp(-dispersion / 8),
+            centre,
+            max((sums[2] + 9 * SHAPE) / (sums[3] + 3 * SHAPE), 3.0),
+            sums[9] / (sums[10] + SHAPE),
+            (sums[1] + 0.5) / (arms + 1),
+            (sums[13] + 0.5) / (sums[14] + 1),
+            sums[11],
+        )
