@@ -25,22 +25,22 @@ ENOUGH = 50.0
 SECOND_ORDER = 3.183
 
 
-def log_gap(x: float) -> float:
-    """Return log(x) - ψ(x), with ψ the digamma function, for x > 0."""
-    y = x + 3
-    return (
-        math.log(x / y) + 1 / x + 1 / (x + 1) + 1 / (x + 2) + (1 / 2 + (1 / 12 - 1 / (120 * y * y)) / y) / y
-    )
+def log_chi(x: float) -> tuple[float, float, float]:
+    """
+    Return what the logarithm of a gamma variable of shape x and mean 1 is about: its mean and its variance.
+
+    The mean is ψ(x) - log(x), returned as a factor x/(x + 1) and the rest; the variance is ψ'(x). Both are right to one
+    percent for every x > 0: one step of the recurrences of ψ and ψ' to y = x + 1, and the first terms of their
+    expansions there.
+    """
+    y = x + 1
+    inverse = 1 / (x * y)
+    a, b = y * inverse, x * inverse  # 1/x and 1/y
+    gap = a + b * (1 / 2 + b / 12)
+    return x * b, gap, a * a + b * (1 + b * (1 / 2 + b / 6))
 
 
-def trigamma(x: float) -> float:
-    """Return ψ'(x), the variance of the logarithm of a gamma variable of shape x, for x > 0."""
-    y = x + 3
-    tail = (1 + (1 / 2 + (1 / 6 - 1 / (30 * y * y)) / y) / y) / y
-    return 1 / (x * x) + 1 / ((x + 1) * (x + 1)) + 1 / ((x + 2) * (x + 2)) + tail
-
-
-_log_gap, _trigamma = jit(log_gap), jit(trigamma)
+_log_chi = jit(log_chi)
 
 
 @register("auto")
@@ -63,13 +63,13 @@ class Auto(Strategy):
     Every constant is derived in docs/auto.md, and so is what each part is for.
     """
 
-    own = ("weight", "third", "tail", "first", "same")
+    own = ("weight", "third", "tail", "alike")
     sums = (
         "varying", "may_vary", "kurtosis_up", "kurtosis_down", "known", "location", "squares", "noise", "known_squared",
-        "skewness", "skewness_samples", "samples", "variance", "deviation", "tied",
+        "skewness", "skewness_samples", "samples", "variance",
     )  # fmt: skip
     pooled = (
-        "location", "dispersion", "prior", "root", "centre", "kurtosis", "skewness", "varying", "rate", "samples",
+        "location", "dispersion", "prior", "root", "centre", "dofs", "skewness", "varying", "per_sample",
     )  # fmt: skip
 
     def params(self, budget: int | None, arms: int, support: Support) -> Numbers:
@@ -81,31 +81,28 @@ class Auto(Strategy):
     def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
         if params[0] == 1.0:
             return _binary_variance(count, m2, pooled[0], pooled[1])
-        _, _, prior, root, centre, kurtosis, skewness, varying, rate, samples = pooled
-        weight, third, tail, _, same = own
-        if kurtosis == 0.0 or weight == 0.0:  # nothing is known yet, or the arm does not count
-            return 1.0
+        _, _, prior, root, centre, dofs, skewness, varying, per_sample = pooled
+        weight, third, tail, alike = own
+        equal = alike >= count
+        dof = count - 1
+        nu = dofs * dof
+        heavy = (dof * tail - 1) * dofs / 2  # the arm's own kurtosis less one, over the pooled one's
+        fade = max(heavy, 1.0) * (ENOUGH * ENOUGH) / (ENOUGH * ENOUGH + count * count)
+        d = prior * fade
+        # Few divisions and no branches, which are most of the cost of a simulated pull: a sum of two fractions is one.
+        top, a, b = d * root + math.sqrt(weight * m2 * (dof + 0.5)), d + dof, d + nu + 1e-30
+        seen = (top * top * b + fade * centre * a * a) / (a * a * b)
+        shown = (dof * tail - 1) * ((count + 1) * dofs / 2 + 1) / count
+        missing = min(max(1 - shown, 0.0), 1.0) * (1 - dofs) * max(centre - seen, 0.0)
+        depth = math.sqrt(1 + nu)
+        unseen = (centre * varying if equal else missing) / (varying + (1 - varying) * depth if equal else depth)
         # A value that has not come in T samples comes one time in T + 2 (Laplace), and is not outside the support.
-        most = params[1] * weight / (count + 2)
-        if same >= count - 1:
-            chance = varying / (varying + (1 - varying) * math.sqrt(1 + 2 * rate * count))
-            v = min(centre * chance, most)
-        else:
-            dof = count - 1
-            nu = 2 * dof / (kurtosis - 1)
-            fade = ENOUGH * ENOUGH / (ENOUGH * ENOUGH + count * count)
-            prior *= fade
-            s = math.sqrt(weight * m2 / dof * (1 + 0.5 / dof))
-            z = (prior * root + dof * s) / (prior + dof)
-            seen = z * z + min(fade * centre / (prior + nu), most)
-            shown = (dof * tail - 1) * (1 + kurtosis / count) / (kurtosis - 1)
-            missing = min(max(1 - shown, 0.0), 1.0) * (kurtosis - 3) / (kurtosis - 1)
-            v = seen + min(missing * max(centre - seen, 0.0) / math.sqrt(1 + nu), most)
-            square = third * (1 / (m2 if m2 > 1e-300 else 1.0)) * third * count
-            skewness = (SHAPE * skewness + nu * square) / (SHAPE + nu)
-        part = min(count / samples, 1.0)
-        c = SECOND_ORDER + (1 - part) * (6 - 2 * part) * skewness
-        return v * (1 + c / count) / weight
+        v = (0.0 if equal else seen) + min(unseen, params[1] * weight / (count + 2))
+        m = m2 if m2 > 1e-300 else 1.0
+        square = (SHAPE * skewness * m + nu * third * third * count) / ((SHAPE + nu) * m)
+        part = min(count * per_sample, 1.0)
+        c = SECOND_ORDER + (1 - part) * (6 - 2 * part) * square
+        return v * (count + c) / (count * (weight if weight > 0 else 1.0)) + 1e-300
 
     @staticmethod
     def floor(t: float, arms: float, params: Numbers) -> float:
@@ -123,51 +120,46 @@ class Auto(Strategy):
         share of the sample in M2: tail (1 - w)² + w², and, by Pébay's formula, M3/M2 + w (T d + d - M3/M2) - 3d with
         d = (x - mean)/(T - 1). Samples told as moments are taken for Gaussian.
         """
-        weight, third, tail, first, same = own
-        if params[0] == 1.0:
-            return own
-        if math.isnan(sample):
-            return (weight, third, 3 / max(count - 1, 3.0), first, same)
-        if count < 2:
-            return (weight, 0.0, 0.0, sample, 0.0)
-        step = (sample - mean) / (count - 1)
+        weight, third, tail, alike = own
+        told = math.isnan(sample)
+        x = mean if told else sample
+        dof = max(count - 1, 1.0)
+        step = (x - mean) / dof
         whole = step * count
-        part = min(whole * (sample - mean), m2) * (1 / (m2 if m2 > 1e-300 else 1.0))
+        part = min(whole * (x - mean), m2) * (1 / (m2 if m2 > 1e-300 else 1.0))
         rest = 1 - part
         return (
             weight,
             third + part * (whole + step - third) - 3 * step,
-            tail * rest * rest + part * part,
-            first,
-            same + (1.0 if sample == first else 0.0),
+            3 / (dof + 2) if told else tail * rest * rest + part * part,
+            alike + (1.0 if sample == mean else 0.0),
         )
 
     @staticmethod
     def share(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> Numbers:
         if params[0] == 1.0:
             v, square, noise = _binary_share(count, m2)
-            return (v, square, noise, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-        location, dispersion, _, _, _, kurtosis, _, varying, rate, _ = pooled
-        weight, third, tail, _, same = own
+            return (v, square, noise, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        location, dispersion, _, _, _, dofs, _, varying, _ = pooled
+        weight, third, tail, alike = own
         if weight == 0.0:
-            return (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-        if same >= count - 1:
+            return (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        if alike >= count:
             chance = 0.5
-            if kurtosis > 0:
-                chance = varying / (varying + (1 - varying) * math.sqrt(1 + 2 * rate * count))
-            return (0.0, chance, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, count, 0.0, 0.0, 0.0)
-        if kurtosis == 0.0:
-            kurtosis, dispersion = 3.0, TAU2
+            if dofs > 0:
+                chance = varying / (varying + (1 - varying) * math.sqrt(1 + dofs * (count - 1)))
+            return (0.0, chance, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, count, 0.0)
+        if dofs == 0.0:  # nothing has been pooled yet
+            dofs, dispersion = 1.0, TAU2
         dof = count - 1
-        nu = 2 * dof / (kurtosis - 1)
+        nu = dofs * dof
         v = weight * m2 / dof
         # The logarithm of the variance, its noise, and how far it is to be believed.
-        e = math.log(v if v > 1e-300 else 1e-300) + _log_gap(nu / 2) - location
-        noise = _trigamma(nu / 2)
+        factor, rest, noise = _log_chi(nu / 2)
+        e = math.log(factor * (v if v > 1e-290 else 1e-290)) + rest - location
         known = dispersion / (dispersion + noise)
         own_kurtosis = dof * tail
         square = third * (1 / (m2 if m2 > 1e-300 else 1.0)) * third * count
-        tied = 1.0 if same > 0 else 0.0
         return (
             1.0,
             1.0,
@@ -182,15 +174,13 @@ class Auto(Strategy):
             count,
             count,
             v,
-            tied * (dof - same) / dof,
-            tied,
         )
 
     @staticmethod
     def pool(sums: Numbers, arms: float, pooled: Numbers, params: Numbers) -> Numbers:
         if params[0] == 1.0:
             mean, samples = _binary_pool(sums[0], sums[1], sums[2], arms)
-            return (mean, samples, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+            return (mean, samples, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
         varying = sums[0]
         if varying == 0:
             return pooled
@@ -206,9 +196,8 @@ class Auto(Strategy):
             prior,
             math.sqrt(centre) * math.exp(-dispersion / 8),
             centre,
-            max((sums[2] + 9 * SHAPE) / (sums[3] + 3 * SHAPE), 3.0),
+            2 / (max((sums[2] + 9 * SHAPE) / (sums[3] + 3 * SHAPE), 3.0) - 1),
             sums[9] / (sums[10] + SHAPE),
             (sums[1] + 0.5) / (arms + 1),
-            (sums[13] + 0.5) / (sums[14] + 1),
-            sums[11],
+            1 / sums[11],
         )

@@ -96,7 +96,7 @@ def next_refresh(samples: int, arms: int) -> int:
     A refresh touches every arm. Waiting for an eighth of the arms, or of the samples where those are more, keeps the
     work per sample bounded and the pooled numbers never more than an eighth out of date.
     """
-    return samples + max(1, max(arms, samples) // 8)
+    return samples + max(1, max(arms, samples) // 4)
 
 
 def choose(
