@@ -11,71 +11,103 @@ from equipoise.strategies import credibility
 from equipoise.strategies.registry import register
 from equipoise.strategies.strategy import Numbers, Strategy, Support, width
 
-_binary_variance = jit(credibility.variance)
-_binary_share = jit(credibility.share)
-_binary_pool = jit(credibility.pool)
-
-# What is assumed before anything is known (docs/auto.md): variances of arms are typically four times or a quarter of
-# one another, which counts like one more arm; the shape of a law takes twenty degrees of freedom to be seen; and from
-# fifty samples on a standard deviation is known to a tenth, whatever the other arms are.
+# What is assumed before anything is known; docs/auto.md derives each constant or says which principle set it.
+# Variances of arms are typically four times or a quarter of one another; that counts like one arm.
 TAU2 = math.log(4) ** 2
+# The shape of a law takes ten rare values to be seen, twenty degrees of freedom.
 SHAPE = 20.0
+# From fifty samples on, a standard deviation is known to a tenth, whatever the other arms are.
 ENOUGH = 50.0
-# 4 less the mean overshoot of the walk with steps 2 - z² (docs/auto.md).
+# 4 less the mean overshoot of the walk with steps 2 - z².
 SECOND_ORDER = 3.183
+GAUSSIAN_KURTOSIS = 3.0
+# Keeps an exponential of a logarithm within the range of a float.
+HIGHEST = 700.0
 
 
-def log_chi(x: float) -> tuple[float, float, float]:
+def log_gamma(x: float) -> tuple[float, float, float]:
     """
-    Return what the logarithm of a gamma variable of shape x and mean 1 is about: its mean and its variance.
+    Return the mean and the variance of the logarithm of a gamma variable with shape x > 0 and mean 1.
 
-    The mean is ψ(x) - log(x), returned as a factor x/(x + 1) and the rest; the variance is ψ'(x). Both are right to one
-    percent for every x > 0: one step of the recurrences of ψ and ψ' to y = x + 1, and the first terms of their
+    The mean is ψ(x) - log(x); it is returned as `factor` and `rest` with mean = -log(factor) - rest. The variance is
+    ψ'(x). Both are right to 0.1%: one step of the recurrences of ψ and ψ' to y = x + 1, and the first terms of their
     expansions there.
     """
     y = x + 1
     inverse = 1 / (x * y)
     a, b = y * inverse, x * inverse  # 1/x and 1/y
-    gap = a + b * (1 / 2 + b / 12)
-    return x * b, gap, a * a + b * (1 + b * (1 / 2 + b / 6))
+    return x * b, a + b * (1 / 2 + b / 12), a * a + b * (1 + b * (1 / 2 + b / 6))
 
 
-_log_chi = jit(log_chi)
+def varies(varying: float, nu: float) -> float:
+    """
+    Return the probability that an arm varies, though all its samples have been equal.
+
+    `varying` is the share of arms that vary. An arm that does shows ν/2 values off the usual one, on average; with
+    Jeffreys' prior on their rate, it shows none with probability (1 + ν)^{-1/2}.
+    """
+    return varying / (varying + (1 - varying) * math.sqrt(1 + nu))
+
+
+_log_gamma = jit(log_gamma)
+_varies = jit(varies)
+_binary_variance = jit(credibility.variance)
+_binary_share = jit(credibility.share)
+_binary_pool = jit(credibility.pool)
 
 
 @register("auto")
 @dataclass(frozen=True)
 class Auto(Strategy):
     """
-    Shrink each arm's standard deviation toward that of all arms, and allow for what an arm has not shown yet.
+    Shrink each arm's standard deviation toward the others', and allow for what an arm has not shown yet.
 
-    All arms together say how much their standard deviations differ (d and r), how heavy their tails are (β) and how
-    skewed they are (γ²). With T samples of an arm, s² their variance, and ν = 2(T - 1)/(β - 1)::
+    All arms together say how large and how different their standard deviations are (r, s₀² and d), how heavy their
+    tails are (kurtosis β) and how skewed they are (γ²). With T samples of an arm, s² their variance, b their own
+    kurtosis, and ν = 2 (T - 1)/(β - 1) degrees of freedom::
 
         v = (seen + unseen) · (1 + c/T)
-        seen = ((d r + (T - 1) s) / (d + T - 1))² + s₀²/(2 (d + ν))      posterior mean of σ² given s
-        unseen = h (s₀² - seen) / sqrt(1 + ν)      h: the share of the usual tail that the arm has not shown
-        c = 3.183 + (1 - λ)(6 - 2λ) γ₊²            λ: the arm's share of the samples; γ₊²: posterior mean of γ²
+        seen = ((d r + (T - 1) s) / (d + T - 1))² + f s₀²/(d + ν)
+        unseen = h (s₀² - seen) / sqrt(1 + ν)
+        h = (1 - (b - 1)/(β - 1) · (1 + β/T)) · (β - 3)/(β - 1), at least 0
+        c = 3.183 + (1 - λ)(6 - 2λ) (20 γ² + ν g²)/(20 + ν)
 
-    An arm whose samples have all been equal has v = s₀² P (1 + c/T), where P is the probability that it varies at all.
-    Every arm gets at least 4 pulls. Binary arms, declared as such, have a simpler rule (`strategies.credibility`).
+    The first term of `seen` is the posterior mean of the standard deviation; the second stands for what is unsure about
+    it. d and f fade with T, as 2500/(2500 + T²), and are (b - 1)/(β - 1) times as large for an arm whose own tail is
+    heavier than the pooled one. h is the share of the usual tail that the arm has not shown. λ is the arm's share of
+    the samples, and g its own skewness. An arm whose samples have all been equal has v = s₀² P (1 + c/T), with P the
+    probability that it varies (`varies`). Where a support (low, high) is declared, `unseen` is at most
+    (high - low)²/(T + 2). Every arm gets at least 4 pulls.
 
-    Every constant is derived in docs/auto.md, and so is what each part is for.
+    Binary arms, declared as such, have a simpler rule (`strategies.credibility`).
+
+    Notes
+    -----
+    Variances are pooled in the unit of the objective: with weights, those of an arm are multiplied by its weight. How
+    each formula and constant comes about, and what did not work, is in docs/auto.md.
     """
 
     own = ("weight", "third", "tail", "alike")
     sums = (
-        "varying", "may_vary", "kurtosis_up", "kurtosis_down", "known", "location", "squares", "noise", "known_squared",
-        "skewness", "skewness_samples", "samples", "variance",
-    )  # fmt: skip
-    pooled = (
-        "location", "dispersion", "prior", "root", "centre", "dofs", "skewness", "varying", "per_sample",
-    )  # fmt: skip
+        "varying",
+        "may_vary",
+        "kurtosis_squared",
+        "kurtosis",
+        "known",
+        "location",
+        "squares",
+        "noise",
+        "known_squared",
+        "skewness",
+        "varying_samples",
+        "samples",
+        "variance",
+    )
+    pooled = ("location", "dispersion", "prior", "root", "centre", "dofs", "skewness", "varying", "per_sample")
 
     def params(self, budget: int | None, arms: int, support: Support) -> Numbers:
         wide = width(support)
-        most = sys.float_info.max if wide is None else wide * wide
-        return (1.0 if support == "binary" else 0.0, most)
+        return (1.0 if support == "binary" else 0.0, sys.float_info.max if wide is None else wide * wide)
 
     @staticmethod
     def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
@@ -83,26 +115,27 @@ class Auto(Strategy):
             return _binary_variance(count, m2, pooled[0], pooled[1])
         _, _, prior, root, centre, dofs, skewness, varying, per_sample = pooled
         weight, third, tail, alike = own
+        # Without branches, so that simulated runs go side by side. `dofs` is 2/(β - 1), and 0 before the first pooling.
         equal = alike >= count
         dof = count - 1
         nu = dofs * dof
-        heavy = (dof * tail - 1) * dofs / 2  # the arm's own kurtosis less one, over the pooled one's
-        fade = max(heavy, 1.0) * (ENOUGH * ENOUGH) / (ENOUGH * ENOUGH + count * count)
+        heavier = (dof * tail - 1) * dofs / 2
+        fade = max(heavier, 1.0) * (ENOUGH * ENOUGH) / (ENOUGH * ENOUGH + count * count)
         d = prior * fade
-        # Few divisions and no branches, which are most of the cost of a simulated pull: a sum of two fractions is one.
-        top, a, b = d * root + math.sqrt(weight * m2 * (dof + 0.5)), d + dof, d + nu + 1e-30
-        seen = (top * top * b + fade * centre * a * a) / (a * a * b)
+        # (T - 1) s = sqrt(M2 (T - 1)); the half makes s unbiased.
+        sd = (d * root + math.sqrt(weight * m2 * (dof + 0.5))) / (d + dof)
+        seen = sd * sd + fade * centre / (d + nu + 1e-30)
         shown = (dof * tail - 1) * ((count + 1) * dofs / 2 + 1) / count
         missing = min(max(1 - shown, 0.0), 1.0) * (1 - dofs) * max(centre - seen, 0.0)
         depth = math.sqrt(1 + nu)
         unseen = (centre * varying if equal else missing) / (varying + (1 - varying) * depth if equal else depth)
-        # A value that has not come in T samples comes one time in T + 2 (Laplace), and is not outside the support.
+        # A value that has not come in T samples comes one time in T + 2 (Laplace), and lies inside the support.
         v = (0.0 if equal else seen) + min(unseen, params[1] * weight / (count + 2))
-        m = m2 if m2 > 1e-300 else 1.0
-        square = (SHAPE * skewness * m + nu * third * third * count) / ((SHAPE + nu) * m)
+        square = (third / (m2 if m2 > 1e-300 else 1.0)) * third * count
         part = min(count * per_sample, 1.0)
-        c = SECOND_ORDER + (1 - part) * (6 - 2 * part) * square
-        return v * (count + c) / (count * (weight if weight > 0 else 1.0)) + 1e-300
+        c = SECOND_ORDER + (1 - part) * (6 - 2 * part) * (SHAPE * skewness + nu * square) / (SHAPE + nu)
+        # The tiny number makes the arms take turns while nothing has varied at all.
+        return v * (1 + c / count) / (weight if weight > 0 else 1.0) + 1e-300
 
     @staticmethod
     def floor(t: float, arms: float, params: Numbers) -> float:
@@ -113,12 +146,13 @@ class Auto(Strategy):
         sample: float, count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers
     ) -> Numbers:
         """
-        Return M3/M2, the tail and how often the first value has come again.
+        Return M3/M2, the tail, and how many samples were equal to the mean of those before.
 
-        With δ the growth of M2 by each sample, the tail is Σ δ² / (Σ δ)²: for Gaussian samples the δ are independent
-        σ²χ² with one degree of freedom, so that (T - 1) times it estimates the kurtosis. Both are updated by w, the
-        share of the sample in M2: tail (1 - w)² + w², and, by Pébay's formula, M3/M2 + w (T d + d - M3/M2) - 3d with
-        d = (x - mean)/(T - 1). Samples told as moments are taken for Gaussian.
+        With δ_i the growth of M2 by sample i, the tail is Σ δ² / (Σ δ)². For Gaussian samples the δ are independent,
+        each σ² times a chi-square of one degree of freedom, so that (T - 1) times the tail estimates the kurtosis. Both
+        follow from w = δ/M2, the latest sample's share: the tail becomes tail (1 - w)² + w², and M3/M2, by Pébay's
+        formula with e = (x - mean)/(T - 1), becomes M3/M2 + w (T e + e - M3/M2) - 3e. All samples have been equal if
+        and only if each was equal to the mean of those before. Samples told as moments are taken for Gaussian ones.
         """
         weight, third, tail, alike = own
         told = math.isnan(sample)
@@ -131,40 +165,37 @@ class Auto(Strategy):
         return (
             weight,
             third + part * (whole + step - third) - 3 * step,
-            3 / (dof + 2) if told else tail * rest * rest + part * part,
+            GAUSSIAN_KURTOSIS / (dof + 2) if told else tail * rest * rest + part * part,
             alike + (1.0 if sample == mean else 0.0),
         )
 
     @staticmethod
     def share(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> Numbers:
+        """Return the logarithm of the arm's variance, how far it is known, and what else is pooled."""
         if params[0] == 1.0:
             v, square, noise = _binary_share(count, m2)
             return (v, square, noise, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
         location, dispersion, _, _, _, dofs, _, varying, _ = pooled
         weight, third, tail, alike = own
-        if weight == 0.0:
+        if weight == 0.0:  # the arm does not count
             return (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
         if alike >= count:
-            chance = 0.5
-            if dofs > 0:
-                chance = varying / (varying + (1 - varying) * math.sqrt(1 + dofs * (count - 1)))
+            chance = _varies(varying, dofs * (count - 1)) if dofs > 0 else 0.5
             return (0.0, chance, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, count, 0.0)
         if dofs == 0.0:  # nothing has been pooled yet
             dofs, dispersion = 1.0, TAU2
         dof = count - 1
-        nu = dofs * dof
         v = weight * m2 / dof
-        # The logarithm of the variance, its noise, and how far it is to be believed.
-        factor, rest, noise = _log_chi(nu / 2)
-        e = math.log(factor * (v if v > 1e-290 else 1e-290)) + rest - location
+        factor, rest, noise = _log_gamma(dofs * dof / 2)
+        e = math.log(factor * max(v, 1e-290)) + rest - location
         known = dispersion / (dispersion + noise)
-        own_kurtosis = dof * tail
-        square = third * (1 / (m2 if m2 > 1e-300 else 1.0)) * third * count
+        b = dof * tail
+        square = (third / (m2 if m2 > 1e-300 else 1.0)) * third * count
         return (
             1.0,
             1.0,
-            count * own_kurtosis * own_kurtosis,
-            count * own_kurtosis,
+            count * b * b,
+            count * b,
             known,
             known * e,
             known * known * e * e,
@@ -178,26 +209,28 @@ class Auto(Strategy):
 
     @staticmethod
     def pool(sums: Numbers, arms: float, pooled: Numbers, params: Numbers) -> Numbers:
+        """Return the centre and spread of the logarithms of the variances, and what follows from them."""
         if params[0] == 1.0:
             mean, samples = _binary_pool(sums[0], sums[1], sums[2], arms)
             return (mean, samples, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-        varying = sums[0]
+        varying, may_vary, b_squared, b, known, shift, squares, noise, known_squared, skewness, some, samples, v = sums
         if varying == 0:
             return pooled
-        moved = sums[5] / sums[4]
+        moved = shift / known
         location = pooled[0] + moved
-        real = max(sums[6] - sums[8] * moved * moved - sums[7], 0.0)
-        dispersion = (real + TAU2) / (sums[8] * (varying - 1) / varying + 1)
-        prior = 0.5 / (1 - math.exp(-dispersion / 4))
-        centre = min(math.exp(location + dispersion / 2), sums[12] / varying)
+        real = max(squares - known_squared * moved * moved - noise, 0.0)
+        dispersion = (real + TAU2) / (known_squared * (varying - 1) / varying + 1)
+        centre = min(math.exp(min(location + dispersion / 2, HIGHEST)), v / varying)
+        narrow = math.exp(-dispersion / 8)
+        kurtosis = (b_squared + SHAPE * GAUSSIAN_KURTOSIS**2) / (b + SHAPE * GAUSSIAN_KURTOSIS)
         return (
             location,
             dispersion,
-            prior,
-            math.sqrt(centre) * math.exp(-dispersion / 8),
+            0.5 / (1 - narrow * narrow),
+            math.sqrt(centre) * narrow,
             centre,
-            2 / (max((sums[2] + 9 * SHAPE) / (sums[3] + 3 * SHAPE), 3.0) - 1),
-            sums[9] / (sums[10] + SHAPE),
-            (sums[1] + 0.5) / (arms + 1),
-            1 / sums[11],
+            2 / (max(kurtosis, GAUSSIAN_KURTOSIS) - 1),
+            skewness / (some + SHAPE),
+            (may_vary + 0.5) / (arms + 1),
+            1 / samples,
         )

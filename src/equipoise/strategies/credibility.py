@@ -14,8 +14,6 @@ References
 
 from __future__ import annotations
 
-from equipoise.strategies.strategy import Numbers
-
 
 def variance(count: float, m2: float, mean_variance: float, samples: float) -> float:
     """
@@ -59,6 +57,3 @@ def pool(total: float, squares: float, noise: float, arms: float) -> tuple[float
     spread = (real + prior) / max(arms, 1.0)
     chance = max(mean - 4 * (mean * mean + spread), 0.0)
     return mean, chance / spread if spread > 0 else 0.0
-
-
-__all__ = ["Numbers", "pool", "share", "variance"]

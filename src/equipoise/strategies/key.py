@@ -93,8 +93,8 @@ def next_refresh(samples: int, arms: int) -> int:
     """
     Return the number of samples at which the pooled numbers are computed next, after it was at `samples`.
 
-    A refresh touches every arm. Waiting for an eighth of the arms, or of the samples where those are more, keeps the
-    work per sample bounded and the pooled numbers never more than an eighth out of date.
+    A refresh touches every arm. Waiting for a quarter of the arms, or of the samples where those are more, keeps the
+    work per sample bounded and the pooled numbers never more than a quarter out of date.
     """
     return samples + max(1, max(arms, samples) // 4)
 

@@ -135,7 +135,14 @@ class Starver(eq.strategies.Strategy):
     scale_invariant = False
 
     @staticmethod
-    def variance(count: float, mean: float, m2: float, pooled: float, own: float, params: tuple[float, ...]) -> float:
+    def variance(
+        count: float,
+        mean: float,
+        m2: float,
+        pooled: tuple[float, ...],
+        own: tuple[float, ...],
+        params: tuple[float, ...],
+    ) -> float:
         return 1e-30 if count == 8 and m2 < 0.365 else 1.0
 
 
