@@ -138,7 +138,8 @@ def on_device(function: Any, single: bool = False) -> Any:
     """
     Return a function, and every function that it calls, as a device function.
 
-    With `single`, numbers in its text are single precision, as one double would make all arithmetic around it double.
+    With `single`, numbers in its text and those that it refers to are single precision, as one double would make all
+    arithmetic around it double.
     """
     known: dict[int, Any] = {}
 
@@ -161,6 +162,8 @@ def on_device(function: Any, single: bool = False) -> Any:
             for name, value in list(scope.items()):
                 if hasattr(value, "py_func") or id(value) in _primitives():
                     scope[name] = convert(value)
+                elif single and type(value) is float:
+                    scope[name] = np.float32(value)
             known[id(plain)] = cuda.jit(device=True, fastmath=single)(copy)
         return known[id(plain)]
 
@@ -371,6 +374,7 @@ def _kernel(rule: Rule, arms: int, params: int, single: bool, card: Card) -> Any
     # Four are drawn at once, so that a full ring is sure to last for four steps less than it holds.
     STRETCH, MASK = RING - 4, RING - 1
     K, P = arms, params
+    LOCAL_OWN, SHARED_OWN = K * max(OWN, 1), max(K * OWN, 1) * THREADS
     has_keep, has_pool = rule.keep is not None, rule.pool is not None
     own_of, write_own, pick_own, _, nothing_pooled = _tuples(rule, single)
     steps_of_rule, decision = _steps(rule, single), _decision(rule, arms, single)
@@ -402,13 +406,13 @@ def _kernel(rule: Rule, arms: int, params: int, single: bool, card: Card) -> Any
             count = cuda.local.array((K, 1), fl)
             mean = cuda.local.array((K, 1), fl)
             m2 = cuda.local.array((K, 1), fl)
-            own = cuda.local.array(K * max(OWN, 1), fl)
+            own = cuda.local.array(LOCAL_OWN, fl)
             at, stride = 0, 1
         else:
             count = cuda.shared.array((K, THREADS), fl)
             mean = cuda.shared.array((K, THREADS), fl)
             m2 = cuda.shared.array((K, THREADS), fl)
-            own = cuda.shared.array(max(K * OWN, 1) * THREADS, fl)
+            own = cuda.shared.array(SHARED_OWN, fl)
             at, stride = lane, THREADS
         key = cuda.local.array((K, 1), fl)
         drawn = cuda.local.array(K, np.int32)
@@ -613,7 +617,7 @@ def prepare(
         U(setup.seed),
         U(first),
         cuda.to_device(np.array(setup.checkpoints)),
-        cuda.to_device(np.array(params, dtype=number)),
+        cuda.to_device(np.clip(params, np.finfo(number).min, np.finfo(number).max).astype(number)),
         cuda.to_device(setup.initial_own.astype(number)),
         strategy.warmup,
         cuda.to_device(setup.objective.scales(arms).astype(number)),

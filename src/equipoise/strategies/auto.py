@@ -130,7 +130,7 @@ class Auto(Strategy):
         depth = math.sqrt(1 + nu)
         unseen = (centre * varying if equal else missing) / (varying + (1 - varying) * depth if equal else depth)
         # A value that has not come in T samples comes one time in T + 2 (Laplace), and lies inside the support.
-        v = (0.0 if equal else seen) + min(unseen, params[1] * weight / (count + 2))
+        v = (0.0 if equal else seen) + min(unseen, params[1] * (weight / (count + 2)))
         square = (third / (m2 if m2 > 1e-300 else 1.0)) * third * count
         part = min(count * per_sample, 1.0)
         c = SECOND_ORDER + (1 - part) * (6 - 2 * part) * (SHAPE * skewness + nu * square) / (SHAPE + nu)
