@@ -14,7 +14,7 @@ from equipoise.strategies.strategy import Numbers, Strategy, Support, width
 # What is assumed before anything is known; docs/auto.md derives each constant or says which principle set it.
 # Variances of arms are typically four times or a quarter of one another; that counts like one arm.
 TAU2 = math.log(4) ** 2
-# The shape of a law takes ten rare values to be seen, twenty degrees of freedom.
+# The pooled shape begins with twenty Gaussian samples.
 SHAPE = 20.0
 # From fifty samples on, a standard deviation is known to a tenth, whatever the other arms are.
 ENOUGH = 50.0
@@ -68,9 +68,9 @@ class Auto(Strategy):
 
         v = (seen + unseen) · (1 + c/T)
         seen = ((d r + (T - 1) s) / (d + T - 1))² + f s₀²/(d + ν)
-        unseen = h (s₀² - seen) / sqrt(1 + ν)
-        h = (1 - (b - 1)/(β - 1) · (1 + β/T)) · (β - 3)/(β - 1), at least 0
-        c = 3.183 + (1 - λ)(6 - 2λ) (20 γ² + ν g²)/(20 + ν)
+        unseen = h (β - 3)/(β - 1) (s₀² - seen) / sqrt(1 + ν)
+        h = 1 - (b - 1)/(β - 1) · (1 + β/T), between 0 and 1
+        c = 3.183 + (1 - λ)(6 - 2λ) (h γ² + (1 - h) g²)
 
     The first term of `seen` is the posterior mean of the standard deviation; the second stands for what is unsure about
     it. d and f fade with T, as 2500/(2500 + T²), and are (b - 1)/(β - 1) times as large for an arm whose own tail is
@@ -126,14 +126,15 @@ class Auto(Strategy):
         sd = (d * root + math.sqrt(weight * m2 * (dof + 0.5))) / (d + dof)
         seen = sd * sd + fade * centre / (d + nu + 1e-30)
         shown = (dof * tail - 1) * ((count + 1) * dofs / 2 + 1) / count
-        missing = min(max(1 - shown, 0.0), 1.0) * (1 - dofs) * max(centre - seen, 0.0)
+        missing = 1.0 if equal else min(max(1 - shown, 0.0), 1.0)
+        tail_beyond = missing * (1 - dofs) * max(centre - seen, 0.0)
         depth = math.sqrt(1 + nu)
-        unseen = (centre * varying if equal else missing) / (varying + (1 - varying) * depth if equal else depth)
+        unseen = (centre * varying if equal else tail_beyond) / (varying + (1 - varying) * depth if equal else depth)
         # A value that has not come in T samples comes one time in T + 2 (Laplace), and lies inside the support.
         v = (0.0 if equal else seen) + min(unseen, params[1] * (weight / (count + 2)))
         square = (third / (m2 if m2 > 1e-300 else 1.0)) * third * count
         part = min(count * per_sample, 1.0)
-        c = SECOND_ORDER + (1 - part) * (6 - 2 * part) * (SHAPE * skewness + nu * square) / (SHAPE + nu)
+        c = SECOND_ORDER + (1 - part) * (6 - 2 * part) * (square + missing * (skewness - square))
         # The tiny number makes the arms take turns while nothing has varied at all.
         return v * (1 + c / count) / (weight if weight > 0 else 1.0) + 1e-300
 
