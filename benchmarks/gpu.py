@@ -74,6 +74,8 @@ def main() -> None:
         speed(eq.strategies.CHAS(), 2, True),
         speed(eq.strategies.GAFSMAX(), 2, True),
         speed(auto, 2, True),
+        speed(auto, 2, False),
+        speed(auto, 8, True),
     ]
     mixed: list[eq.Law] = [
         eq.Gaussian(1, 4),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from equipoise import chart
 from equipoise.lab.leaderboard import GROUPS, Board, Cell, Summary, leaderboard
-from equipoise.lab.suite import ADDED, Case, suite, tuning_half
+from equipoise.lab.suite import Case, suite
 
 DOCS = Path(__file__).parent.parent / "docs"
 # The page lists where the default has an excess above the first, or is behind another strategy by more than the second.
@@ -23,6 +23,12 @@ HIGH, MARGIN = 40.0, 5.0
 
 def main() -> None:
     board = leaderboard(progress=lambda done, total: print(f"\r{done} of {total}", end="", file=sys.stderr))
+    write(board)
+    print(json.dumps(board.to_dict() | {"cells": len(board.cells)}))
+
+
+def write(board: Board) -> None:
+    """Write the page's tables, the CSV file and the picture."""
     with (DOCS / "leaderboard.csv").open("w", newline="", encoding="utf-8") as file:
         rows = [{k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()} for row in board.rows()]
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
@@ -36,7 +42,6 @@ def main() -> None:
         before, _, rest = text.partition(start)
         text = before + start + "\n" + "\n".join(lines) + "\n\n" + end + rest.partition(end)[2]
     page.write_text(text, encoding="utf-8")
-    print(json.dumps(board.to_dict() | {"cells": len(board.cells)}))
 
 
 def parts(board: Board) -> dict[str, list[str]]:
@@ -62,18 +67,15 @@ def parts(board: Board) -> dict[str, list[str]]:
 
 def standings(board: Board, kind: str) -> list[str]:
     lines = [
-        "| strategy | worst | where | 90th percentile | median | worst ratio to an even split | where "
-        "| worst of those tuned on | worst of those held out |",
-        "|---|--:|---|--:|--:|--:|---|--:|--:|",
+        "| strategy | worst | where | 90th percentile | median | worst ratio to an even split | where |",
+        "|---|--:|---|--:|--:|--:|---|",
     ]
     for name in board.strategies(kind):
         if found := board.summary(name, kind):
-            halves = [board.summary(name, f"{half}, {kind}") for half in ("tuning", "held-out")]
-            worsts = " | ".join(worst(half) if half else "" for half in halves)
             few = f" ({found.problems} problems)" if found.problems < len(board.of("auto")) // 10 else ""
             lines.append(
                 f"| {name}{few} | {worst(found)} | {found.where} | {percent(found.ninth)} | {percent(found.median)} "
-                f"| {found.ratio:.2f} ({found.ratio_error:.2f}) | {found.ratio_where} | {worsts} |"
+                f"| {found.ratio:.2f} ({found.ratio_error:.2f}) | {found.ratio_where} |"
             )
     return lines
 
@@ -123,12 +125,11 @@ def best(board: Board, case: Case) -> Cell:
 
 
 def described() -> list[str]:
-    lines = ["| problem | why | K | n | n/K | tails | half |", "|---|---|--:|--:|--:|---|---|"]
+    lines = ["| problem | why | K | n | n/K | tails |", "|---|---|--:|--:|--:|---|"]
     for case in suite():
-        half = "tuned on" if case.name in tuning_half() else "added later" if case.name in ADDED else "held out"
         tails = "binary" if case.kind == "binary" else case.tails
         size = f"{len(case.problem)} | {case.budget:,} | {case.per_arm:,.0f}"
-        lines.append(f"| {case.name} | {case.why} | {size} | {tails} | {half} |")
+        lines.append(f"| {case.name} | {case.why} | {size} | {tails} |")
     return lines
 
 

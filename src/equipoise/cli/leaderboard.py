@@ -99,7 +99,7 @@ def leaderboard(
         return
     shown: list[Table | None]
     if unseen is None:
-        shown = [_ranking(board, "continuous"), _ranking(board, "binary"), _halves(board), _long_studies(board)]
+        shown = [_ranking(board, "continuous"), _ranking(board, "binary"), _long_studies(board)]
     else:
         shown = [part(board, group) for group in ("plain", "rare", "binary") for part in (_ranking, _hardest)]
     screen = console()
@@ -155,25 +155,6 @@ def _hardest(board: Board, group: str) -> Table | None:
     return table
 
 
-def _halves(board: Board) -> Table:
-    """Return how each strategy does on the problems that the default was tuned on, and on the others."""
-    from rich.table import Table
-
-    from equipoise.lab.leaderboard import GROUPS
-
-    names = board.strategies()
-    halves = [f"{half}, {kind}" for kind in ("continuous", "binary") for half in ("tuning", "held-out")]
-    halves = _measured(board, halves)
-    table = Table(title="Worst excess: tuning and held-out problems")
-    table.add_column("strategy")
-    for half in halves:
-        table.add_column(GROUPS[half][0].replace(", ", ",\n"), justify="right")
-    for name in names:
-        found_there = (board.summary(name, half) for half in halves)
-        table.add_row(name, *(_worst(found) if found else "" for found in found_there))
-    return table
-
-
 def _long_studies(board: Board) -> Table | None:
     """Return how each strategy does on problems with enough samples for it to do well; None if there are none."""
     from rich.table import Table
@@ -181,7 +162,7 @@ def _long_studies(board: Board) -> Table | None:
     from equipoise.lab.leaderboard import GROUPS
 
     names = board.strategies()
-    groups = _measured(board, ["enough", "ones"])
+    groups = [group for group in ("enough", "ones") if board.group(group)]
     limits = {name: board.over_limit(name) for name in names}
     long = any(limit is not None for limit in limits.values())
     if not groups and not long:
@@ -200,11 +181,6 @@ def _long_studies(board: Board) -> Table | None:
         ]
         table.add_row(name, *cells, *([f"{limit:,.1f}" if limit is not None else ""] if long else []))
     return table
-
-
-def _measured(board: Board, groups: Sequence[str]) -> list[str]:
-    """Return the groups of problems on which some strategy was measured."""
-    return [group for group in groups if any(board.summary(name, group) for name in board.strategies())]
 
 
 def _worst(found: Summary) -> str:

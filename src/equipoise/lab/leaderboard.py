@@ -43,7 +43,7 @@ from equipoise.lab.crossed import crossed, halves
 from equipoise.lab.setup import Ends
 from equipoise.lab.simulator import first_ends, setups
 from equipoise.lab.starts import starts
-from equipoise.lab.suite import Case, suite, tuning_half, unknown
+from equipoise.lab.suite import Case, suite, unknown
 from equipoise.problem import Gaussian
 from equipoise.strategies import Strategy, label
 from equipoise.tables import json_ready
@@ -103,11 +103,6 @@ class Cell:
     pool: int
 
     @property
-    def half(self) -> str:
-        """Which half of the suite the problem is in: the one the default strategy was tuned on, or held out."""
-        return "tuning" if self.case.name in tuning_half() else "held-out"
-
-    @property
     def limit(self) -> float:
         """The problem's limit, in percent."""
         return 100 * self.case.limit
@@ -132,7 +127,6 @@ class Cell:
             "K": len(self.case.problem),
             "n": self.case.budget,
             "n/K": self.case.per_arm,
-            "half": self.half,
             "limit": self.limit,
             "excess": self.excess,
             "error": self.error,
@@ -198,16 +192,6 @@ GROUPS: dict[str, tuple[str, Callable[[Cell], bool]]] = {
         lambda cell: cell.case.kind == "continuous" and cell.case.tails != "rare",
     ),
     "rare": ("continuous, rare large values", lambda cell: cell.case.tails == "rare"),
-    "tuning, continuous": (
-        "continuous, tuned on",
-        lambda cell: cell.case.kind == "continuous" and cell.half == "tuning",
-    ),
-    "held-out, continuous": (
-        "continuous, held out",
-        lambda cell: cell.case.kind == "continuous" and cell.half == "held-out",
-    ),
-    "tuning, binary": ("binary, tuned on", lambda cell: cell.case.kind == "binary" and cell.half == "tuning"),
-    "held-out, binary": ("binary, held out", lambda cell: cell.case.kind == "binary" and cell.half == "held-out"),
     "enough": (
         "continuous, n/K ≥ 50, tails no heavier than exponential",
         lambda cell: (

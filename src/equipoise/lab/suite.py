@@ -9,7 +9,6 @@ Each has its exact best loss, Sigma/n, and a reason to be here.
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -37,25 +36,6 @@ from equipoise.problem import (
 from equipoise.strategies import Support
 
 Tails = Literal["light", "exponential", "heavy", "rare"]
-
-# The half of the suite on which the default strategy was tuned is drawn with this seed.
-TUNING_SEED = 20_261_115
-# Problems that were added after the tuning.
-ADDED = frozenset(
-    {
-        "gauss-5-long",
-        "gauss-10-equal-long",
-        "gauss-30-long",
-        "uniform-5-long",
-        "rademacher-5-long",
-        "two-humps-6-long",
-        "laplace-5-long",
-        "exponential-5-long",
-        "mixed-5-long",
-        "student-5-long",
-        "contaminated-4-long",
-    }
-)
 
 
 @dataclass(frozen=True)
@@ -405,11 +385,3 @@ def left_out() -> str:
     if _data():
         return ""
     return "the six problems on real data are left out; to add them: pip install statsmodels scikit-learn"
-
-
-@cache
-def tuning_half() -> frozenset[str]:
-    """Return the names of the half on which the default was tuned, drawn at random from the problems of that time."""
-    coin = random.Random(TUNING_SEED)
-    halves = (sorted(each.name for each in cases if each.name not in ADDED) for cases in (_generated(), _data()))
-    return frozenset(name for names in halves for name in coin.sample(names, len(names) // 2))

@@ -59,7 +59,6 @@ def test_table_files_and_picture(
         "K",
         "n",
         "n/K",
-        "half",
         "limit",
         "excess",
         "error",
@@ -94,7 +93,7 @@ def test_drawn_problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
     for title in ("3 problems, continuous, no rare", "2 problems, continuous, rare large", "3 problems, binary:"):
         assert title in out
     assert out.count("Hardest for auto") == 3
-    assert "tuning" not in out
+    assert "enough samples" not in out
     with table.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     cases = drawn(7, 8)

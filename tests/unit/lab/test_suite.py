@@ -1,4 +1,4 @@
-"""The problem suite: what it covers, and which half was tuned on."""
+"""The problem suite: what it covers, and what is known of each problem."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from equipoise.lab import suite as problems
 from equipoise.lab.leaderboard import EntryRun
-from equipoise.lab.suite import ADDED, Case, case, claims, left_out, mixture, suite, tuning_half
+from equipoise.lab.suite import Case, case, claims, left_out, mixture, suite
 from equipoise.problem import Bernoulli, Constant, Empirical, Exponential, Gaussian, Laplace, Law, Problem, Rademacher
 from equipoise.strategies import Uniform
 
@@ -97,15 +97,6 @@ def test_mixtures() -> None:
     paid = claims(0.8, 2.0)
     assert paid.mean == pytest.approx(0.4, rel=1e-2)
     assert sum(value == 0 for value in paid.values) == 1600
-
-
-def test_the_tuning_half_is_drawn_and_stays() -> None:
-    half = tuning_half()
-    assert len(half) == (len(suite()) - len(ADDED)) // 2 == 43
-    assert half.isdisjoint(ADDED)
-    # As it was when the default was tuned.
-    assert {"exponential-10-row", "mixed-10-row", "gauss-10-loud", "bounded-6", "binary-10-row", "engel-5"} <= half
-    assert half.isdisjoint({"stars-8", "gauss-10-row", "mixed-5-equal", "binary-100", "digits-10"})
 
 
 def test_a_name_that_is_none() -> None:
