@@ -75,7 +75,7 @@ class Study:
     ...     ticket = study.ask()
     ...     study.tell(ticket, rng.gauss(0, 3 if ticket.arm == "rough" else 1))
     >>> dict(study.result().counts)
-    {'rough': 81, 'smooth': 19}
+    {'rough': 78, 'smooth': 22}
     """
 
     @suggests_keywords
