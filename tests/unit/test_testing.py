@@ -25,6 +25,11 @@ class TestAutoBinary(StrategyLaws):
     support: Support = "binary"
 
 
+class TestAutoBounded(StrategyLaws):
+    strategy = eq.strategies.Auto()
+    support: Support = (-3.0, 5.0)
+
+
 class TestCHAS(StrategyLaws):
     strategy = eq.strategies.CHAS()
 

@@ -122,8 +122,8 @@ class Auto(Strategy):
         heavier = (dof * tail - 1) * dofs / 2
         fade = max(heavier, 1.0) * (ENOUGH * ENOUGH) / (ENOUGH * ENOUGH + count * count)
         d = prior * fade
-        # (T - 1) s = sqrt(M2 (T - 1)); the half makes s unbiased.
-        sd = (d * root + math.sqrt(weight * m2 * (dof + 0.5))) / (d + dof)
+        # (T - 1) s = sqrt(M2 (T - 1)); the half makes s unbiased. Under one root, the product might overflow.
+        sd = (d * root + math.sqrt(weight * m2) * math.sqrt(dof + 0.5)) / (d + dof)
         seen = sd * sd + fade * centre / (d + nu + 1e-30)
         shown = (dof * tail - 1) * ((count + 1) * dofs / 2 + 1) / count
         missing = 1.0 if equal else min(max(1 - shown, 0.0), 1.0)

@@ -433,9 +433,12 @@ class Ledger:
             raise ValueError("the weights of strata are the squares of their shares and cannot be set")
         self.objective = objective_of(self.names.names, self.objective.p, weights, self.objective.costs)
         self._state.arms["scale"] = self.objective.scales(len(self.names))
+        step = steps.rekey_study
         if "weight" in self.strategy.own:
             self._state.own[:, self.strategy.own.index("weight")] = self.objective.units(len(self.names))
-        self._judge(steps.rekey_study(self._memory, self._rule), "the weights are set")
+            if self.strategy.pooled:
+                step = steps.refresh_study  # what is pooled is in the unit of the objective
+        self._judge(step(self._memory, self._rule), "the weights are set")
 
     def _limit(self, budget: float | None) -> float:
         return money.limit(budget, min(self.objective.costs or (1.0,)))

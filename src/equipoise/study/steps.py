@@ -139,6 +139,12 @@ def rekey_study(memory: Any, rule: Any) -> int:
     return rekey_all(open_book(memory, rule))
 
 
+@borrowing
+def refresh_study(memory: Any, rule: Any) -> int:
+    """Compute what is pooled over the arms of a study, and every key, between two refreshes of the schedule."""
+    return refresh(open_book(memory, rule))
+
+
 # ---- asking
 
 

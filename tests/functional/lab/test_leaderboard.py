@@ -30,7 +30,7 @@ def cell(strategy: str, problem: str, runs: int) -> Cell:
     ("problem", "runs", "error", "claim"),
     [
         ("exponential-10-row", 16_384, 1.2, 40),
-        ("mixed-10-row", 16_384, 1.2, 40),
+        ("mixed-10-row", 16_384, 1.3, 40),
         ("gauss-10-loud", 2048, 0.1, 40),
         ("stars-8", 8192, 0.4, 40),
         ("bounded-6", 16_384, 1.2, 40),

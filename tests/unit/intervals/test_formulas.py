@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from equipoise import compiled
+from tests.mutation import mutated
 from tests.unit.intervals.points import POINTS, Numbers
-from tests.unit.theory.test_mutants import mutated
 
 
 def module(name: str) -> Any:

@@ -61,6 +61,22 @@ class Several(eq.strategies.Strategy):
     def pool(sums, arms, pooled, params):
         return (sums[0] / max(arms, 1.0), 0.5 * (pooled[1] + sums[1] / max(sums[2], 1.0)))
 
+class Weighing(eq.strategies.Strategy):
+    # Decides by the weight as the strategy knows it, squared, which the key does not.
+    own, sums, pooled = ("seen", "weight"), ("variance",), ("mean",)
+    @staticmethod
+    def variance(count, mean, m2, pooled, own, params):
+        return (own[1] * own[1] * m2 + pooled[0]) / (count + own[0])
+    @staticmethod
+    def keep(sample, count, mean, m2, pooled, own, params):
+        return (own[0] + 1.0, own[1])
+    @staticmethod
+    def share(count, mean, m2, pooled, own, params):
+        return (own[1] * m2 / (count - 1),)
+    @staticmethod
+    def pool(sums, arms, pooled, params):
+        return (sums[0] / max(arms, 1.0),)
+
 # In the simulator each thread is one of the machine's; ten arms fit into shared memory, and twenty-six do not.
 card = cuda.Card(threads=4, shared=8000)
 work.PILOT = 32  # it runs there too
@@ -87,7 +103,7 @@ for arms in (2, 10, 26):
     problem = eq.Problem([laws[k % len(laws)] for k in range(arms)])
     for p, weights in ((math.inf, True), (2.0, False)):
         objective = Objective(p, tuple((k + 1) % 3 + 0.5 * (k % 2) for k in range(arms)) if weights else None)
-        for strategy in (s.Auto(), Odd()):
+        for strategy in (s.Auto(), Odd(), Weighing()):
             n = 5 * arms + 10
             plan = Setup(problem, strategy, (n,), strategy.params(n, arms, None), 3, 1, objective)
             here, there = on_cpu(plan, 7, 3), cuda.simulate(plan, 7, 3, card=card)
@@ -106,6 +122,10 @@ for arms in (3, 26):
         here, there = on_cpu(plan, 7, 3), cuda.simulate(plan, 7, 3, card=card)
         same = (here.counts == there.counts) & (here.means == there.means) & (here.m2s == there.m2s)
         report[f"no warm-up {arms} {one_kernel}"] = bool(same.all())
+units = eq.Problem([eq.Gaussian(0, 1), eq.Gaussian(0, 2.0**14)])
+for weights in ((1.0, 2.0**-14), (2.0**-14, 1.0)):
+    plan = Setup(units, s.Auto(), (60,), s.Auto().params(60, 2, None), 3, 1, Objective(math.inf, weights))
+    report.setdefault("units", []).append(int(cuda.simulate(plan, 0, 8, card=card).counts[-1, 0].sum()))
 gaussian = eq.Problem([eq.Gaussian(0, 4), eq.Gaussian(0, 1)])
 single = cuda.simulate(Setup(gaussian, s.BAS(exploration=0.5), (60,), (0.5, 0.0), 1), 0, 200, single=True, card=card)
 pulls = single.counts.sum(axis=1)
@@ -140,13 +160,17 @@ def test_the_simulator_gives_the_cpus_bits() -> None:
     # Single precision has samples of its own: the loss of arm 1 is 0.09 (bounds.md), to a few percent in 200 runs.
     assert loss == pytest.approx(0.09, rel=0.1)
     assert report.pop("simulate") == [True, True]
+    # Eight runs of 60: deviations 1 and 128 with weights that make up for it, and with weights that do the opposite.
+    even, uneven = report.pop("units")
+    assert even == pytest.approx(240, abs=40)
+    assert uneven < 100
     # Under p = 1 pulls go by standard deviations, 2 and 1.
     assert report.pop("neyman") == [[60, 30], [60, 30]]
     assert report.pop("refused") == [
         f"engine='cuda' cannot simulate {what}; engine='cpu' or a Dask client can" for what in ("in_flight=2", "costs")
     ]
     assert [name for name, same in report.items() if not same] == []
-    assert len(report) == 66
+    assert len(report) == 72
 
 
 def test_without_a_gpu_one_sentence() -> None:

@@ -504,7 +504,7 @@ def test_a_mean_of_zero_has_no_share() -> None:
 def test_an_arm_that_is_known_is_left_alone() -> None:
     """A rough arm that need not be known well is not sampled on while a calm one is."""
     result = eq.estimate(sample, arms=ARMS, precision=[0.05, 2.0], seed=2)
-    assert result.counts["rough"] < 100
+    assert result.counts["rough"] < 150
     assert result.counts["calm"] > 1000
 
 

@@ -7,16 +7,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
 
 import equipoise as eq
-from equipoise import moments
 from equipoise.problem.objective import objective
 from equipoise.strategies import Numbers, Strategy, Support
 from equipoise.strategies.key import key
 
-CHAS, BAS, GAFSMAX, Auto = eq.strategies.CHAS, eq.strategies.BAS, eq.strategies.GAFSMAX, eq.strategies.Auto
+CHAS, BAS, GAFSMAX = eq.strategies.CHAS, eq.strategies.BAS, eq.strategies.GAFSMAX
 TwoStage, Greedy, Oracle, Uniform = (
     eq.strategies.TwoStage,
     eq.strategies.Greedy,
@@ -151,129 +148,6 @@ def test_two_stage_allocates_by_the_pilots_variances() -> None:
         seen[arm] += 1
         study.tell(ticket, value)
     assert seen == [80, 20]
-
-
-def formula(count: float, m2: float, pooled: float, skewness: float, width: float = math.inf) -> float:
-    """What the class says of itself, as it stands there."""
-    square = skewness**2
-    upper = min(skewness + 6 * math.sqrt(6 / count * 40 / (40 + count)), max(skewness, math.sqrt(8)))
-    c = 3.5 + 2 * upper**2 + 4 * square * count / (count + 40 * (1 + square))
-    if m2 > 0:
-        kappa = 10 * (20 / (20 + count)) ** 2 / (1 + 6 * m2 / pooled) + square / 2
-        kappa += (100 / (100 + count)) ** 2 / (2 + 2 * m2 / (3 * pooled))
-    else:
-        kappa = 10 * (20 / (20 + count)) ** 2 + 60 * count / (count + 60)
-    kappa = min(kappa, 2 * width**2 / pooled)
-    return (m2 + kappa * pooled) / (count - 1 + kappa) * (1 + c / count)
-
-
-@given(
-    st.integers(4, 10**6),
-    st.floats(1e-3, 1e3),
-    st.floats(0, 20),
-    st.sampled_from([1e-130, 1.0, 1e140]),
-    st.sampled_from([math.inf, 10.0, 0.1]),
-)
-def test_auto_is_its_formula(count: int, ratio: float, skewness: float, unit: float, width: float) -> None:
-    support = None if width == math.inf else (0.0, width * unit)
-    for spread, skew in (((count - 1) * ratio, skewness), (0.0, 0.0)):
-        m2, own = spread * unit * unit, -skew * math.sqrt(spread / count) * unit
-        found = variance(Auto(), count, m2, pooled=unit * unit, own=own, support=support)
-        assert found == pytest.approx(formula(count, spread, 1.0, skew, width) * unit * unit, rel=1e-12)
-
-
-def test_auto_shrinks_and_fades() -> None:
-    # 20 samples as variable as the mean. The bound on their skewness is 6 sqrt(6/20 · 40/60) = 2.68.
-    factor = 1 + (3.5 + 2 * 36 * 6 / 20 * 40 / 60) / 20
-    assert variance(Auto(), 20, 19 * 9.0, pooled=9.0) == pytest.approx(9 * factor)
-    # Nothing seen to vary: a quarter of ten pseudo-observations, and 1200/80 = 15 more.
-    assert variance(Auto(), 20, 0.0, pooled=9.0) == pytest.approx(17.5 * 9 / 36.5 * factor)
-    # A skewness of 4 is beyond the bound, and counts for eight pseudo-observations; of the other 4γ² = 64, 20/700.
-    kappa = 2.5 / (1 + 6 * 19 / 2) + (100 / 120) ** 2 / (2 + 19 / 3) + 8
-    skewed = (19 + kappa * 2) / (19 + kappa) * (1 + (3.5 + 2 * 16 + 64 * 20 / 700) / 20)
-    assert variance(Auto(), 20, 19.0, pooled=2.0, own=-4 * math.sqrt(19 / 20)) == pytest.approx(skewed)
-    # With many it pays the 3.5 + 6γ² of second order.
-    many = variance(Auto(), 1e8, 1e8 - 1, pooled=1.0, own=2.0)
-    assert 1e8 * (many - 1) == pytest.approx(3.5 + 6 * 4, rel=2e-3)
-    assert variance(Auto(), 4, 0.0, pooled=0.0) > 0
-    # Before anything is pooled the unit of the samples says nothing.
-    first = variance(Auto(), 10, 9.0, own=1.0)
-    assert variance(Auto(), 10, 9e-40, own=1e-20) == pytest.approx(first * 1e-40, rel=1e-12)
-    # The largest sample after the smallest ones.
-    assert variance(Auto(), 60, 1e300, pooled=1e-160) == pytest.approx(variance(Auto(), 60, 1e300, pooled=1e-100))
-    assert Auto().floor(1000.0, 2.0, (0.0, 0.0)) == 4
-
-
-def test_auto_knows_a_bounded_support() -> None:
-    factor = 1 + (3.5 + 2 * 36 * 6 / 20 * 40 / 60) / 20
-    # 17.5 pseudo-observations would have a sum of squares of 157.5, above 2 · 4² = 32.
-    kappa = 32 / 9
-    assert variance(Auto(), 20, 0.0, pooled=9.0, support=(1, 5)) == pytest.approx(32 / (19 + kappa) * factor)
-    wide = variance(Auto(), 20, 0.0, pooled=9.0, support=(-1e200, 1e200))
-    assert wide == variance(Auto(), 20, 0.0, pooled=9.0)
-
-
-def test_auto_pools_variances_and_more_of_skewed_arms() -> None:
-    def share(skewness: float) -> float:
-        return float(Auto.share(11.0, 5.0, 20.0, (0.0,), (skewness * math.sqrt(20 / 11),), (0.0, 0.0))[0])
-
-    assert share(0.0) == 2.0
-    assert share(2.0) == pytest.approx(2 * (1 + 16 / 48))
-    assert share(-10.0) == pytest.approx(2 * (1 + 10_000 / 240))
-    assert Auto.share(11.0, 5.0, 0.0, (0.0,), (0.0,), (0.0, 0.0)) == (0.0,)
-    assert Auto.pool((6.0,), 3.0, (0.0,), (0.0, 0.0)) == (2.0,)
-    assert Auto.pool((0.0,), 0.0, (0.0,), (0.0, 0.0)) == (0.0,)
-
-
-@given(st.lists(st.integers(-1000, 1000), min_size=3, max_size=30), st.sampled_from([1.0, 1e140, 1e-150]))
-def test_auto_keeps_the_skewness(samples: list[int], unit: float) -> None:
-    x = np.array(samples, dtype=float)
-    count, mean, m2, own = 0.0, 0.0, 0.0, (0.0,)
-    for value in x * unit:
-        count, mean, m2 = moments.add(count, mean, m2, value)
-        own = Auto.keep(value, count, mean, m2, (0.0,), own, (0.0, 0.0))
-    deviations = x - x.mean()
-    spread = float((deviations**2).sum())
-    assume(spread > 1e-6 * float((x**2).sum()))
-    assert own[0] / math.sqrt(m2) == pytest.approx(float((deviations**3).sum()) / spread**1.5, abs=1e-6)
-
-
-def test_auto_learns_no_skewness_from_moments() -> None:
-    assert Auto.keep(math.nan, 50.0, 1.0, 20.0, (0.0,), (0.0,), (0.0, 0.0)) == (0.0,)
-    assert Auto.keep(math.nan, 50.0, 1.0, 20.0, (0.0,), (0.3,), (0.0, 0.0)) == (0.3,)
-    study = eq.Study(["a", "b"], budget=60)
-    study.tell_moments("a", count=50, mean=3.0, m2=40.0)
-    while not study.done:
-        study.tell(study.ask(), 1.0)
-    assert study.result().counts["a"] > 50
-    # Nor do they make it forget what it was.
-    count, mean, m2, own = 0.0, 0.0, 0.0, (0.0,)
-    for value in (0.0, 2.0, 2.0, 2.0):
-        count, mean, m2 = moments.add(count, mean, m2, value)
-        own = Auto.keep(value, count, mean, m2, (0.0,), own, (0.0, 0.0))
-    assert own == pytest.approx((-1,))
-    assert Auto.keep(math.nan, 50.0, 1.0, 20.0, (0.0,), own, (0.0, 0.0)) == own
-
-
-def test_auto_stays_sane_where_digits_are_lost() -> None:
-    """At 1e16 a mean is rounded to even numbers; a sample's share of M2 would be twice all of it."""
-    count, mean, m2 = moments.add(*moments.add(0.0, 0.0, 0.0, 1e16), 1e16 + 2)
-    [own] = Auto.keep(1e16 + 2, count, mean, m2, (0.0,), (0.0,), (0.0, 0.0))
-    assert count * own * own / m2 <= count
-
-
-@pytest.mark.parametrize("pooled", [0.0, 0.05, 0.25])
-@pytest.mark.parametrize(("ones", "zeros"), [(0, 2), (1, 1), (3, 17), (40, 0), (5, 5), (400, 100)])
-def test_auto_on_binary_arms_is_a_posterior_mean(ones: int, zeros: int, pooled: float) -> None:
-    """E[p(1-p)] under Beta(a+ones, a+zeros), and pseudo-observations of the mean variance."""
-    T = ones + zeros
-    m2 = ones * zeros / T
-    a = 0.25 + 1.75 * T * pooled / (T * pooled + 1.5)
-    A, B = a + ones, a + zeros
-    posterior = A / (A + B) - A * (A + 1) / ((A + B) * (A + B + 1))
-    seen, imagined = A + B + 1, 12 / (1 + m2 / 40)
-    expected = (seen * posterior + imagined * pooled) / (seen + imagined)
-    assert variance(Auto(), T, m2, support="binary", pooled=pooled) == pytest.approx(expected, rel=1e-13)
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,17 @@ def test_a_study_fills_weights_in() -> None:
     assert own_weights(study) == [1, 1, 1]
 
 
+def test_what_is_pooled_follows_new_weights() -> None:
+    """Variances 2 and 8: their mean is 5, and with weights of 1 and 1/4 it is 2 at once."""
+    study = eq.Study(2, strategy=Weighing())
+    for arm, values in enumerate(([0.0, 2.0], [0.0, 4.0])):
+        for value in values:
+            study.tell(arm=arm, value=value)
+    assert study.ledger._state.pooled.tolist() == [5.0]
+    study.set_weights([1, 0.25])
+    assert study.ledger._state.pooled.tolist() == [2.0]
+
+
 def test_arms_of_other_units_are_sampled_evenly() -> None:
     """Deviations 1 and 100 with weights that make up for it, and 16 samples in: pooled in one unit, they are alike."""
 

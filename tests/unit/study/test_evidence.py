@@ -325,7 +325,7 @@ def test_a_certificate() -> None:
     study = eq.Study(["even", "skewed"], budget=400)
     while not study.done:
         ticket = study.ask()
-        study.tell(ticket, rng.gauss(0, 5) if ticket.arm == "even" else rng.expovariate(1))
+        study.tell(ticket, rng.gauss(0, 2) if ticket.arm == "even" else rng.expovariate(1))
     result = study.result()
     found = result.certificate
     k = list(result.arms).index(result.worst)

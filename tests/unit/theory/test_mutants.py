@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
-import textwrap
-from collections.abc import Iterator
 from functools import cache
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -15,6 +12,7 @@ import pytest
 from equipoise import moments, theory
 from equipoise.strategies import b_as, ch_as
 from equipoise.theory import bernstein, chernoff, losses
+from tests.mutation import mutants
 from tests.unit.theory.points import POINTS, RADIUS
 from tests.unit.theory.test_points import agrees
 
@@ -31,78 +29,8 @@ TARGETS = [
     (moments, "next_variance"),
 ]
 
-OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.Div,
-    ast.Div: ast.Mult,
-    ast.Pow: ast.Mult,
-    ast.USub: ast.UAdd,
-    ast.Lt: ast.GtE,
-    ast.LtE: ast.Gt,
-    ast.Gt: ast.LtE,
-    ast.GtE: ast.Lt,
-    ast.Is: ast.IsNot,
-}
-
 # Mutants that compute the same function.
 EQUIVALENT = {("remark3_pulls", "200", "300"): "halving 200 times is past the last digit already"}
-
-
-class Mutation(ast.NodeTransformer):
-    """
-    Changes the place with the given number, and leaves the checks of assumptions alone.
-
-    Those are tested on their own: they decide whether there is a result, not which.
-    """
-
-    def __init__(self, place: int) -> None:
-        self.left = place
-        self.change: tuple[str, str] | None = None
-
-    def visit(self, node: ast.AST) -> Any:
-        match node:
-            case ast.Raise() | ast.If(body=[ast.Raise()]):
-                return node
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="assumptions"))):
-                return node
-        mutant = mutated(node)
-        if mutant is not None:
-            if self.left == 0 and self.change is None:
-                self.change = ast.unparse(node), ast.unparse(mutant)
-                return mutant
-            self.left -= 1
-        return self.generic_visit(node)
-
-
-def mutated(node: ast.AST) -> ast.AST | None:
-    """The node with another constant or operator, or None if there is nothing to change in it."""
-    match node:
-        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
-            changed = value * 1.5 if value else 1
-            return ast.copy_location(ast.Constant(int(changed) if changed == int(changed) else changed), node)
-        case ast.BinOp(left, op, right) if type(op) in OPERATORS:
-            return ast.copy_location(ast.BinOp(left, OPERATORS[type(op)](), right), node)  # type: ignore[arg-type]
-        case ast.UnaryOp(op, operand) if type(op) in OPERATORS:
-            return ast.copy_location(ast.UnaryOp(OPERATORS[type(op)](), operand), node)  # type: ignore[arg-type]
-        case ast.Compare(left, [op], right) if type(op) in OPERATORS:
-            return ast.copy_location(ast.Compare(left, [OPERATORS[type(op)]()], right), node)  # type: ignore[list-item]
-    return None
-
-
-def mutants(module: ModuleType, name: str) -> Iterator[tuple[tuple[str, str], FunctionType]]:
-    """Every single change of the function, what it replaces by what, and the changed function."""
-    source = textwrap.dedent(inspect.getsource(getattr(module, name)))
-    place = 0
-    while True:
-        mutation = Mutation(place)
-        tree = mutation.visit(ast.parse(source))
-        if mutation.change is None:
-            return
-        found: dict[str, Any] = {}
-        exec(compile(ast.fix_missing_locations(tree), f"<mutant of {name}>", "exec"), vars(module), found)
-        yield mutation.change, found[name]
-        place += 1
 
 
 @cache
