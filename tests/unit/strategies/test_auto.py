@@ -90,7 +90,7 @@ def planned(x: Floats, of: Pooled, weight: float = 1.0, wide: float = math.inf) 
     T = x.size
     beta, nu, share = of.beta, 2 * (T - 1) / (of.beta - 1), min(T / of.samples, 1)
     if (x == x[0]).all():
-        g2, seen, unseen = 0.0, 0.0, of.centre * varies(of.varying, nu)
+        h, g2, seen, unseen = 1.0, 0.0, 0.0, of.centre * varies(of.varying, nu)
     else:
         b, g2 = shape(x)
         fade = 2500 / (2500 + T**2) * max(1, (b - 1) / (beta - 1))
@@ -98,9 +98,9 @@ def planned(x: Floats, of: Pooled, weight: float = 1.0, wide: float = math.inf) 
         # (T - 1) s, with s unbiased for Gaussian samples.
         ts = math.sqrt(weight * x.var() * T * (T - 0.5))
         seen = ((d * of.r + ts) / (d + T - 1)) ** 2 + fade * of.centre / (d + nu)
-        h = min(max(1 - (b - 1) / (beta - 1) * (1 + beta / T), 0), 1) * (beta - 3) / (beta - 1)
-        unseen = h * max(of.centre - seen, 0) / math.sqrt(1 + nu)
-    c = 3.183 + (1 - share) * (6 - 2 * share) * (20 * of.gamma2 + nu * g2) / (20 + nu)
+        h = min(max(1 - (b - 1) / (beta - 1) * (1 + beta / T), 0), 1)
+        unseen = h * (beta - 3) / (beta - 1) * max(of.centre - seen, 0) / math.sqrt(1 + nu)
+    c = 3.183 + (1 - share) * (6 - 2 * share) * (h * of.gamma2 + (1 - h) * g2)
     most = weight * wide**2 / (T + 2) if weight else 0.0
     return (seen + min(unseen, most)) * (1 + c / T) / (weight or 1) + 1e-300
 
@@ -322,8 +322,9 @@ def test_a_variance_worked_out_by_hand() -> None:
     fade = 2500 / 2516
     seen = ((2 * fade * 1.5 + math.sqrt(4 * 3.5)) / (2 * fade + 3)) ** 2 + fade * 6 / (2 * fade + 1.5)
     # Of the excess kurtosis half is beyond a Gaussian's; 1/24 of the tail times 1 + 5/4 has been shown.
-    unseen = (1 - 1 / 24 * 9 / 4) / 2 * (6 - seen) / math.sqrt(2.5)
-    c = 3.183 + 0.9 * 5.8 * 20 * 0.5 / 21.5
+    missing = 1 - 1 / 24 * 9 / 4
+    unseen = missing / 2 * (6 - seen) / math.sqrt(2.5)
+    c = 3.183 + 0.9 * 5.8 * missing * 0.5
     assert variance(x, of.numbers()) == pytest.approx((seen + unseen) * (1 + c / 4), rel=1e-12)
     # A value not seen in four samples comes one time in six, and lies at most 1 away.
     assert unseen > 1 / 6
