@@ -96,6 +96,7 @@ class Auto(Strategy):
         "known",
         "location",
         "squares",
+        "deviations",
         "noise",
         "known_squared",
         "skewness",
@@ -175,14 +176,14 @@ class Auto(Strategy):
         """Return the logarithm of the arm's variance, how far it is known, and what else is pooled."""
         if params[0] == 1.0:
             v, square, noise = _binary_share(count, m2)
-            return (v, square, noise, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+            return (v, square, noise, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
         location, dispersion, _, _, _, dofs, _, varying, _ = pooled
         weight, third, tail, alike = own
         if weight == 0.0:  # the arm does not count
-            return (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+            return (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
         if alike >= count:
             chance = _varies(varying, dofs * (count - 1)) if dofs > 0 else 0.5
-            return (0.0, chance, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, count, 0.0)
+            return (0.0, chance, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, count, 0.0)
         if dofs == 0.0:  # nothing has been pooled yet
             dofs, dispersion = 1.0, TAU2
         dof = count - 1
@@ -200,6 +201,7 @@ class Auto(Strategy):
             known,
             known * e,
             known * known * e * e,
+            known * known * e,
             known * known * noise,
             known * known,
             count * square,
@@ -214,12 +216,28 @@ class Auto(Strategy):
         if params[0] == 1.0:
             mean, samples = _binary_pool(sums[0], sums[1], sums[2], arms)
             return (mean, samples, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-        varying, may_vary, b_squared, b, known, shift, squares, noise, known_squared, skewness, some, samples, v = sums
+        (
+            varying,
+            may_vary,
+            b_squared,
+            b,
+            known,
+            shift,
+            squares,
+            deviations,
+            noise,
+            known_squared,
+            skewness,
+            some,
+            samples,
+            v,
+        ) = sums
         if varying == 0:
             return pooled
         moved = shift / known
         location = pooled[0] + moved
-        real = max(squares - known_squared * moved * moved - noise, 0.0)
+        # Σ k² (e - moved)², less the part of it that is noise.
+        real = max(squares + moved * (known_squared * moved - 2 * deviations) - noise, 0.0)
         dispersion = (real + TAU2) / (known_squared * (varying - 1) / varying + 1)
         centre = min(math.exp(min(location + dispersion / 2, HIGHEST)), v / varying)
         narrow = math.exp(-dispersion / 8)
