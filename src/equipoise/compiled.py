@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import math
 import os
 import pickle
 import platform
+import secrets
 import sys
 import time
 import types
@@ -28,7 +30,7 @@ from typing import Any, TypeVar
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import caching, compiler, serialize, sigutils
+from numba.core import bytecode, caching, compiler, serialize, sigutils
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
@@ -36,12 +38,20 @@ from equipoise.people import watched
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+# Numba numbers functions from 1 in every process, and machine code refers to them by name and number. Code from disk
+# keeps the numbers of the process that made it, where the same one may have been another function of that name: the
+# wrong one would be called. So every process begins somewhere else.
+bytecode.FunctionIdentity._unique_ids = itertools.count(secrets.randbits(60))
+
 # Divisions by zero give infinities, as in NumPy. No fast mathematics: compiled or not, a formula gives the same bits.
 # Nobody calls compiled code through Numba's C wrappers.
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
 
 # What Numba can be told from outside (NUMBA_BOUNDSCHECK and the like) that changes the code it makes.
 _FLAGS = ("BOUNDSCHECK", "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "DEBUGINFO_DEFAULT", "USING_SVML")
+
+# How code is kept; another number where old files must not be read.
+FORMAT = 2
 
 # Compiled code that nobody has used for so long is thrown away; its last use is known to the day.
 KEPT_DAYS = 90
@@ -269,6 +279,7 @@ class _Cache(caching._Cache):  # type: ignore[misc]
         if now != self.compiled_from:
             raise _NoFingerprint(self.function.__name__)
         built_with = (
+            FORMAT,
             numba.__version__,
             np.__version__,
             platform.python_version(),

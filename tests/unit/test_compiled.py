@@ -285,3 +285,13 @@ def test_the_steps_of_a_study_are_kept_on_disk() -> None:
     """All that they refer to has a lasting description; otherwise every process would compile them again."""
     found = [fingerprint(step) for step in vars(steps).values() if hasattr(step, "py_func")]
     assert len(set(found)) == len(found) > 20
+
+
+def test_functions_have_other_numbers_in_every_process() -> None:
+    """Code from disk keeps the numbers of the process that made it, and must not meet them again on other functions."""
+    code = "import equipoise.compiled as c; print(next(c.bytecode.FunctionIdentity._unique_ids))"
+    first, second = (
+        int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+        for _ in range(2)
+    )
+    assert abs(first - second) > 1_000_000

@@ -154,7 +154,8 @@ class Auto(Strategy):
         each σ² times a chi-square of one degree of freedom, so that (T - 1) times the tail estimates the kurtosis. Both
         follow from w = δ/M2, the latest sample's share: the tail becomes tail (1 - w)² + w², and M3/M2, by Pébay's
         formula with e = (x - mean)/(T - 1), becomes M3/M2 + w (T e + e - M3/M2) - 3e. All samples have been equal if
-        and only if each was equal to the mean of those before. Samples told as moments are taken for Gaussian ones.
+        and only if each was equal to the mean of those before. Samples told as moments are taken for Gaussian ones, and
+        for equal ones if their M2 is 0.
         """
         weight, third, tail, alike = own
         told = math.isnan(sample)
@@ -168,7 +169,7 @@ class Auto(Strategy):
             weight,
             third + part * (whole + step - third) - 3 * step,
             GAUSSIAN_KURTOSIS / (dof + 2) if told else tail * rest * rest + part * part,
-            alike + (1.0 if sample == mean else 0.0),
+            count if told and m2 == 0.0 else alike + (1.0 if sample == mean else 0.0),
         )
 
     @staticmethod
@@ -181,7 +182,7 @@ class Auto(Strategy):
         weight, third, tail, alike = own
         if weight == 0.0:  # the arm does not count
             return (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-        if alike >= count:
+        if alike >= count or weight * m2 < 1e-290:
             chance = _varies(varying, dofs * (count - 1)) if dofs > 0 else 0.5
             return (0.0, chance, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, count, 0.0)
         if dofs == 0.0:  # nothing has been pooled yet
@@ -189,7 +190,7 @@ class Auto(Strategy):
         dof = count - 1
         v = weight * m2 / dof
         factor, rest, noise = _log_gamma(dofs * dof / 2)
-        e = math.log(factor * max(v, 1e-290)) + rest - location
+        e = math.log(factor * v) + rest - location
         known = dispersion / (dispersion + noise)
         b = dof * tail
         square = (third / (m2 if m2 > 1e-300 else 1.0)) * third * count

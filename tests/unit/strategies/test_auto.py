@@ -363,7 +363,9 @@ def test_before_anything_is_pooled() -> None:
     """The unit says nothing, equal samples have next to no variance, and the arms take turns."""
     x = drawn()["gaussian"]
     first = variance(x, UNPOOLED)
-    assert first == pytest.approx(x.var(ddof=1) * (1 + 0.5 / 11) * (1 + 3.183 / 12))
+    b, g2 = shape(x)
+    c = 3.183 + 6 * (b - 1) / 12 * g2
+    assert first == pytest.approx(x.var(ddof=1) * (1 + 0.5 / 11) * (1 + c / 12))
     assert variance(1e-20 * x, UNPOOLED) == pytest.approx(1e-40 * first, rel=1e-12)
     assert 0 < variance(equal(5), UNPOOLED) < 1e-290
     assert Auto().floor(1000.0, 2.0, CONTINUOUS) == 4
@@ -478,7 +480,7 @@ def of_keep() -> list[Point]:
     told = (math.nan, 9.0, 1.0, 4.0, UNPOOLED, (2.0, 0.7, 0.3, 2.0), CONTINUOUS)
     found.append(Point("keep", told, (2.0, 0.7, 3 / 10, 2.0)))
     alone = (math.nan, 1.0, 5.0, 0.0, UNPOOLED, (2.0, 0.0, 0.0, 0.0), CONTINUOUS)
-    found.append(Point("keep", alone, (2.0, 0.0, 1.0, 0.0)))
+    found.append(Point("keep", alone, (2.0, 0.0, 1.0, 1.0)))
     first = (5.0, 1.0, 5.0, 0.0, UNPOOLED, (2.0, 0.0, 0.0, 0.0), CONTINUOUS)
     found.append(Point("keep", first, (2.0, 0.0, 0.0, 1.0)))
     # At 1e16 a mean is rounded to even numbers, and a sample's share of M2 would be twice all of it: M3 is 0.
@@ -622,8 +624,9 @@ def test_one_sample_that_differs_in_its_last_bit(count: int, others: int) -> Non
     """
     Of `count` equal samples one is moved by one unit in the last place, among Gaussian arms.
 
-    The arm then varies, which is news at any size. Its variance changes by a factor of 6.4 at most where the sample
-    comes early, and of 3.1 where it comes last; those of the other arms by a factor of 1.9. It was 68 once.
+    The arm then varies, which is news at any size. Over ten seeds its variance falls by a factor of 6.5 at most where
+    the sample comes early, and grows by one of 2.0 where it comes in the middle and of 4.2 where it comes last; those
+    of the other arms change by a factor of 2.0. It was 68 once.
     """
     rest = np.random.default_rng(7).normal(0, 1, (others, count))
 
@@ -638,9 +641,9 @@ def test_one_sample_that_differs_in_its_last_bit(count: int, others: int) -> Non
         return np.array([scan.variance(k) for k in range(others + 1)])
 
     before = variances(None)
-    for where, most in ((1, 8.0), (count // 2, 4.0), (count - 1, 3.3)):
+    for where, most in ((1, 8.0), (count // 2, 3.0), (count - 1, 5.0)):
         factors = np.exp(np.abs(np.log(variances(where) / before)))
-        assert 1.01 < factors[0] < most
+        assert 1 < factors[0] < most
         assert factors.max() < most
         assert (factors[1:] < 2).all()
 

@@ -77,8 +77,8 @@ def test_a_nearly_exhausted_population_is_not_over_sampled() -> None:
     """
     Two arms of equal variance, one of 30 items, 60 samples: the plan takes 18 of them.
 
-    `auto` takes 20 in the mean of 40 studies, with a standard error of 0.29, and its largest loss is 7% above the
-    plan's. Without the size it takes 28.6, and the loss is 37% above.
+    `auto` takes 18.7 on average (1,000 studies), with a standard error of 0.35 in the mean of 40, and its largest loss
+    is 15% above the plan's. Without the size it takes 29.3, and the loss is 40% above.
     """
     plan = eq.plan([1, 1], budget=60, populations=[30, None])
     rng = np.random.default_rng(1)
@@ -93,8 +93,8 @@ def test_a_nearly_exhausted_population_is_not_over_sampled() -> None:
     best = loss(list(plan.counts.values()))
     assert list(plan.counts.values()) == [18, 42]
     assert finite[:, 0].max() <= 30
-    assert abs(finite[:, 0].mean() - 20) < 5 * 0.29
-    assert best < loss(finite) < 1.15 * best < 1.3 * best < loss(endless)
+    assert abs(finite[:, 0].mean() - 18.7) < 5 * 0.35
+    assert best < loss(finite) < 1.2 * best < 1.3 * best < loss(endless)
 
 
 @pytest.mark.parametrize("strategy", ["auto", "greedy", "gafs-max", "uniform", "two-stage"])
