@@ -32,7 +32,7 @@ def cell(strategy: str, problem: str, runs: int) -> Cell:
         ("exponential-10-row", 16_384, 1.2, 40),
         ("mixed-10-row", 16_384, 1.3, 40),
         ("gauss-10-loud", 2048, 0.1, 40),
-        ("stars-8", 8192, 0.4, 40),
+        ("stars-8", 8192, 0.5, 40),
         ("bounded-6", 16_384, 1.2, 40),
         ("binary-20-one-half", 1024, 0.2, 25),
         ("binary-10-row", 8192, 1.4, 25),
