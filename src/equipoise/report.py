@@ -13,15 +13,14 @@ from __future__ import annotations
 
 import base64
 import html
+import itertools
 import json
 import math
 import os
 import time
-from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,12 +31,12 @@ from equipoise.arrays import Floats
 from equipoise.inputs import listed
 from equipoise.intervals.asymptotic import START
 from equipoise.run import Progress
+from equipoise.run.course import Course
 from equipoise.run.progress import spent_text
-from equipoise.store import Event, Header, Store
-from equipoise.store.fold import begin, fold
-from equipoise.store.plain import loads
+from equipoise.store import Header, Log, Replica, events
+from equipoise.store.database import Row
 from equipoise.study import Goal, Result, Study
-from equipoise.study.goal import precision
+from equipoise.study.state import FORGOTTEN
 from equipoise.study.summary import even_split, left_out
 from equipoise.tables import amount, count, percent
 
@@ -161,67 +160,53 @@ class Report:
 
 
 def read(where: str | os.PathLike[str]) -> Report:
-    """Return the report of the study in a store, up to its last event."""
-    with Store(where) as store:
-        header = store.header
-        if header is None:
-            raise ValueError(f"there is no study in {store.name}")
-        kinds: Counter[str] = Counter()
-        settings: dict[str, Any] = {}
-        first = last = None
-        for last in store.events():
-            first = first or last
-            kinds["given up" if last.kind == "forget" and last.text != "exhausted" else last.kind] += 1
-            if last.kind == "start":
-                settings = loads(last.text or "null")
-        level = float(settings.get("level", 0.95))
-        study = begin(header)
-        # Up to the last event above, as more may have been written since.
-        seen = islice(store.events(), 0 if last is None else last.event + 1)
-        history = tuple(_history(study, seen, header, level))
-        result = study.result(goal=_goal(header, settings, level))
+    """Return the report of the study in a store, up to its last turn."""
+    with Log(where, write=False) as log:
+        # From the beginning, whatever snapshots say: the history is in the log.
+        history: list[Moment] = []
+        with log.checked():
+            pages = log.pages()
+            first, *rest = next(pages)
+            replica = Replica.begin(first)
+            for rows in itertools.chain([rest], pages):
+                _fold(replica, rows, history)
+        result = Course(replica.header).result(replica)
+        if not history or history[-1].samples < result.samples:
+            history += _moment(result)
+        ledger = replica.study.ledger
         return Report(
-            name=store.name,
-            header=header,
+            name=log.name,
+            header=replica.header,
             result=result,
-            budget=study.budget,
-            spent=result.snapshot.spent,
-            in_flight=study.in_flight,
-            failures=kinds["fail"],
-            given_up=kinds["given up"],
-            precision=settings.get("precision"),
-            level=level,
-            about=settings.get("about") or {},
-            began=math.nan if first is None else first.at,
-            latest=math.nan if last is None else last.at,
-            history=history,
-            drifting=_drifting(study),
+            budget=replica.study.budget,
+            spent=replica.study.spent,
+            in_flight=replica.study.in_flight,
+            failures=replica.counts["fail"],
+            given_up=int((ledger.tickets["status"] == FORGOTTEN).sum()),
+            precision=replica.precision,
+            level=replica.level,
+            about=replica.header.about or {},
+            began=replica.began,
+            latest=replica.latest,
+            history=tuple(history),
+            drifting=_drifting(replica.study),
         )
 
 
-def _goal(header: Header, settings: dict[str, Any], level: float) -> Goal:
-    """Return what the last run was asked to reach."""
-    if settings.get("precision") is None:
-        return Goal(level)
-    wanted = precision(settings["precision"], level, header.arms)
-    return Goal(level, wanted, wanted.followed(header.strategy, header.options))
-
-
-def _history(study: Study, events: Iterable[Event], header: Header, level: float) -> Iterator[Moment]:
-    """Apply all events to a study, and yield the half-widths on the way, once any is known."""
-    waiting: list[Event] = []
-    samples = due = 0
-    for event in events:
-        waiting.append(event)
-        samples += event.kind == "tell"
-        if samples >= due and event.kind == "tell":
-            fold(study, waiting)
-            waiting.clear()
+def _fold(replica: Replica, rows: list[Row], history: list[Moment]) -> None:
+    """Apply turns to a replica, and note the half-widths on the way, once any is known."""
+    done = 0
+    samples = replica.study.ledger.samples
+    due = max(1, math.ceil(history[-1].samples * STEP)) if history else 1
+    for j, row in enumerate(rows):
+        samples += events.answers(row.body)
+        if samples >= due:
+            replica.fold(rows[done : j + 1])
+            done = j + 1
+            samples = replica.study.ledger.samples
+            history += _moment(replica.study.result(goal=Goal(replica.level)))
             due = max(samples + 1, math.ceil(samples * STEP))
-            yield from _moment(study.result(goal=Goal(level)))
-    fold(study, waiting)
-    if any(event.kind in ("tell", "more") for event in waiting):
-        yield from _moment(study.result(goal=Goal(level)))
+    replica.fold(rows[done:])
 
 
 def _moment(result: Result) -> Iterator[Moment]:

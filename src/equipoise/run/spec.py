@@ -27,8 +27,7 @@ from equipoise.run import tables
 from equipoise.run.commands import MEASURES, Command, CommandError, Running
 from equipoise.run.estimate import estimate
 from equipoise.run.progress import Progress
-from equipoise.store import Store
-from equipoise.store.plain import loads
+from equipoise.store import Log
 from equipoise.study import Result
 
 EXAMPLE: Final = """\
@@ -138,15 +137,14 @@ class Spec:
                     raise failure from None
 
     def _same_as_before(self) -> None:
-        """Refuse to mix samples of different things; the first event of a log says what was sampled."""
+        """Refuse to mix samples of different things; the header of a log says what was sampled."""
+        if self.store is None:
+            return
         try:
-            if self.store is None:
-                return
-            with Store(self.store) as store:
-                first = next(store.events(), None)
+            with Log(self.store, write=False) as log:
+                before = log.header.about
         except ValueError:  # there is no study yet, or `estimate` raises the same error
             return
-        before = loads(first.text or "null").get("about") if first is not None and first.kind == "start" else None
         for key, was in (before or {}).items():
             now = self.about.get(key)
             if was != now:

@@ -15,7 +15,7 @@ from equipoise.problem import Stratified
 
 def dumps(thing: Any) -> str:
     """Return JSON of strings, numbers, None, and of lists, tuples, ranges and mappings of them."""
-    return json.dumps(_plain(thing), ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(_plain(thing), separators=(",", ":"))
 
 
 def loads(text: str) -> Any:

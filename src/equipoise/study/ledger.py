@@ -19,7 +19,7 @@ from equipoise.study import steps
 from equipoise.study.evidence import Answered, Lines
 from equipoise.study.functions import compile_rule
 from equipoise.study.snapshot import Snapshot
-from equipoise.study.state import State
+from equipoise.study.state import IN_FLIGHT, State
 from equipoise.tables import amount, count
 
 # Of what a saved study looks like; another version's is refused.
@@ -115,6 +115,11 @@ class Ledger:
         return math.inf if self.budget is None else max(0, self.budget - self.spent)
 
     @property
+    def samples(self) -> int:
+        """How many samples are in."""
+        return int(self._state.header["samples"])
+
+    @property
     def in_flight(self) -> int:
         """How many tickets are neither answered nor forgotten."""
         return int(self._state.arms["pulls"].sum() - self._state.arms["count"].sum())
@@ -166,6 +171,14 @@ class Ledger:
     def tickets(self) -> Any:
         """A copy of the records of all tickets, with the fields `arm`, `status` (see `state`) and `value`."""
         return self._state.tickets[: self.issued].copy()
+
+    def is_in_flight(self, ticket: int) -> bool:
+        """Return whether a ticket is neither answered nor given back."""
+        return bool(self._state.tickets["status"][ticket] == IN_FLIGHT)
+
+    def in_flight_ids(self) -> Ints:
+        """Return the ids of the tickets in flight, in the order of asking."""
+        return np.flatnonzero(self._state.tickets["status"][: self.issued] == IN_FLIGHT)
 
     def arms_of(self, tickets: Any) -> Ints:
         """Return the places of the arms of several tickets, by an array of ids or a slice."""
@@ -378,6 +391,49 @@ class Ledger:
                 f"the variance that strategy {self.strategy!r} gives must be a finite number >= 0, and it is not; "
                 f"{what_happened}"
             )
+
+    # ---- folding a log
+
+    def fold(self, told: Bools, places: Ints, values: Floats) -> int:
+        """
+        Apply asks and answers as a log has them; return the position of an answer that cannot be, else -1.
+
+        What a strategy gave as an invalid variance is taken as it was when the log was written. Arms and ids must be
+        within range, which the caller checks.
+        """
+        asks = len(told) - int(np.count_nonzero(told))
+        self._make_room(asks)
+        wrong = steps.fold(self._memory, self._rule, self._ticket_memory, self.issued, self._used, told, places, values)
+        self.issued += asks
+        self._used += asks
+        self._credit = 0
+        return int(wrong)
+
+    def arrays(self) -> dict[str, Any]:
+        """Return the state as plain arrays and numbers, from which `restore` makes it again."""
+        return {
+            "memory": self._state.memory,
+            "tickets": self._state.tickets[: self.issued],
+            "used": self._used,
+            "from_elsewhere": self._from_elsewhere,
+            "budget": self.budget,
+            "weights": None if self.objective.weights is None else list(self.objective.weights),
+        }
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Take the state that `arrays` gave, of a ledger that was made as this one was."""
+        self.set_budget(saved["budget"])
+        if self.objective.shares is None:
+            weights = saved["weights"]
+            self.objective = objective_of(self.names.names, self.objective.p, weights, self.objective.costs)
+        self._state.memory[:] = saved["memory"]
+        self.issued = 0
+        self._make_room(len(saved["tickets"]))
+        self.issued = len(saved["tickets"])
+        self._state.tickets[: self.issued] = saved["tickets"]
+        self._used, self._from_elsewhere = saved["used"], saved["from_elsewhere"]
+        self._open = int((~self.retired).sum())
+        self._credit = 0
 
     # ---- what may change on the way
 

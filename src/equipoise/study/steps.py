@@ -422,3 +422,32 @@ def retire(memory: Any, rule: Any, k: int, retired: int) -> int:
     answer = evaluate(book, k)
     change(book.by_key, k, key_of(book, k))
     return answer
+
+
+# ---- folding a log
+
+
+@borrowing
+def fold(memory: Any, rule: Any, ticket_memory: Any, first: int, t: int, told: Any, places: Any, values: Any) -> int:
+    """
+    Apply asks and answers in the order in which they happened; return the position of one that cannot be, else -1.
+
+    `told` says which of them are answers. `places` are arms of asks and ids of answered tickets.
+    """
+    book, tickets = open_book(memory, rule), tickets_of(ticket_memory)
+    for j in range(len(places)):
+        if not told[j]:
+            under_floor(book, t)
+            if book.header.priced != 0:
+                pay(book, book.arms[places[j]].cost)
+            hand_out(book, tickets, first, places[j])
+            first += 1
+            t += 1
+            continue
+        ticket = tickets[places[j]]
+        if check(book.header, ticket, ticket.arm, values[j]) != DONE:
+            return j
+        landed = 1 if ticket.status == IN_FLIGHT else 0
+        answered(ticket, values[j])
+        take(book, arm_of(ticket), 1, values[j], 0.0, landed)
+    return -1

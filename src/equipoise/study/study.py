@@ -233,7 +233,7 @@ class Study:
             ledger = self._ledger
             ticket = ledger.issued
             if ledger.ask(1) == 0:
-                raise EquipoiseError(self._nothing_left())
+                raise EquipoiseError(self.nothing_left())
             return Ticket((self._first_number + ticket, self._names[ledger.arm_of[ticket]]))
         ids = self._ledger.latest(self._ledger.ask(integer("m", m, least=1)))
         if not ids:
@@ -241,7 +241,8 @@ class Study:
         numbers = range(self._first_number + ids.start, self._first_number + ids.stop)
         return list(map(Ticket, zip(numbers, self._names_of(slice(ids.start, ids.stop)), strict=True)))
 
-    def _nothing_left(self) -> str:
+    def nothing_left(self) -> str:
+        """Return why there is nothing left to ask for, in words."""
         if self._ledger.all_retired:
             return "every arm is retired; reopen(arm) makes one available again"
         if self._ledger.all_used_up:
