@@ -371,8 +371,7 @@ class Driver:
         if self._owner is not None and now >= self._next_sweep:
             self._next_sweep = now + self._owner.seconds / 4
             self._resume(turn, sweep(turn, self._owner.number, self._owner.seconds))
-        for each in self._arrived:
-            self._absorb(turn, each)
+        self._absorb_all(turn)
         if first or self._course.look_due(turn.replica):
             self._judge(turn)
 
@@ -480,6 +479,10 @@ class Driver:
 
     # ---- telling
 
+    def _absorb_all(self, turn: Turn) -> None:
+        for each in self._arrived:
+            self._absorb(turn, each)
+
     def _absorb(self, turn: Turn, arrived: Arrived) -> None:
         """Take what came of some calls."""
         jobs, which, outcomes, late = arrived
@@ -573,7 +576,7 @@ class Driver:
         for answer in self._running:
             answer.cancel()
         if self._arrived:
-            self._log.turn(lambda turn: [self._absorb(turn, each) for each in self._arrived])
+            self._log.turn(self._absorb_all)
             self._arrived.clear()
 
     def show(self) -> None:

@@ -187,14 +187,14 @@ def unpack(bodies: Iterable[bytes]) -> Events:
         if len(body) > end or any(kind in kinds for kind in WORDED):
             texts |= _texts(kinds, body[end:], done)
         done += n
-    kinds = np.frombuffer(b"".join(all_kinds), np.uint8)
-    if len(kinds) and kinds.max() >= len(KINDS):
-        raise Damaged(f"it has an event of the unknown kind {int(kinds.max())}")
-    values, seconds = np.full(len(kinds), math.nan), np.full(len(kinds), math.nan)
-    values[np.isin(kinds, VALUED)] = np.frombuffer(b"".join(all_values), "<f8")
-    seconds[np.isin(kinds, TIMED)] = np.frombuffer(b"".join(all_seconds), "<f4")
+    of_kind = np.frombuffer(b"".join(all_kinds), np.uint8)
+    if len(of_kind) and of_kind.max() >= len(KINDS):
+        raise Damaged(f"it has an event of the unknown kind {int(of_kind.max())}")
+    values, seconds = np.full(done, math.nan), np.full(done, math.nan)
+    values[np.isin(of_kind, VALUED)] = np.frombuffer(b"".join(all_values), "<f8")
+    seconds[np.isin(of_kind, TIMED)] = np.frombuffer(b"".join(all_seconds), "<f4")
     places = np.frombuffer(b"".join(all_places), "<u4").astype(np.int64)
-    return Events(kinds, places, values, seconds, texts)
+    return Events(of_kind, places, values, seconds, texts)
 
 
 def _texts(kinds: bytes, packed: bytes, first: int) -> dict[int, str]:

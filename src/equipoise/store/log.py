@@ -8,6 +8,7 @@ been committed: that is what "acknowledged" means everywhere.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import threading
@@ -167,25 +168,34 @@ class Log:
         with self._alone():
             return self._reconnecting(looked)
 
+    @contextlib.contextmanager
+    def checked(self) -> Iterator[None]:
+        """Say of what is damaged where it is."""
+        try:
+            yield
+        except Damaged as error:
+            raise self._database.damaged(str(error)) from None
+
     def _catch_up(self) -> None:
         """Fold what was written since the last time."""
         try:
-            if self._replica is None:
-                self._replica = self._start()
-            head = self._database.head()
-            if head.turns < self._replica.turns:
-                raise self._database.damaged(f"it had {self._replica.turns:,} turns, and {head.turns:,} are left")
-            for rows in self._database.rows(self._replica.turns + 1, head.turns):
-                self._replica.fold(rows)
-                self._tail += sum(len(row.body) for row in rows)
-            if self._replica.chain != head.chain:
-                raise Damaged("the last turn does not match the checksum of the study")
-        except Damaged as error:
-            self._replica = None
-            raise self._database.damaged(str(error)) from None
+            with self.checked():
+                self._fold_new()
         except BaseException:
             self._replica = None  # in doubt, it is thrown away and folded again
             raise
+
+    def _fold_new(self) -> None:
+        if self._replica is None:
+            self._replica = self._start()
+        head = self._database.head()
+        if head.turns < self._replica.turns:
+            raise Damaged(f"it had {self._replica.turns:,} turns, and {head.turns:,} are left")
+        for rows in self._database.rows(self._replica.turns + 1, head.turns):
+            self._replica.fold(rows)
+            self._tail += sum(len(row.body) for row in rows)
+        if self._replica.chain != head.chain:
+            raise Damaged("the last turn does not match the checksum of the study")
 
     def _start(self) -> Replica:
         """Return the replica of the latest snapshot that is of use, or of the header alone."""
@@ -295,14 +305,14 @@ class Log:
                 pages = database.rows(base + 1, self.replica.turns)
                 if any(row.id == identity for rows in pages for row in rows):
                     database.rollback()
-                    return _delivered(outcome, failure)
+                    return _delivered(outcome, failure)  # type: ignore[no-any-return]
             turn = Turn(self.replica, database)
             outcome, failure = self._work(turn, work)
             self._commit(turn, outcome, failure)
         except BaseException:
             database.rollback()
             raise
-        return _delivered(outcome, failure)
+        return _delivered(outcome, failure)  # type: ignore[no-any-return]
 
     def _work(self, turn: Turn, work: Callable[[Turn], T]) -> tuple[T | None, BaseException | None]:
         try:

@@ -71,13 +71,13 @@ class Postgres(Database):
 
     def execute(self, sql: str, values: Values = ()) -> Sequence[Values]:
         with self._explained():
-            cursor = self._connection.execute(sql.replace("?", "%s"), values or None)  # type: ignore[arg-type]
+            cursor = self._connection.execute(sql.replace("?", "%s"), values or None)
             return cursor.fetchall() if cursor.description else []
 
     def execute_many(self, sql: str, rows: Sequence[Values]) -> None:
         if rows:
             with self._explained(), self._connection.cursor() as cursor:
-                cursor.executemany(sql.replace("?", "%s"), rows)  # type: ignore[arg-type]
+                cursor.executemany(sql.replace("?", "%s"), rows)
 
     def tables(self) -> set[str]:
         return {name for (name,) in self.execute("select tablename from pg_tables where schemaname = current_schema()")}
