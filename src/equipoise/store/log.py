@@ -402,6 +402,19 @@ class Log:
         self.close()
 
 
+def replay(where: str | os.PathLike[str]) -> Replica:
+    """Return the replica of a log, folded from its beginning, whatever snapshots say."""
+    with Log(where, write=False) as log, log.checked():
+        replica = None
+        for rows in log.pages():
+            if replica is None:
+                replica = Replica.begin(rows[0])
+                rows = rows[1:]
+            replica.fold(rows)
+        assert replica is not None
+        return replica
+
+
 class _Alone:
     """One thread at a time, in the process that opened the log, and not within its own turn."""
 
