@@ -23,7 +23,7 @@ import numpy as np
 from equipoise.errors import EquipoiseError
 from equipoise.store import events as kinds
 from equipoise.store import snapshots
-from equipoise.store.database import Database, Lost, Row, link
+from equipoise.store.database import Database, Head, Lost, Row, link
 from equipoise.store.events import Damaged, Event
 from equipoise.store.header import Header
 from equipoise.store.plain import dumps
@@ -176,19 +176,19 @@ class Log:
         except Damaged as error:
             raise self._database.damaged(str(error)) from None
 
-    def _catch_up(self) -> None:
+    def _catch_up(self, head: Head | None = None) -> None:
         """Fold what was written since the last time."""
         try:
             with self.checked():
-                self._fold_new()
+                self._fold_new(head)
         except BaseException:
             self._replica = None  # in doubt, it is thrown away and folded again
             raise
 
-    def _fold_new(self) -> None:
+    def _fold_new(self, head: Head | None) -> None:
         if self._replica is None:
             self._replica = self._start()
-        head = self._database.head()
+        head = head or self._database.head()
         if head.turns < self._replica.turns:
             raise Damaged(f"it had {self._replica.turns:,} turns, and {head.turns:,} are left")
         for rows in self._database.rows(self._replica.turns + 1, head.turns):
@@ -296,9 +296,9 @@ class Log:
         database = self._database
         if self._tried is None:
             self._catch_up()  # before the lock, so that it is held for a short time
-        database.begin()
+        head = database.begin()
         try:
-            self._catch_up()
+            self._catch_up(head)
             if self._tried is not None:
                 base, identity, outcome, failure = self._tried
                 self._tried = None

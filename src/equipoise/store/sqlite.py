@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.errors import EquipoiseError
-from equipoise.store.database import Database, Values
+from equipoise.store.database import Database, Head, Values
 from equipoise.store.gate import Gate
 
 
@@ -105,7 +105,15 @@ class SQLite(Database):
         if tables:
             raise ValueError(f"{self.name} is not an equipoise store: it is a database with other tables")
 
-    def begin(self) -> None:
+    def begin(self) -> Head:
+        self.begin_creating()
+        try:
+            return self.head()
+        except BaseException:
+            self.rollback()
+            raise
+
+    def begin_creating(self) -> None:
         assert self._gate is not None
         self._gate.enter()
         self._inside = True
@@ -115,8 +123,6 @@ class SQLite(Database):
         except BaseException:
             self._leave_gate()
             raise
-
-    begin_creating = begin
 
     def commit(self) -> None:
         # If this fails, the transaction goes on, and `rollback` follows.
