@@ -51,7 +51,8 @@ HEADER = np.dtype(
         ("used", np.int64),  # and those of them that were not forgotten
         ("credit", np.int64),  # tickets that may be handed out before budget and room are looked at again
         ("room", np.int64),  # tickets that there is room for; 0 while steps that take no lock are held off
-        ("tops", np.float64),  # the sum of the arms' tops
+        ("tops", np.float64),  # the sum of the arms' tops,
+        ("tops_seen", np.float64),  # and what it was when the keys of all silent arms were computed last
         ("declined", np.int64),  # tickets that were declined, of all arms
         ("spent", np.float64),  # where samples have costs: what the tickets cost,
         ("carry", np.float64),  # what rounding took from that sum,

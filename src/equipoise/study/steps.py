@@ -113,13 +113,19 @@ def evaluate(book: Book, k: int) -> int:
 
 
 @inlined
+def silent(arm: Any, header: Any) -> bool:
+    """Return whether an arm declined, and has no answer or fewer than the warm-up asks for."""
+    return arm.declined != 0 and arm.count < max(header.warmup, 1)
+
+
+@inlined
 def key_of(book: Book, k: int) -> float:
     """Return the key of arm k; that of a closed arm is below all others."""
     if closed(book, k):
         return -math.inf
     arm, header = book.arms[k], book.header
     pulls = float(arm.pulls)
-    if arm.declined != 0 and arm.count < max(header.warmup, 1):
+    if silent(arm, header):
         return _silent_key(header.tops, float(header.arms), asked_for(arm))
     if arm.count < header.warmup or pulls == 0:
         return _warmup_key(pulls)
@@ -147,6 +153,22 @@ def close_if_used_up(book: Book, k: int) -> None:
 
 
 @inlined
+def rekey(book: Book, k: int) -> None:
+    """
+    Put arm k where its key belongs.
+
+    The key of a silent arm depends on the tops of all arms. One that is too large is put right when the arm is asked
+    for. Lest one stay too small, those of all silent arms are computed when the sum of the tops has doubled.
+    """
+    change(book.by_key, k, key_of(book, k))
+    if book.header.declined != 0 and book.header.tops > 2.0 * book.header.tops_seen:
+        book.header.tops_seen = book.header.tops
+        for j in range(book.header.arms):
+            if silent(book.arms[j], book.header):
+                change(book.by_key, j, key_of(book, j))
+
+
+@inlined
 def rekey_all(book: Book) -> int:
     """Ask the strategy about every arm, and put all of them where their keys belong."""
     answer, tops = DONE, 0.0
@@ -156,7 +178,7 @@ def rekey_all(book: Book) -> int:
             answer = BAD_VARIANCE
         tops += book.arms[k].top
         book.by_key[i].score = key_of(book, k)
-    book.header.tops = tops
+    book.header.tops = book.header.tops_seen = tops
     if book.header.declined != 0:
         # The key of a silent arm depends on all tops.
         for i in range(book.header.arms):
@@ -421,7 +443,7 @@ def take(book: Book, k: int, count: int, mean: float, m2: float, landed: int) ->
         header.next_refresh = _next_refresh(header.samples, header.arms)
         return refresh(book)
     answer = evaluate(book, k)
-    change(book.by_key, k, key_of(book, k))
+    rekey(book, k)
     return answer
 
 
@@ -525,7 +547,7 @@ def decline(memory: Any, rule: Any, ticket_memory: Any, i: int, k: int, cost: fl
     if not math.isnan(cost):
         settle(book, k, cost, landed)
         answer = evaluate(book, k)
-    change(book.by_key, k, key_of(book, k))
+    rekey(book, k)
     return answer
 
 
@@ -546,7 +568,7 @@ def forget(memory: Any, rule: Any, ticket_memory: Any, i: int, k: int) -> int:
     requeue(book, k)
     # The population of the arm may have been used up.
     answer = evaluate(book, k) if book.header.sizes_at != 0 else DONE
-    change(book.by_key, k, key_of(book, k))
+    rekey(book, k)
     return answer
 
 
@@ -558,5 +580,5 @@ def retire(memory: Any, rule: Any, k: int, retired: int) -> int:
     set_top(book, k, 0.0)
     requeue(book, k)
     answer = evaluate(book, k)
-    change(book.by_key, k, key_of(book, k))
+    rekey(book, k)
     return answer
