@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import math
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -25,14 +22,8 @@ from equipoise.study import steps
 from equipoise.study.evidence import Answered, Lines
 from equipoise.study.functions import compile_rule
 from equipoise.study.snapshot import Snapshot
-from equipoise.study.state import ANSWERED, ANSWERED_LATE, DECLINED, State, word
+from equipoise.study.state import ANSWERED, ANSWERED_LATE, DECLINED, State
 from equipoise.tables import amount, count
-
-# Where some numbers stand among the words of a study.
-_ISSUED, _USED, _CREDIT, _ROOM = map(word, ("issued", "used", "credit", "room"))
-
-# Whether a compiled step holds Python's global lock; some builds of Python have none.
-_ATOMIC: Final = getattr(sys, "_is_gil_enabled", lambda: True)()
 
 # In place of the costs of many tickets: none is known.
 _NO_COSTS: Final = np.empty(0)
@@ -61,11 +52,10 @@ class Ledger:
 
     Attributes
     ----------
+    issued
+        How many tickets were ever handed out; their ids are below this.
     arm_of
         The place of the arm of each ticket, by its id; to be read.
-    ask_one, tell_one
-        The steps of this name, which need no lock: of no argument, and of a ticket, the place of its arm and a value.
-        Where they refuse, `ask` and `tell` do it, or say why not.
     """
 
     def __init__(
@@ -85,9 +75,12 @@ class Ledger:
         self._params = self._params_for(self.budget)
         check_numbers(strategy, self._params, support)
         self._rule = compile_rule(strategy, self._params)
+        self.issued = 0
+        # Tickets handed out, less those that were forgotten.
+        self._used = 0
+        # How many tickets can be handed out before budget and room have to be looked at again.
+        self._credit = 0
         self._from_elsewhere = 0
-        # How many are at what other threads must not see half done, one within the other.
-        self._alone = 0
         self._open = arms
         # Sequences are tuned to what was planned before the first sample.
         self._planned = None if self.budget is None else objective.samples(self.budget, arms)
@@ -112,28 +105,6 @@ class Ledger:
         # A view of memory gives plain ints, faster than an array does.
         self.arm_of = self._state.tickets["arm"].data.toreadonly()
         self._values = self._state.tickets["value"]
-        self._words = self._memory.view(np.int64).data
-        # Last, so that a ticket that another thread is given is one that the views above have.
-        buffers = (self._memory, self._rule, self._ticket_memory)
-        self.ask_one, self.tell_one = partial(steps.ask_one, *buffers), partial(steps.tell_one, *buffers)
-        self._hold_off(self._alone > 0)
-
-    def _hold_off(self, held: bool) -> None:
-        """Hold off the steps that take no lock, or let them go on."""
-        self._words[_ROOM] = 0 if held or not _ATOMIC else len(self._state.tickets)
-
-    @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
-        """Hold off the steps that take no lock, for what another thread must not see half done."""
-        # Interrupted halfway, this leaves them held off, which costs some time and nothing else.
-        self._alone += 1
-        self._hold_off(True)
-        try:
-            yield
-        finally:
-            self._alone -= 1
-            if self._alone == 0:
-                self._hold_off(False)
 
     def _set_scales(self) -> None:
         """Set the arms' scales: the objective's, at what samples are expected to cost now."""
@@ -144,16 +115,6 @@ class Ledger:
             arms["scale"] *= (arms["cost"] / prices["declared"]) ** self.objective.cost_power
 
     # ---- what can be read
-
-    @property
-    def issued(self) -> int:
-        """How many tickets were ever handed out; their ids are below this."""
-        return self._words[_ISSUED]
-
-    @property
-    def _used(self) -> int:
-        """How many tickets were handed out, less those that were forgotten."""
-        return self._words[_USED]
 
     @property
     def spent(self) -> float:
@@ -169,8 +130,7 @@ class Ledger:
     @property
     def in_flight(self) -> int:
         """How many tickets are neither answered nor declined nor forgotten."""
-        with self.alone():
-            return int(self._state.arms["pulls"].sum() - self._state.arms["count"].sum())
+        return int(self._state.arms["pulls"].sum() - self._state.arms["count"].sum())
 
     @property
     def all_retired(self) -> bool:
@@ -262,10 +222,6 @@ class Ledger:
         seconds
             How long each sample took, by the tickets' ids, NaN where that is not known.
         """
-        with self.alone():
-            return self._snapshot(seconds)
-
-    def _snapshot(self, seconds: Floats | None) -> Snapshot:
         if self._lines is None:
             self._lines = Lines(len(self.names), self.support, self._planned)
         arms = self._state.arms
@@ -308,12 +264,9 @@ class Ledger:
 
     def fingerprint(self) -> dict[str, Any]:
         """Return all that decisions and results depend on, by what it is; two ledgers with equal ones agree."""
-        memory = self._state.memory.copy()
-        # How far ahead one looked is no part of a study.
-        memory[[_CREDIT, _ROOM]] = 0
         return {
             "arms": tuple(self.names.names),
-            "counts, means, own and pooled numbers, keys, queues": memory.tobytes(),
+            "counts, means, own and pooled numbers, keys, queues": self._state.memory.tobytes(),
             "parameters": self._params,
             "tickets": self._state.tickets[: self.issued].tobytes(),
             "objective": self.objective,
@@ -326,14 +279,12 @@ class Ledger:
 
     def ask(self, m: int) -> int:
         """Hand out up to m tickets, as many as the budget and the arms allow; return how many. They are the latest."""
-        if m == 1 and self.ask_one() >= 0:
-            return 1
-        with self.alone():
-            if m > self._words[_CREDIT]:
-                m = min(m, self._renew_credit(m))
-                if m == 0:
-                    return 0
-            found = steps.ask(self._memory, self._rule, self._ticket_memory, m)
+        if m > self._credit:
+            m = min(m, self._renew_credit(m))
+            if m == 0:
+                return 0
+        step = steps.ask if self.objective.costs is None else steps.ask_paid
+        found = step(self._memory, self._rule, self._ticket_memory, self.issued, self._used, m)
         if found < 0:
             found = -1 - found
             if found == 0:
@@ -341,6 +292,9 @@ class Ledger:
                     f"the floor of strategy {self.strategy!r} must be a number, got NaN after "
                     f"{count(self._used, 'pull')}"
                 )
+        self.issued += found
+        self._used += found
+        self._credit -= found
         return found
 
     def _renew_credit(self, m: int) -> int:
@@ -354,17 +308,18 @@ class Ledger:
             # More may be spent than the budget, where samples cost more than expected.
             most = int(max(0, self._state.header["limit"] - self.spent) / self.cheapest) + 1
         self._make_room(min(m, most))
-        credit = self._room_left() if self.budget is None else min(most, self._room_left())
-        self._words[_CREDIT] = credit
-        return credit
+        self._credit = self._room_left() if self.budget is None else min(most, self._room_left())
+        return self._credit
 
     def ask_for(self, places: Ints) -> int:
         """Hand out tickets for these arms, whatever the strategy and the budget say; return how many."""
-        with self.alone():
-            self._make_room(len(places))
-            steps.ask_for(self._memory, self._rule, self._ticket_memory, places)
-            self._words[_CREDIT] = 0
-        return len(places)
+        m = len(places)
+        self._make_room(m)
+        steps.ask_for(self._memory, self._rule, self._ticket_memory, self.issued, self._used, places)
+        self.issued += m
+        self._used += m
+        self._credit = 0
+        return m
 
     def latest(self, tickets: int) -> range:
         """Return the ids of the tickets that were handed out last, given their number."""
@@ -403,18 +358,19 @@ class Ledger:
         """
         if type(tickets) is int:
             place = self.arm_of[tickets] if arm is None else arm
-            answer = self.tell_one(tickets, place, values) if costs is None else steps.REFUSED
-            if answer <= steps.KNOWN:
-                return
-            if answer != steps.REFUSED or self.arm_of[tickets] != place or tickets >= self.issued:
-                self.refuse(answer, tickets, place, values)
-            values, costs = np.array([values]), None if costs is None else np.array([costs])
-        ids = np.atleast_1d(np.asarray(tickets, np.int64))
+            cost = math.nan if costs is None else self._cost(costs)
+            answer = steps.tell(self._memory, self._rule, self._ticket_memory, tickets, place, values, cost)
+            if answer == steps.OTHER_ARM:
+                self._refuse_arm(tickets, place)
+            if answer > steps.KNOWN:
+                self._refuse(answer, tickets, values)
+            return
+        ids = np.asarray(tickets, np.int64)
         before = np.empty(len(ids), np.int32)
         paid = _NO_COSTS if costs is None else self._checked_costs(costs, len(ids))
         answer, j = steps.tell_many(self._memory, self._rule, self._ticket_memory, ids, values, paid, before)
         if answer != steps.DONE:
-            self.refuse(answer, int(ids[j]), self.arm_of[int(ids[j])], float(values[j]))
+            self._refuse(answer, int(ids[j]), float(values[j]))
 
     def checked_cost(self, cost: float) -> float:
         """Return the real cost of a ticket, or refuse what cannot be one."""
@@ -441,13 +397,8 @@ class Ledger:
             self.checked_cost(float(found[wrong.argmax()]))
         return found
 
-    def refuse(self, answer: int, ticket: int, place: int, value: float) -> None:
-        """Raise what a step answered to the value of a ticket that is said to be of the arm at this place."""
+    def _refuse(self, answer: int, ticket: int, value: float) -> None:
         self._judge(answer, "the sample is kept")
-        if ticket >= self.issued:
-            raise ValueError(f"ticket {ticket} was never handed out")
-        if self.arm_of[ticket] != place:
-            self._refuse_arm(ticket, place)
         what = f"ticket {ticket} of arm {self.names.names[self.arm_of[ticket]]!r}"
         if answer == steps.OUTSIDE:
             raise ValueError(f"{what}: {self.refusal(value)}")
@@ -512,6 +463,8 @@ class Ledger:
             self._refuse_arm(ticket, place)
         if answer == steps.CONFLICT:
             self._refuse_settled("forget", ticket)
+        if answer != steps.KNOWN:
+            self._used -= 1
         self._judge(answer, "the ticket is forgotten")
 
     def decline(self, ticket: int, arm: int | None = None, cost: float | None = None) -> None:
@@ -554,24 +507,22 @@ class Ledger:
         if bool(arms["retired"][place]) == retired:
             return
         self._open += -1 if retired else 1
-        self._words[_CREDIT] = 0
+        self._credit = 0
         answer = steps.retire(self._memory, self._rule, place, int(retired))
         self._judge(answer, "the arm is open")
 
     def set_budget(self, budget: float | None) -> None:
         """Change how many samples may be asked for in all, or what they may cost; parameters are updated."""
         budget = self._checked_budget(budget)
-        with self.alone():
-            if budget is not None and self._limit(budget) < self.spent:
-                raise ValueError(f"budget must be at least the {amount(self.spent)} spent so far, got {amount(budget)}")
-            params = self._params_for(budget)
-            # What can fail first: the strategy is compiled for its number of parameters.
-            self._rule = compile_rule(self.strategy, params)
-            self._params, self.budget = params, budget
-            self._state.header["limit"], self._words[_CREDIT] = self._limit(budget), 0
-            self._keep_buffers()
-            # Not what is pooled: that has a schedule of its own.
-            self._judge(steps.rekey_study(self._memory, self._rule), "the budget is set")
+        if budget is not None and self._limit(budget) < self.spent:
+            raise ValueError(f"budget must be at least the {amount(self.spent)} spent so far, got {amount(budget)}")
+        params = self._params_for(budget)
+        # What can fail first: the strategy is compiled for its number of parameters.
+        self._rule = compile_rule(self.strategy, params)
+        self._params, self.budget, self._credit = params, budget, 0
+        self._state.header["limit"] = self._limit(budget)
+        # Not what is pooled: that has a schedule of its own.
+        self._judge(steps.rekey_study(self._memory, self._rule), "the budget is set")
 
     def set_weights(self, weights: Iterable[float] | Mapping[Any, float] | None) -> None:
         """Change how much each arm's loss matters; None for 1 each."""
@@ -621,11 +572,9 @@ class Ledger:
 
     def __getstate__(self) -> dict[str, Any]:
         # The lines can be made from the tickets again, the rule and the views of the buffers from the rest.
-        of_this_process = {"_rule", "_lines", "_alone", "_memory", "_ticket_memory", "arm_of", "_values", "_words"}
-        of_this_process |= {"ask_one", "tell_one"}
+        of_this_process = ("_rule", "_lines", "_memory", "_ticket_memory", "arm_of", "_values")
         kept = {name: value for name, value in self.__dict__.items() if name not in of_this_process}
-        with self.alone():
-            kept["_state"] = copy.copy(self._state)
+        kept["_state"] = copy.copy(self._state)
         return {"format": FORMAT, "layout": self._layout(), **kept}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
@@ -644,5 +593,5 @@ class Ledger:
                 "load it where the strategy is as it was"
             )
         self._rule = compile_rule(self.strategy, self._params)
-        self._lines, self._alone = None, 0
+        self._lines = None
         self._keep_buffers()

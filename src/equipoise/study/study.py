@@ -24,7 +24,6 @@ from equipoise.strategies import Strategy, Support, check_support, resolve
 from equipoise.study.goal import Goal
 from equipoise.study.ledger import Ledger
 from equipoise.study.result import Result
-from equipoise.study.steps import KNOWN, REFUSED
 from equipoise.study.ticket import BITS, Ticket
 from equipoise.tables import amount, count
 
@@ -245,16 +244,13 @@ class Study:
         """
         ledger = self._ledger
         if m is None:
-            # Most asks need no lock: see `study.steps`.
-            ticket = ledger.ask_one()
-            if ticket < 0:
-                with self._lock, ledger.alone():
-                    if ledger.ask(1) == 0:
-                        raise EquipoiseError(self._nothing_left())
-                    ticket = ledger.issued - 1
-            return Ticket((self._first_number + ticket, self._names[ledger.arm_of[ticket]]))
+            with self._lock:
+                ticket = ledger.issued
+                if ledger.ask(1) == 0:
+                    raise EquipoiseError(self._nothing_left())
+                return Ticket((self._first_number + ticket, self._names[ledger.arm_of[ticket]]))
         m = integer("m", m, least=1)
-        with self._lock, ledger.alone():
+        with self._lock:
             ids = ledger.latest(ledger.ask(m))
             if not ids:
                 return []
@@ -305,33 +301,27 @@ class Study:
         """
         if type(value) is not float:
             value = number("value", value)
-        if arm is MISSING and cost is None:
-            # Most tells need no lock: see `study.steps`.
-            answer = REFUSED
+        with self._lock:
+            if arm is not MISSING:
+                if ticket is not MISSING:
+                    raise TypeError("tell takes a ticket or an arm, not both")
+                if cost is not None:
+                    raise TypeError(f"cost needs a ticket: a sample from elsewhere uses no budget, got {shown(cost)}")
+                if not self._ledger.possible(value):
+                    raise ValueError(self._ledger.refusal(value))
+                self._ledger.tell_moments(self._ledger.names.find(arm), 1, value, 0.0)
+                return
             try:
                 number_of, name = ticket
                 ticket_id, k = number_of - self._first_number, self._place[name]
-                if type(ticket_id) is int and self._start <= ticket_id <= _PLACE:
-                    answer = self._ledger.tell_one(ticket_id, k, value)
+                plain = type(ticket_id) is int and self._start <= ticket_id < self._ledger.issued
             except (TypeError, ValueError, LookupError):
-                pass
-            if answer <= KNOWN:
-                return
-            if answer != REFUSED:
-                self._ledger.refuse(answer, ticket_id, k, value)
-        with self._lock:
-            if arm is MISSING:
+                plain = False
+            if not plain:
                 ticket_id, k = self._own(ticket)
-                paid = None if cost is None else self._ledger.checked_cost(number("cost", cost))
-                self._ledger.tell(ticket_id, value, k, paid)
-                return
-            if ticket is not MISSING:
-                raise TypeError("tell takes a ticket or an arm, not both")
             if cost is not None:
-                raise TypeError(f"cost needs a ticket: a sample from elsewhere uses no budget, got {shown(cost)}")
-            if not self._ledger.possible(value):
-                raise ValueError(self._ledger.refusal(value))
-            self._ledger.tell_moments(self._ledger.names.find(arm), 1, value, 0.0)
+                cost = self._ledger.checked_cost(number("cost", cost))
+            self._ledger.tell(ticket_id, value, k, cost)
 
     def tell_many(
         self,
