@@ -99,7 +99,7 @@ class Turn:
         known = not math.isnan(self.ledger.answers(ticket))
         self.whole = False
         try:
-            self.ledger.tell(ticket, value)
+            self.ledger.tell(ticket, value, costs=None if math.isnan(cost) else cost)
         except ValueError:
             self.whole = True  # refused: nothing has changed
             raise
@@ -125,7 +125,7 @@ class Turn:
         new[new] = _first_of_each(tickets[new])
         self.whole = False
         try:
-            self.ledger.tell(tickets, values)
+            self.ledger.tell(tickets, values, costs=costs)
         except ValueError:
             self.whole = True
             raise
