@@ -102,12 +102,15 @@ def _described(values: Any, array: npt.NDArray[Any]) -> str:
 def _gone_wrong(error: Exception, seconds: float) -> Outcome:
     if isinstance(error, Exhausted):
         return Outcome(None, seconds, None, None)
-    message = " ".join(str(error).split())
     refused = isinstance(error, TypeError | ValueError) and error.__traceback__ and _is_ours(error)
     if refused or isinstance(error, EquipoiseError):  # a sentence of ours, which needs no name of a class
-        return Outcome(None, seconds, message, "")
-    wrong = f"{type(error).__name__}: {message}" if message else type(error).__name__
-    return Outcome(None, seconds, wrong, "".join(traceback.format_exception(error)))
+        return Outcome(None, seconds, " ".join(str(error).split()), "")
+    return Outcome(None, seconds, _in_words(error), "".join(traceback.format_exception(error)))
+
+
+def _in_words(error: Exception) -> str:
+    message = " ".join(str(error).split())
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 def _is_ours(error: Exception) -> bool:
@@ -133,13 +136,24 @@ class Stream:
     def __init__(self, iterable: Iterable[Any]) -> None:
         self._iterator: Iterator[Any] = iter(iterable)
         self._lock = threading.Lock()
+        self._raised = ""  # what the last call raised
 
     def __call__(self) -> Any:
         with self._lock:
             try:
-                return next(self._iterator)
+                value = next(self._iterator)
             except StopIteration:
+                if self._raised:
+                    # It has not run out of samples: Python ends a generator that raises.
+                    raise EquipoiseError(
+                        f"the iterator ended when it raised {self._raised}; use a function for samples that can fail"
+                    ) from None
                 raise Exhausted from None
+            except Exception as error:
+                self._raised = _in_words(error)
+                raise
+            self._raised = ""
+            return value
 
 
 class Samplers:
