@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from datetime import date
+from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -119,6 +121,96 @@ def test_names_that_are_refused(make: Callable[[], Any], error: type[Exception],
     with pytest.raises(error) as raised:
         make()
     assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    ("name", "got"),
+    [
+        ("a\x1b[31mb", r"'a\x1b[31mb'"),
+        ("a\0b", r"'a\x00b'"),
+        ("two\nlines", r"'two\nlines'"),
+        ("a\x85b", r"'a\x85b'"),
+        ("a\ud800b", r"'a\ud800b'"),
+        ("a\u2028b", r"'a\u2028b'"),
+        ("a\u202eb", r"'a\u202eb'"),
+        ("a\u2066b", r"'a\u2066b'"),
+        ("a\uffffb", r"'a\uffffb'"),
+        (("x", ("a\x1bb", 1)), r"('x', ('a\x1bb', 1))"),
+        (PurePosixPath("a\x1bb"), r"PurePosixPath('a\x1bb')"),
+    ],
+)
+def test_names_that_a_terminal_would_not_show_are_refused(name: Any, got: str) -> None:
+    """By a study, a plan and `estimate`, in a sentence that is fit for a terminal itself."""
+    sentence = f"the name of an arm must not contain control characters, got {got}"
+    doors: list[Callable[[], Any]] = [
+        lambda: eq.Study(["fine", name]),
+        lambda: eq.plan({"fine": 1.0, name: 2.0}, 100),
+        lambda: eq.estimate({"fine": [1.0], name: [2.0]}, 100),
+        lambda: eq.estimate(lambda arm: 1.0, 100, arms=["fine", name]),
+    ]
+    for door in doors:
+        with pytest.raises(ValueError, match="control") as raised:
+            door()
+        assert str(raised.value) == sentence
+
+
+def test_names_have_a_greatest_length() -> None:
+    longest: list[Any] = ["x" * 200, ("x" * 94, "y" * 94, 1)]
+    assert len(str(longest[1])) == 199
+    assert eq.Study(longest).arms == tuple(longest)
+    too_long: list[Any] = ["x" * 10_000, ("x" * 94, "y" * 96, 1), ("x" * 100, ("y" * 100,))]
+    for name in too_long:
+        with pytest.raises(ValueError, match=r"must have at most 200 characters, got .*\.\.\., which has [0-9,]+$"):
+            eq.Study(["fine", name])
+
+
+def test_other_names_are_names() -> None:
+    """Letters of every script, emoji made of several, backslashes, markup; numbers, dates, None and tuples."""
+    names = [
+        "naïve é",
+        "日本語",
+        "עברית",
+        "العربية",
+        "👩‍👩‍👧",
+        "🇪🇺",
+        r"C:\x1b",
+        "<script>",
+        "[red]",
+        "a b",
+        0.5,
+        -3,
+        None,
+    ]
+    names += [("é", 1), (r"C:\x1b", 2), date(2026, 1, 1), b"\x1b"]
+    assert eq.Study(names).arms == tuple(names)
+
+
+def test_texts_of_users_cannot_control_a_terminal() -> None:
+    class Loud:
+        def __repr__(self) -> str:
+            return "\x1b[2JLoud\n\u202e()"
+
+    assert shown(Loud()) == r"\x1b[2JLoud \u202e()"
+    assert inputs.printable("é\x1b\t\x7f\ud800日\u2029") == r"é\x1b\t\x7f\ud800日\u2029"
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        ("postgresql://u:secret@host:5432/db", "postgresql://u:***@host:5432/db"),
+        ("saved in postgres://u:secret@host/db; go on", "saved in postgres://u:***@host/db; go on"),
+        ("got 'mysql://u:se@c:r/et@host/db#x'", "got 'mysql://u:***@host/db#x'"),
+        ("postgresql://:secret@host", "postgresql://:***@host"),
+        ("postgresql://h/db?user=u&password=secret&x=1", "postgresql://h/db?user=u&password=***&x=1"),
+        ("host=h PASSWORD = 'sec ret' user=u", "host=h PASSWORD = *** user=u"),
+        ("host=h password=secret", "host=h password=***"),
+        ("postgresql://u@host:5432/db", "postgresql://u@host:5432/db"),
+        ("http://host:80/a and b@c", "http://host:80/a and b@c"),
+        ('password authentication failed for user "u"', 'password authentication failed for user "u"'),
+    ],
+)
+def test_passwords_are_not_shown(text: str, cleaned: str) -> None:
+    assert inputs.without_password(text) == cleaned
 
 
 # ---- values by arm

@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from equipoise.errors import EquipoiseError
+from equipoise.inputs import printable, without_password
 
 
 class Exit(IntEnum):
@@ -46,8 +47,13 @@ def code_of(app: typer.Typer) -> int:
 
 
 def say(sentence: str) -> None:
-    """Print a sentence of the program itself to standard error."""
-    print(f"equipoise: {sentence}", file=sys.stderr)
+    """Print a sentence of the program itself to standard error; what it quotes cannot control the terminal."""
+    print(f"equipoise: {for_terminal(sentence)}", file=sys.stderr)
+
+
+def for_terminal(text: str) -> str:
+    """Return a text of several lines without control characters and passwords."""
+    return "\n".join(map(printable, without_password(text).split("\n")))
 
 
 def _refuse(sentence: Any) -> int:

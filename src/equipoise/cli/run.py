@@ -83,7 +83,7 @@ def run(
     if live.last and (live.last.samples or as_json):
         _print_result(live.last.result, loaded, code, as_json, verbose)
     for lines in trace:
-        print(lines, file=sys.stderr)
+        print(exits.for_terminal(lines), file=sys.stderr)
     if ending:
         exits.say(f"{ending}; {_kept(live.last.samples if live.last else 0, loaded.store)}")
     raise typer.Exit(code)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from equipoise.errors import EquipoiseError
+from equipoise.inputs import printable
 
 MEASURES: Final = ("stdout", "seconds", "exit")
 # Exit codes of a shell that could not run the command at all, which says nothing about the command.
@@ -183,7 +184,7 @@ def _number(out: IO[bytes], err: IO[bytes]) -> float:
 
 def _end_of(err: IO[bytes]) -> str:
     lines = _lines(err)
-    return f"; its stderr ends with: {' / '.join(lines[-_LINES:])[-_CHARACTERS:]}" if lines else ""
+    return f"; its stderr ends with: {printable(' / '.join(lines[-_LINES:])[-_CHARACTERS:])}" if lines else ""
 
 
 def _lines(file: IO[bytes]) -> list[str]:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from equipoise.arrays import Ints
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import by_arm, integer, number, shown
+from equipoise.inputs import by_arm, check_names, integer, number, printable, shown
 from equipoise.run import seeds
 from equipoise.tables import count
 
@@ -104,13 +104,18 @@ def _gone_wrong(error: Exception, seconds: float) -> Outcome:
         return Outcome(None, seconds, None, None)
     refused = isinstance(error, TypeError | ValueError) and error.__traceback__ and _is_ours(error)
     if refused or isinstance(error, EquipoiseError):  # a sentence of ours, which needs no name of a class
-        return Outcome(None, seconds, " ".join(str(error).split()), "")
+        return Outcome(None, seconds, _message(error), "")
     return Outcome(None, seconds, _in_words(error), "".join(traceback.format_exception(error)))
 
 
 def _in_words(error: Exception) -> str:
-    message = " ".join(str(error).split())
+    message = _message(error)
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def _message(error: Exception) -> str:
+    """Return what an exception says, in one line; what a sampler raises may quote anything."""
+    return printable(" ".join(str(error).split()))
 
 
 def _is_ours(error: Exception) -> bool:
@@ -174,6 +179,7 @@ class Samplers:
 
     def __init__(self, given: Any, arms: Any, populations: Any, seed: int) -> None:
         functions, self.arms = _by_arm(given, arms, populations)
+        check_names(self.arms)
         self._items = None if populations is None else _items(populations, self.arms)
         self.populations = None if self._items is None else tuple(len(items) for items in self._items)
         shared = callable(functions)
@@ -292,7 +298,7 @@ def _by_arm(given: Any, arms: Any, populations: Any) -> tuple[Any, Sequence[Hash
     if arms is None:
         raise TypeError("one sampler for all arms needs their names, as in arms=['a', 'b']")
     if isinstance(arms, str | bytes):
-        raise TypeError(f"arms must be a list of names or the number of arms, got {arms!r}; write [{arms!r}]")
+        raise TypeError(f"arms must be a list of names or the number of arms, got {shown(arms)}; write [{shown(arms)}]")
     if isinstance(arms, int):
         return given, range(integer("arms", arms, least=1))
     return given, arms if isinstance(arms, range) else tuple(arms)

@@ -501,6 +501,15 @@ def _written(folder: Path, text: str) -> Path:
         ('table = "gaps.csv"\ngroup = "plan"\nvalue = "visits"', "row 3 has no value for 'visits'"),
         ('table = "ragged.csv"\ncolumns = ["a"]', "must have 2 cells like the header, got 1"),
         ('table = "empty.csv"\ncolumns = ["a"]', "it is empty"),
+        (
+            'measure = "exit"\nwarmup = 1\n[arms]\n"a\\u001b[2J" = "touch ran"',
+            r"the name of an arm must not contain control characters, got 'a\x1b[2J'",
+        ),
+        (
+            'table = "loud.csv"\ngroup = "plan"\nvalue = "visits"',
+            r"must not contain control characters, got '\x1bfree'",
+        ),
+        ('table = "loud.csv"\ngroup = "plan"\nvalue = "a\\u0007"', r"must not contain control characters, got 'a\x07'"),
         ('function = "f"\narms = ["a"]', "function must be module:name, got 'f'"),
         ('function = "math:sin"', "needs a list of its arms"),
     ],
@@ -510,10 +519,46 @@ def test_bad_files(run: Run, tmp_path: Path, text: str, sentence: str) -> None:
     (tmp_path / "gaps.csv").write_text("plan,visits\nfree,1\nfree,\npaid,3\n")
     (tmp_path / "ragged.csv").write_text("a,b\n1\n")
     (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "loud.csv").write_text("plan,visits,a\a\n\x1bfree,1,1\npaid,3,1\n")
     done = run(text)
     assert (done.code, done.out) == (2, "")
     assert sentence in done.err
     assert len(done.err.strip().splitlines()) == 1
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("store", ["mysql://u:secret@host/db", "postgresql://u:secret@127.0.0.1:1/db"])
+def test_a_password_is_not_printed(run: Run, store: str) -> None:
+    done = run(DICE, "--store", store)
+    assert done.code == 2
+    assert "://u:***@" in done.err
+    assert "secret" not in done.out + done.err
+
+
+def test_a_password_is_not_printed_where_samples_are_saved(run: Run, tmp_path: Path, postgres: str) -> None:
+    """The server lets anybody in, so that any password will do."""
+    user, _, rest = postgres.partition("@")
+    assert user.startswith("postgresql://postgres:")
+    store = f"postgresql://postgres:secret@{rest}#{tmp_path.name}"
+    failing = DICE.replace('"echo rolling;', '"test -e go || exit 1; echo rolling;')
+    done = run(failing, "--store", store)
+    assert done.code == 3
+    assert "saved in postgresql://postgres:***@" in done.err
+    other = run(DICE.replace("% 2", "% 3"), "--store", store)
+    assert other.code == 2
+    assert "to continue the study in postgresql://postgres:***@" in other.err
+    assert "secret" not in done.out + done.err + other.out + other.err
+
+
+def test_what_a_sample_prints_and_raises_cannot_control_the_terminal(run: Run, tmp_path: Path) -> None:
+    done = run('budget = 9\nmeasure = "exit"\n[arms]\na = "printf \'\\\\033[2Jgone\' >&2; exit 127"\n')
+    assert done.code == 3
+    assert r"its stderr ends with: \x1b[2Jgone" in done.err
+    (tmp_path / "raising_loudly.py").write_text("def sample(arm):\n    raise OSError('\\x1b[2Jgone')\n")
+    raised = run('function = "raising_loudly:sample"\narms = ["a"]\nbudget = 9\n')
+    assert raised.code == 3
+    assert r"OSError: \x1b[2Jgone" in raised.err
+    assert "\x1b" not in done.err + raised.err
 
 
 def test_no_file(run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
