@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from enum import IntEnum
 from typing import Any
 
@@ -20,6 +22,47 @@ class Exit(IntEnum):
     BAD_INPUT = 2
     FAILED = 3
     INTERRUPTED = 130
+
+
+class Ended(KeyboardInterrupt):
+    """A signal asked this process to end; `code` is the exit code that says so."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"ended by {signal.Signals(number).name}")
+        self.code = 128 + number
+
+
+class Signals:
+    """
+    SIGTERM, SIGHUP and SIGQUIT raise `Ended` inside this context, as Ctrl-C raises KeyboardInterrupt.
+
+    Only the first does: a supervisor or a terminal that closes may send several, and what they end is ending already.
+    """
+
+    def __init__(self) -> None:
+        self._before: dict[int, Any] = {}
+        self._ending = False
+
+    def __enter__(self) -> Signals:
+        if threading.current_thread() is threading.main_thread():  # Python lets no other set them
+            for name in ("SIGTERM", "SIGHUP", "SIGQUIT"):
+                number = getattr(signal, name, None)  # Windows lacks some
+                if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+                    self._before[number] = signal.signal(number, self._end)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+
+    def ignore(self) -> None:
+        """Let no signal raise any more."""
+        self._ending = True
+
+    def _end(self, number: int, frame: object) -> None:
+        if not self._ending:
+            self._ending = True
+            raise Ended(number)
 
 
 def code_of(app: typer.Typer) -> int:
