@@ -90,19 +90,22 @@ class Running:
 def _kill(processes: Mapping[str, Process | None]) -> None:
     """Kill commands, by their marks, and all that they started: their groups and, on Linux, those who left them."""
     running = [process for process in processes.values() if process is not None and process.returncode is None]
-    killed: set[int] = set()
-    # More than once, as what is killed may just have started another one.
-    while found := _family({process.pid for process in running}, processes) - killed:
-        killed |= found
-        for pid in found:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+    found = _family({process.pid for process in running}, processes)
+    # The groups first, each at once: a shell would go on with its next command when one of its children is killed.
     for process in running:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if os.name == "posix":
                 os.killpg(process.pid, signal.SIGKILL)
             else:
                 process.kill()
+    killed: set[int] = set()
+    while found:
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        killed |= found
+        # Again, as what was killed may just have started another one.
+        found = _family(killed, processes) - killed
 
 
 def _family(ancestors: Set[int], marks: Iterable[str]) -> set[int]:
