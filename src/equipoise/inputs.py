@@ -7,6 +7,7 @@ import math
 import numbers
 import operator
 import re
+import sys
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -44,7 +45,7 @@ def integer(name: str, value: Any, least: int) -> int:
         found = operator.index(value)
     except TypeError:
         found = None
-    if found is None or isinstance(value, bool):
+    if found is None or isinstance(value, bool) or masked(value):
         raise TypeError(f"{name} must be {wanted}, got {shown(value)}")
     if found < least:
         raise ValueError(f"{name} must be {wanted}, got {shown(value)}")
@@ -52,13 +53,14 @@ def integer(name: str, value: Any, least: int) -> int:
 
 
 def number(name: str, value: Any) -> float:
-    """Return `value` as a float, or refuse what is not a number; texts and complex numbers are not."""
+    """Return `value` as a float, or refuse what is not a number; texts, complex and masked numbers are not."""
     if value is MISSING:
         raise TypeError(f"{name} is required")
     text_or_complex = isinstance(value, str | bytes | complex)  # NumPy's have __float__ all the same
     if not text_or_complex and (hasattr(value, "__float__") or hasattr(value, "__index__")):
         try:
-            return float(value)
+            if not masked(value):
+                return float(value)
         except (TypeError, ValueError, OverflowError):
             pass
     raise TypeError(f"{name} must be a number, got {shown(value)}")
@@ -90,6 +92,22 @@ def choice(name: str, value: Any, known: Iterable[str]) -> str:
         names = ", ".join(map(repr, known))
         raise ValueError(f"{name} must be one of {names}, got {shown(value)}{did_you_mean(value, known)}")
     return value
+
+
+def masked(given: Any) -> int:
+    """
+    Return how many values are masked in a NumPy masked array, or in a list with such arrays in it; 0 for all else.
+
+    A masked value is a missing one, and `np.asarray` silently returns the number below the mask.
+    """
+    ma = sys.modules.get("numpy.ma")  # NumPy imports it on demand; before that, nothing is masked
+    if ma is None:
+        return 0
+    if isinstance(given, ma.MaskedArray):
+        return int(ma.count_masked(given))
+    if isinstance(given, list | tuple) and any(issubclass(kind, ma.MaskedArray) for kind in set(map(type, given))):
+        return sum(map(masked, given))
+    return 0
 
 
 # ---- words in messages

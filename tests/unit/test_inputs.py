@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise import inputs
+from equipoise import inputs, moments
 from equipoise.inputs import MISSING, Names, by_arm, in_order, labelled, plain_name, shown
 
 
@@ -355,3 +355,76 @@ def test_the_variances_of_a_plan_name_its_arms() -> None:
 
 def test_the_optional_parts_are_installed_from_a_checkout() -> None:
     assert inputs.install_hint("plot") == "install it from a checkout of equipoise: pip install '.[plot]'"
+
+
+# ---- masked arrays
+
+GAPS = np.ma.masked_array([1.0, 2.0, 99.0, 4.0], [False, False, True, False])
+GAP: Any = np.ma.masked_array(5, True)  # float() and np.asarray give the 5 below the mask, or NaN
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda: eq.Study(GAP), "arms must be"),
+        (lambda: eq.Study(2, budget=GAP), "budget must be a positive integer, got masked_array("),
+        (lambda: eq.Study(4, weights=GAPS), "weights[2] must be a number, got masked"),
+        (lambda: eq.Study(4, costs=GAPS), "costs[2] must be a number, got masked"),
+        (lambda: eq.Stratified(GAPS), "a share must be a number, got masked"),
+        (lambda: eq.plan(GAPS, 100), "variances[2] must be a number, got masked"),
+        (
+            lambda: eq.plan([1, 1, 1, 1], 100, floors=GAPS.astype(int)),
+            "floors[2] must be a positive integer, got masked",
+        ),
+        (lambda: eq.Empirical(GAPS), "values of Empirical must not be masked, got 1 masked"),
+        (lambda: moments.of(GAPS), "samples must not be masked, got 1 masked"),
+        (lambda: eq.estimate({"a": GAPS}, 9), "arm 'a' must have no masked samples, got 1 of 4"),
+        (lambda: eq.estimate({"a": list(GAPS)}, 9), "arm 'a' must have no masked samples, got 1 of 4"),
+        (lambda: eq.estimate({"a": iter(GAPS)}, 9), "a sample must be a number, got masked"),
+        (lambda: eq.estimate({"a": lambda: GAP}, 9), "a sample must be a number, got masked_array("),
+        (
+            lambda: eq.estimate({"a": lambda size: np.ma.masked_array(np.ones(size), True)}, 9),
+            "a sampler must return no masked values, got 1 of 1",
+        ),
+        (
+            lambda: eq.estimate(lambda item: item, 9, populations={"a": GAPS}),
+            "the population of arm 'a' must have no masked items, got 1 of 4",
+        ),
+    ],
+)
+def test_a_masked_value_is_not_a_value(use: Callable[[], Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError, eq.EquipoiseError)) as raised:
+        use()
+    assert message in str(raised.value)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", [np.ma.masked, GAP, GAPS[2], np.ma.masked_array([5.0], [True])])
+def test_a_masked_answer_is_refused_and_changes_nothing(value: Any) -> None:
+    study = eq.Study(["a", "b"])
+    tickets = study.ask(3)
+    before = study.ledger.fingerprint()
+    calls: list[Callable[[], None]] = [
+        lambda: study.tell(tickets[0], value),
+        lambda: study.tell(arm="a", value=value),
+        lambda: study.tell_many([(tickets[0], 1.0), (tickets[1], value)]),
+        lambda: study.tell_moments("a", 3, value, 0.0),
+        lambda: study.tell_moments("a", 3, 1.0, value),
+        lambda: study.tell_moments("a", value, 1.0, 1.0),
+    ]
+    for call in calls:
+        with pytest.raises(TypeError, match=r"^(value|mean|m2|count) must be .*, got masked"):
+            call()
+        assert study.ledger.fingerprint() == before
+
+
+def test_a_masked_array_without_masked_values_is_an_array() -> None:
+    whole = np.ma.masked_array([1.0, 2.0, 3.0], [False, False, False])
+    result = eq.estimate({"a": whole, "b": lambda size: np.ma.ones(size)}, 9)
+    assert dict(result.means) == {"a": 2.0, "b": 1.0}
+    assert eq.Study(3, weights=whole).objective.weights == (1.0, 2.0, 3.0)
+    assert eq.Empirical(whole).mean == 2.0
+    study = eq.Study(1)
+    study.tell_many(zip(study.ask(3), whole, strict=True))
+    assert study.result().means[0] == 2.0

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from equipoise.arrays import Ints
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import by_arm, check_names, integer, number, printable, shown
+from equipoise.inputs import by_arm, check_names, integer, masked, number, printable, shown
 from equipoise.run import seeds
 from equipoise.tables import count
 
@@ -85,6 +85,8 @@ def _checked(call: Call, values: Any) -> Any:
     """Return what a sampler returned as a float or an array of floats, or refuse it."""
     if call.size is None:
         return values if type(values) is float else number("a sample", values)
+    if missing := masked(values):
+        raise ValueError(f"a sampler must return no masked values, got {missing:,} of {call.size:,}")
     array = np.asarray(values)
     if array.shape != (call.size,):
         raise ValueError(
@@ -196,6 +198,8 @@ class Samplers:
                         f"arm {arm!r} must have a function of an item as its sampler, because it has a population"
                     )
                 samples = _iterable(function, arm)
+                if missing := masked(samples):
+                    raise ValueError(f"arm {arm!r} must have no masked samples, got {missing:,} of {len(function):,}")
                 if isinstance(samples, Sized) and len(samples) == 0:
                     raise ValueError(f"arm {arm!r} must have at least one sample, got {shown(function)}")
                 if not isinstance(samples, Sequence | np.ndarray):
@@ -319,6 +323,10 @@ def _items(populations: Any, arms: Sequence[Hashable]) -> list[Any]:
                 ) from None
         if len(items) == 0:
             raise ValueError(f"the population of arm {arm!r} must have at least one item, got none")
+        if missing := masked(items):
+            raise ValueError(
+                f"the population of arm {arm!r} must have no masked items, got {missing:,} of {len(items):,}"
+            )
         found.append(items)
     return found
 
