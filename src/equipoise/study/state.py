@@ -126,9 +126,15 @@ class State:
         self.pooled: Floats = self.memory[header["pooled_at"] : header["sums_at"]]
         self.ticket_memory: Floats = self.tickets.view(np.float64)
 
+    def with_tickets(self, tickets: int) -> State:
+        """Return the same state with room for its first tickets alone; it shares the memory of this one."""
+        found = State.__new__(State)
+        found.__setstate__({"memory": self.memory, "tickets": self.tickets[:tickets]})
+        return found
+
     def make_room(self, tickets: int) -> None:
         """Make room for this many tickets in all."""
-        more = np.zeros(max(2 * len(self.tickets), tickets), TICKET)
+        more = np.zeros(max(2 * len(self.tickets), tickets, _FIRST_TICKETS), TICKET)
         more[: len(self.tickets)] = self.tickets
         self.tickets = more
         self._view()
