@@ -28,10 +28,12 @@ LONGEST_NAME: Final = 200
 # paragraphs, overrides of the direction of writing, halves of surrogate pairs, and what is not a character.
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
-# A password, after what says that it is one: user: in a URL, up to the last @ of the word, or password= in a query or a
-# connection string.
+# A password, after what says that it is one: user: in a URL, up to the last @ of the word; password= in a query or a
+# connection string; or libpq, which quotes what it cannot decode.
 _PASSWORD: Final = re.compile(
-    r"(://[^\s:/@]*:)[^\s]*(?=@)|(\bpassword\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&'\"]+)", re.IGNORECASE
+    r"(://[^\s:/@]*:)[^\s]*(?=@)|(\bpassword\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&'\"]+)"
+    r"|((?:percent-encoded (?:token|value): |unexpected spaces found in )\")[^\"]*",
+    re.IGNORECASE,
 )
 
 
@@ -126,7 +128,7 @@ def printable(text: str) -> str:
 
 def without_password(text: str) -> str:
     """Return a text with *** for every password in a URL or a connection string of PostgreSQL."""
-    return _PASSWORD.sub(r"\1\2***", text)
+    return _PASSWORD.sub(r"\1\2\4***", text)
 
 
 def named(arm: Any) -> str:

@@ -204,6 +204,8 @@ def test_texts_of_users_cannot_control_a_terminal() -> None:
         ("postgresql://h/db?user=u&password=secret&x=1", "postgresql://h/db?user=u&password=***&x=1"),
         ("host=h PASSWORD = 'sec ret' user=u", "host=h PASSWORD = *** user=u"),
         ("host=h password=secret", "host=h password=***"),
+        ('invalid percent-encoded token: "sec%ret"', 'invalid percent-encoded token: "***"'),
+        ('unexpected spaces found in "sec ret", use', 'unexpected spaces found in "***", use'),
         ("postgresql://u@host:5432/db", "postgresql://u@host:5432/db"),
         ("http://host:80/a and b@c", "http://host:80/a and b@c"),
         ('password authentication failed for user "u"', 'password authentication failed for user "u"'),
