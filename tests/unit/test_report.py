@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 import math
 import random
@@ -11,6 +12,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -299,3 +301,37 @@ def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
         assert (code, out) == (2, "")
         assert sentence in err
         assert len(err.strip().splitlines()) == 1
+
+
+HOSTILE = [
+    "<script>alert(1)</script>", "</td></table>", "a\\b\\n", "\"quo'tes\"", "{{x}}", "datum['a']", "a.b[0]", "&amp;",
+    "$&", "[red]", "%s{0}", "null", "NaN", "__proto__", "constructor", "toString", "x" * 200, "naïve 日本語",
+    "👩‍👩‍👧", "עברית",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("arms", [HOSTILE[:10], HOSTILE[10:], [f"<b>{k}" for k in range(2000)]])
+def test_names_of_every_kind_are_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arms: list[str]
+) -> None:
+    """As a page, in which nothing is markup but our own, a picture, JSON, and a table on a terminal."""
+    where, page = tmp_path / "study.db", tmp_path / "page.html"
+    about = {"measure": "stdout", "value": "a.b['<script>']\\"}
+    eq.estimate(lambda arm, seed: seed % 7, 25 * len(arms), arms=arms, seed=1, store=where, precision=0.1, about=about)
+    code, out, err = call(monkeypatch, capsys, where, "--html", page, "--png", tmp_path / "picture.png", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["means"].keys() == set(arms)
+    text = page.read_text(encoding="utf-8")
+    assert re.findall(r"<(?:script|b)\b", text) == []
+    shown = report.read(where).result.shown()
+    for arm in (arms[k] for k in shown):
+        assert f">{html.escape(arm)}</td>" in text
+    drawings = [base64.b64decode(each).decode() for each in re.findall(r'base64,([^"]+)"', text)]
+    assert len(drawings) == 3
+    for drawing in drawings[:2]:
+        # Long names are cut in a drawing, and some have a space of no width before them.
+        words = [each.text or "" for each in ElementTree.fromstring(drawing).iter("{http://www.w3.org/2000/svg}text")]
+        assert {arms[k][:20] for k in shown} <= {word.removeprefix("\u200b")[:20] for word in words}
+    code, out, err = call(monkeypatch, capsys, where)
+    assert (code, err) == (0, "")
+    assert "std. error" in out

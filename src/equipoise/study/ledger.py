@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -10,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from equipoise import moments
 from equipoise.arrays import Bools, Floats, Ints
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import LARGEST, Names, integer, shown
@@ -30,6 +30,8 @@ _NO_COSTS: Final = np.empty(0)
 
 # Of what a saved study looks like; another version's is refused.
 FORMAT: Final = 7
+# The largest M2 that samples from elsewhere may lead to; variances and what is computed from them stay finite.
+LARGEST_M2: Final = 1e306
 
 
 class Ledger:
@@ -443,6 +445,13 @@ class Ledger:
             raise ValueError(f"mean: {self.refusal(mean)}")
         if self.support is not None:
             self._check_moments(samples, mean, m2)
+        arm = self._state.arms[place]
+        _, _, merged = moments.merge(int(arm["count"]), float(arm["mean"]), float(arm["m2"]), samples, mean, m2)
+        if not merged <= LARGEST_M2:
+            raise ValueError(
+                f"mean and m2 must not make the variance of arm {self.names.names[place]!r} overflow, "
+                f"got mean {mean!r} and m2 {m2!r} where its mean is {float(arm['mean'])!r}"
+            )
         self._from_elsewhere += samples
         self._judge(steps.tell_moments(self._memory, self._rule, place, samples, mean, m2), "the samples are kept")
 
@@ -650,7 +659,8 @@ class Ledger:
         # The lines can be made from the tickets again, the rule and the views of the buffers from the rest.
         of_this_process = ("_rule", "_lines", "_memory", "_ticket_memory", "arm_of", "_values")
         kept = {name: value for name, value in self.__dict__.items() if name not in of_this_process}
-        kept["_state"] = copy.copy(self._state)
+        # Without the room for tickets to come, and so without credit for them.
+        kept |= {"_state": self._state.with_tickets(self.issued), "_credit": 0}
         return {"format": FORMAT, "layout": self._layout(), **kept}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:

@@ -160,16 +160,21 @@ class State:
         self.by_cost = self.memory[by_cost_at:].view(ENTRY)
         self.ticket_memory: Floats = self.tickets.view(np.float64)
 
+    def with_tickets(self, tickets: int) -> State:
+        """Return a copy with room for its first tickets alone."""
+        found = State.__new__(State)
+        found.__setstate__({"memory": self.memory.copy(), "tickets": self.tickets[:tickets].copy()})
+        return found
+
     def make_room(self, tickets: int) -> None:
         """Make room for this many tickets in all."""
-        more = np.zeros(max(2 * len(self.tickets), tickets), TICKET)
+        more = np.zeros(max(2 * len(self.tickets), tickets, _FIRST_TICKETS), TICKET)
         more[: len(self.tickets)] = self.tickets
         self.tickets = more
         self._view()
 
     def __getstate__(self) -> dict[str, Any]:
-        # Copies, as the study may go on in another thread while they are saved.
-        return {"memory": self.memory.copy(), "tickets": self.tickets.copy()}
+        return {"memory": self.memory, "tickets": self.tickets}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         self.memory, self.tickets = saved["memory"], saved["tickets"]

@@ -16,7 +16,7 @@ import numpy as np
 from equipoise import tables
 from equipoise.arrays import Floats, Ints
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import MISSING, Names, integer, number, shown
+from equipoise.inputs import MISSING, Names, integer, masked, number, shown
 from equipoise.keywords import suggests_keywords
 from equipoise.problem.objective import Objective, Stratified, Wholes, wholes_by_arm
 from equipoise.problem.objective import objective as objective_of
@@ -542,8 +542,9 @@ class Study:
 
 def _floats(values: list[Any]) -> Floats:
     """Return many samples at once; NumPy tells whether they are plain numbers faster than a look at each would."""
-    with contextlib.suppress(ValueError, OverflowError):
-        array = np.array(values)
-        if array.dtype.kind in "fiub" and array.ndim == 1:
-            return array.astype(np.float64, copy=False)
+    if not masked(values):
+        with contextlib.suppress(ValueError, OverflowError):
+            array = np.array(values)
+            if array.dtype.kind in "fiub" and array.ndim == 1:
+                return array.astype(np.float64, copy=False)
     return np.array([number("value", value) for value in values])

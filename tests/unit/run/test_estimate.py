@@ -189,6 +189,44 @@ def test_awaited_in_a_running_loop() -> None:
     assert asyncio.run(main()).samples == 30
 
 
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
+@pytest.mark.parametrize("kind", ["plain", "threads", "awaited", "awaited inside"])
+def test_a_sampler_that_exits_ends_the_study_and_not_the_loop(error: type[BaseException], kind: str) -> None:
+    """Others are in flight and never answer; they are given up. The exception is the sampler's own."""
+    calls = Counter[str]()
+
+    def measure(arm: str) -> float:
+        calls[arm] += 1
+        if calls.total() == 5:
+            raise error("enough")
+        return 1.0
+
+    async def exits(arm: str) -> float:
+        return measure(arm)
+
+    async def awaited(arm: str) -> float:
+        if calls.total() == 3:
+            calls["waits"] += 1
+            await asyncio.Event().wait()
+        return await (asyncio.ensure_future(exits(arm)) if kind == "awaited inside" else exits(arm))
+
+    found: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            sampler: Any = awaited if kind.startswith("awaited") else measure
+            eq.estimate(sampler, budget=60, arms=ARMS, executor=3 if kind == "threads" else None)
+        except BaseException as raised:
+            found.append(raised)
+
+    # In a thread that does not outlive the test, where it hangs.
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(HANG)
+    assert [(type(each), each.args) for each in found] == [(error, ("enough",))]
+    assert "equipoise-loop" not in [each.name for each in threading.enumerate()]
+
+
 def test_iterables_and_lists() -> None:
     def stream() -> Iterator[float]:
         yield from [1.0, 2.0, 3.0, 4.0, 5.0]
@@ -854,6 +892,43 @@ def test_a_generator_that_ends_at_once_closes_its_arm() -> None:
     """How many it has, nobody knows before."""
     result = eq.estimate({"a": iter([]), "b": [1.0, 2.0, 4.0]}, budget=20)
     assert dict(result.counts) == {"a": 0, "b": 3}
+
+
+@pytest.mark.parametrize("executor", [None, 2])
+def test_a_generator_that_raised_has_not_run_out(executor: int | None) -> None:
+    """Python ends it all the same, so that a retry would find it empty."""
+
+    def broken() -> Iterator[float]:
+        yield 1.0
+        yield 2.0
+        raise ConnectionError("the line is dead")
+
+    with pytest.raises(eq.EquipoiseError) as raised:
+        eq.estimate({"a": broken(), "b": random.random}, 50, retries=1, executor=executor)
+    assert str(raised.value).startswith(
+        "sampling arm 'a' failed 2 times, the last time: the iterator ended when it raised ConnectionError: the line "
+        "is dead; use a function for samples that can fail; "
+    )
+    assert raised.value.study.retired == ()
+
+
+def test_an_iterator_that_goes_on_after_an_error_is_read_to_its_end() -> None:
+    class Flaky:
+        def __init__(self) -> None:
+            self.asked = 0
+
+        def __iter__(self) -> Flaky:
+            return self
+
+        def __next__(self) -> float:
+            self.asked += 1
+            if self.asked == 3:
+                raise ConnectionError("once")
+            if self.asked > 6:
+                raise StopIteration
+            return 1.0
+
+    assert dict(eq.estimate({"a": Flaky(), "b": [1, 2]}, 50, retries=1).counts) == {"a": 5, "b": 2}
 
 
 def test_a_refusal_leaves_no_store(tmp_path: Any) -> None:
