@@ -339,7 +339,7 @@ class Study:
         numbers: list[int] = []
         names: list[Hashable] = []
         samples: list[SupportsFloat] = []
-        paid: dict[int, float] = {}
+        paid: dict[int, SupportsFloat | None] = {}
         try:
             given = iter(answers)
         except TypeError:
@@ -347,25 +347,24 @@ class Study:
         # What goes wrong in the iterator itself, such as a generator's own error, is not ours to word. Nor is the lock
         # held, as the iterator may wait for another thread.
         for answer in given:
-            cost = None
             try:
                 try:
                     ticket, value = answer  # type: ignore[misc]
                 except ValueError:
-                    ticket, value, cost = answer  # type: ignore[misc]
+                    ticket, value, paid[len(samples)] = answer  # type: ignore[misc]
                 numbers.append(ticket[0])
                 names.append(ticket[1])
             except (TypeError, ValueError, LookupError):
                 raise TypeError(_PAIRS) from None
-            if cost is not None:
-                paid[len(samples)] = self._ledger.checked_cost(number("cost", cost))
             samples.append(value)
         if not numbers:
             return
         values, costs = _floats(samples), None
         if paid:
             costs = np.full(len(samples), math.nan)
-            costs[list(paid)] = list(paid.values())
+            for j, cost in paid.items():
+                if cost is not None:
+                    costs[j] = self._ledger.checked_cost(number("cost", cost))
         with self._lock:
             self._ledger.tell(self._ids(numbers, names), values, costs=costs)
 

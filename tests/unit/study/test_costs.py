@@ -211,3 +211,12 @@ def test_copies_know_the_real_costs() -> None:
     assert other.ledger.fingerprint() == study.ledger.fingerprint()
     assert [ticket.arm for ticket in study.ask(99)] == [ticket.arm for ticket in other.ask(99)]
     assert other.spent == study.spent
+
+
+def test_the_cost_of_a_decline_is_planned_with_at_once() -> None:
+    study = eq.Study(2, 10_000, eq.strategies.Oracle([1, 1]), objective=1, costs=[1, 1])
+    study.tell_many((ticket, 0.0) for ticket in study.ask(100))
+    ticket = study.ask()
+    assert ticket.arm == 0
+    study.decline(ticket, cost=100)
+    assert {ticket.arm for ticket in study.ask(10)} == {1}

@@ -208,3 +208,19 @@ def test_a_larger_weight_reaches_silent_arms_too() -> None:
     study.set_weights([1e6] * 5)
     asked = Counter(ticket.arm for ticket in study.ask(400))
     assert 50 <= asked[1] <= 110
+
+
+def test_a_retired_arm_has_no_say_in_what_a_silent_one_gets() -> None:
+    """With the arm gone that varies a thousand times as much, the silent arm is compared with the one that is left."""
+    study = eq.Study(3, 3000, eq.strategies.Greedy(2))
+    rng = random.Random(2)
+    for _ in range(200):
+        ticket = study.ask()
+        study.decline(ticket) if ticket.arm == 1 else study.tell(ticket, rng.gauss(0, [1000, 0, 1][int(ticket.arm)]))  # type: ignore[call-overload]
+    study.retire(0)
+    asked = Counter[Any]()
+    for _ in range(400):
+        ticket = study.ask()
+        asked[ticket.arm] += 1
+        study.decline(ticket) if ticket.arm == 1 else study.tell(ticket, rng.gauss(0, 1))
+    assert asked[1] <= 200
