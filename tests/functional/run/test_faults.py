@@ -371,7 +371,7 @@ def test_a_disk_that_fills(tmp_path: Path) -> None:
 
 
 def test_two_at_once(where: str) -> None:
-    """A second process joins the first one in the middle: the budget is handed out once, and both end with all of it."""
+    """A second process joins the first one in the middle: the budget is handed out once, and both end with all."""
     script = (
         "import random, sys, equipoise as eq\n"
         "def sample(arm, seed):\n"
