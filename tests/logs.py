@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from contextlib import closing
 
 from equipoise.store import Event, Log
 from equipoise.store.log import connect
@@ -19,13 +21,19 @@ def kinds(where: str | os.PathLike[str]) -> list[str]:
     return [event.kind for event in events(where)]
 
 
-def expire_leases(where: str | os.PathLike[str]) -> None:
-    """End all leases by the database's clock, as time would."""
-    database = connect(where)
-    try:
+def owners(where: str | os.PathLike[str]) -> set[int]:
+    """Return the numbers of those who wait for tickets."""
+    with closing(connect(where)) as database:
+        assert database.find()
+        sql = "select distinct owner from equipoise_lease where study = ?"
+        return {owner for (owner,) in database.execute(sql, (database._study,))}
+
+
+def expire_leases(where: str | os.PathLike[str], of: Iterable[int] | None = None) -> None:
+    """End the leases of some owners, or all, by the database's clock, as time would."""
+    with closing(connect(where)) as database:
         assert database.find()
         database.begin()
-        database.execute("update equipoise_lease set deadline = 0 where study = ?", (database._study,))
+        for owner in owners(where) if of is None else of:
+            database.renew(owner, -1.0)
         database.commit()
-    finally:
-        database.close()
