@@ -1,7 +1,7 @@
 """
 Several drivers of one study at the same time, in processes of their own, some of which are killed.
 
-A process of its own: it loads what is slow to load once and forks the drivers. It prints one JSON object for each study.
+A process of its own: it loads what is slow to load once and forks the drivers. It prints a JSON object for each study.
 A driver begins its first sample, says so, and goes on when all others have begun theirs.
 """
 
