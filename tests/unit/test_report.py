@@ -21,7 +21,7 @@ import equipoise as eq
 from equipoise import report
 from equipoise.cli import main
 from equipoise.run import seeds
-from equipoise.store import Header, Journal
+from equipoise.store import Header, Log, Turn
 from equipoise.study import Goal
 from equipoise.study.goal import precision
 
@@ -36,8 +36,8 @@ ARMS = ["calm", "rough", "<b>&[red]"]
 @pytest.fixture
 def kept(tmp_path: Path) -> tuple[Path, eq.Result]:
     where = tmp_path / "study.db"
-    eq.estimate(sample, 150, arms=ARMS, seed=1, store=where)
     about = {"measure": "stdout", "arms": {"calm": "roll <dice>"}}
+    eq.estimate(sample, 150, arms=ARMS, seed=1, store=where, about=about)
     return where, eq.estimate(sample, 600, arms=ARMS, store=where, precision=0.7, level=0.9, about=about)
 
 
@@ -186,25 +186,24 @@ def test_in_any_store(
 
 def test_before_anything_is_known(tmp_path: Path) -> None:
     header = Header(arms=["a", "b"], strategy=eq.strategies.Auto(), support=None, budget=50, seed=1)
-    journal = Journal(header, tmp_path / "study.db")
-    journal.commit()
-    try:
+    with Log(tmp_path / "study.db", header) as log:
         empty = report.read(tmp_path / "study.db")
         assert empty.result.samples == 0
         assert "Errors" not in report.figures(empty)
         assert "2 of 2 arms have fewer than 2 samples" in report.page(empty)
         assert "nan" not in json.dumps(report.to_dict(empty), allow_nan=False).lower()
         assert report.facts(empty)[1].endswith("No sample has been asked for yet.")
-        ids = journal.ask(3)
-        journal.tell(ids[:1], np.array([2.0]), np.array([0.1]))
-        journal.failed(int(ids[1]), 1, "no")
-        journal.forget(int(ids[2]), "no answer in 3 seconds")
-        journal.commit()
+
+        def work(turn: Turn) -> None:
+            first, second, third = turn.ask(3)
+            turn.tell(first, 2.0, 0.1)
+            turn.failed(second, "no")
+            turn.forget(third, "no answer in 3 seconds")
+
+        log.turn(work)
         begun = report.read(tmp_path / "study.db")
         assert (begun.in_flight, begun.failures, begun.given_up, begun.spent) == (1, 1, 1, 2)
         assert "Sampling failed once; 1 ticket was given up without an answer." in report.facts(begun)
-    finally:
-        journal.close()
 
 
 def test_what_was_spent_without_a_budget(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -107,8 +107,17 @@ class Replica:
 
     # ---- folding
 
-    def fold(self, rows: Sequence[Row]) -> None:
-        """Apply the turns that follow; Damaged where they cannot be those that were written."""
+    def fold(self, rows: Sequence[Row], parts: Callable[[Events], Iterable[Events]] | None = None) -> None:
+        """
+        Apply the turns that follow; Damaged where they cannot be those that were written.
+
+        Parameters
+        ----------
+        rows
+            The turns.
+        parts
+            Divides their events into parts; when it is asked for the next one, those before have been applied.
+        """
         if not rows:
             return
         for number, row in enumerate(rows, self.turns + 1):
@@ -122,7 +131,8 @@ class Replica:
         except Damaged as error:
             raise Damaged(f"turn {self.turns + 1:,} or one of the {len(rows) - 1:,} after it: {error}") from None
         self._number(rows, found)
-        self.apply(found)
+        for part in (found,) if parts is None else parts(found):
+            self.apply(part)
         self.written(rows[0].at, rows[-1].at, len(rows))
 
     def written(self, first: float, last: float, turns: int, chain: bytes | None = None) -> None:

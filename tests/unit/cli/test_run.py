@@ -22,7 +22,7 @@ import pytest
 from equipoise.cli import exits, main
 from equipoise.run import spec
 from equipoise.run.commands import Command, CommandError, Running
-from equipoise.store import Store
+from tests.logs import events, kinds
 from tests.waiting import HANG, until
 
 
@@ -378,10 +378,8 @@ def test_a_signal_stops_and_the_same_command_goes_on(
     assert done.code == 0, done.err
     assert done.json["samples"] == 40
     assert done.json["means"] == {"a": 1, "b": 2}
-    with Store(tmp_path / "kept.db") as store:
-        kinds = [event.kind for event in store.events()]
-    assert kinds.count("ask") == kinds.count("tell") == 40
-    assert kinds.count("start") == 2
+    found = kinds(tmp_path / "kept.db")
+    assert found.count("ask") == found.count("tell") == 40
 
 
 def test_signals_are_as_they_were_afterwards() -> None:
@@ -410,9 +408,8 @@ def test_it_goes_on_where_it_was(run: Run, tmp_path: Path) -> None:
         assert known.pop("intervals").keys() == {"coin", "die"}
         assert known.pop("certificate").startswith("60 samples. Least precise: ")
     assert whole == afresh
-    with Store(tmp_path / "kept.db") as store:
-        kinds = [event.kind for event in store.events()]
-    assert kinds.count("tell") == kinds.count("ask") == 60
+    found = kinds(tmp_path / "kept.db")
+    assert found.count("tell") == found.count("ask") == 60
     # Nothing is left to do, and the same is said again.
     assert run(text, "--json").json | whole == run(text, "--json").json
     elsewhere = tmp_path / "elsewhere.db"
@@ -524,8 +521,7 @@ def test_arms_take_turns(run: Run, tmp_path: Path) -> None:
     assert run("rounds = 2\n" + text.format("with")).code == 0
     longest = {}
     for name in ("with", "without"):
-        with Store(tmp_path / f"{name}.db") as store:
-            asked = [event.arm for event in store.events() if event.kind == "ask"]
+        asked = [event.arm for event in events(tmp_path / f"{name}.db") if event.kind == "ask"]
         assert asked[:6] == [0, 1, 2, 0, 1, 2]
         assert len(asked) == 300
         longest[name] = max(len(list(run)) for _, run in groupby(asked))

@@ -21,8 +21,9 @@ import pytest
 import equipoise as eq
 from equipoise import report
 from equipoise.intervals import asymptotic
-from equipoise.store import Store, differences, replay
+from equipoise.store import Log, differences, replay
 from tests.driving import Clock, drive
+from tests.logs import events, kinds
 from tests.unit.study.moments import result_of_moments
 from tests.waiting import HANG
 
@@ -82,8 +83,7 @@ def test_slow_answers_that_differ_are_told(where: str) -> None:
 
     sampled = functools.partial(drive, measure, arms=ARMS, strategy="uniform", seed=2, clock=clock)
     half = sampled(150, store=where)
-    with Store(where) as store:
-        assert replay(store).result().certificate.slow is None
+    assert replay(where).study.result().certificate.slow is None
     result = sampled(300, store=where)
     for each in (half, result, sampled(150)):
         assert each.certificate.slow == ("rough",)
@@ -422,17 +422,24 @@ def test_an_arm_that_cannot_be_told_from_zero_leaves_the_default_its_samples() -
 
 
 @pytest.mark.parametrize(("kind", "few"), [(list, [3.0]), (iter, [3.0]), (iter, [])])
-def test_an_arm_of_one_sample_does_not_turn_the_weights_off(where: str, kind: Any, few: list[float]) -> None:
+def test_an_arm_of_one_sample_does_not_turn_the_weights_off(kind: Any, few: list[float]) -> None:
     rng = random.Random(5)
     arms = {arm: [rng.gauss(size, size) for _ in range(2000)] for arm, size in SIZES.items()} | {"few": kind(few)}
-    found = eq.estimate(arms, 600, precision="5%", strategy="greedy", store=where)
+    found = eq.estimate(arms, 600, precision="5%", strategy="greedy")
     assert found.counts.array[:3].tolist() == pytest.approx([200] * 3, rel=0.25)
+    assert found.by_precision
+    assert found.worst == "few"
+
+
+def test_a_report_judges_as_the_run_did_with_an_arm_of_one_sample(where: str) -> None:
+    rng = random.Random(5)
+    arms = {arm: [rng.gauss(size, size) for _ in range(2000)] for arm, size in SIZES.items()} | {"few": [3.0]}
+    found = eq.estimate(arms, 600, precision="5%", strategy="greedy", store=where)
     read = report.read(where).result
     assert read.by_precision is found.by_precision is True
     assert read.objective == found.objective
     assert read.worst == found.worst == "few"
-    with Store(where) as store:
-        assert sum(line.kind == "weights" for line in store.events()) > 5
+    assert kinds(where).count("weights") > 5
 
 
 def test_a_report_judges_as_the_run_did_from_the_beginning(where: str) -> None:
@@ -441,8 +448,7 @@ def test_a_report_judges_as_the_run_did_from_the_beginning(where: str) -> None:
     read = report.read(where).result
     assert read.by_precision is found.by_precision is True
     assert read.objective == found.objective
-    with Store(where) as store:
-        assert not any(line.kind == "weights" for line in store.events())
+    assert "weights" not in kinds(where)
 
 
 @pytest.mark.parametrize("arms", [200, 200_000])
@@ -480,10 +486,9 @@ def test_weights_are_set_at_fixed_numbers_of_samples(where: str) -> None:
         parts = eq.estimate(sized, budget, arms=list(SIZES), precision="2%", seed=1, store=where)
     assert dict(parts.means) == dict(whole.means)
     assert parts.objective == whole.objective
-    with Store(where) as store:
-        assert sum(line.kind == "weights" for line in store.events()) > 10
-        weights = np.array(whole.objective.weights)
-        assert replay(store).objective.weights == pytest.approx(weights / weights.max(), rel=0.3)
+    assert kinds(where).count("weights") > 10
+    weights = np.array(whole.objective.weights)
+    assert replay(where).study.objective.weights == pytest.approx(weights / weights.max(), rel=0.3)
     read = report.read(where).result
     assert (read.worst, read.loss, str(read.certificate)) == (parts.worst, parts.loss, str(parts.certificate))
 
@@ -500,8 +505,7 @@ def test_weights_are_those_of_what_is_asked_for_now(where: str) -> None:
     done = eq.estimate(sized, 600, **options)
     assert done.objective.plain
     assert done.counts["hundred"] > 350  # absolute errors from then on
-    with Store(where) as store:
-        assert replay(store).objective.plain
+    assert replay(where).study.objective.plain
 
 
 @pytest.mark.parametrize("executor", [None, 2])
@@ -513,9 +517,8 @@ def test_another_precision_has_its_weights_at_once(where: str, executor: int | N
     for budget in (1021, 1060, 1120):
         found = eq.estimate(alike, budget, precision={"a": 0.05, "b": 0.005}, **options)
     assert found.counts["b"] >= first.counts["b"] + 99
-    with Store(where) as store:
-        kinds = [line.kind for line in store.events() if line.kind in ("start", "weights")]
-        assert kinds[-5:] == ["weights", "start", "weights", "start", "start"]
+    changes = [kind for kind in kinds(where) if kind in ("budget", "goal", "weights")]
+    assert changes[-6:] == ["weights", "budget", "goal", "weights", "budget", "budget"]
 
 
 def test_weights_of_another_precision_are_the_same_after_a_break(tmp_path: Path) -> None:
@@ -526,8 +529,7 @@ def test_weights_of_another_precision_are_the_same_after_a_break(tmp_path: Path)
         eq.estimate(sized, 500, precision=[0.02, 0.2, 1], store=store, **options)
         for budget in budgets:
             eq.estimate(sized, budget, precision="1%", store=store, **options)
-        with Store(store) as kept:
-            studies.append(replay(kept))
+        studies.append(replay(store).study)
     assert not differences(*studies)
 
 
@@ -689,11 +691,9 @@ def test_a_guess_decides_who_is_first() -> None:
 
 def test_a_store_is_the_whole_study(where: str) -> None:
     result = eq.estimate(sample, budget=300, arms=ARMS, seed=1, store=where)
-    with Store(where) as store:
-        assert brief(replay(store).result()) == brief(result)
-        lines = list(store.events())
-    assert lines[0].kind == "start"
-    assert Counter(line.kind for line in lines) == {"start": 1, "ask": 300, "tell": 300}
+    assert brief(replay(where).study.result()) == brief(result)
+    lines = events(where)
+    assert Counter(line.kind for line in lines) == {"ask": 300, "tell": 300}
     assert all(line.seconds is not None and line.seconds > 0 for line in lines if line.kind == "tell")
 
 
@@ -712,9 +712,8 @@ def test_a_finer_precision_goes_on(where: str) -> None:
     fine = eq.estimate(sample, precision=0.5, arms=ARMS, store=where)
     assert fine.samples > 2 * coarse.samples
     assert (fine.intervals(0.95).half_widths <= 0.5).all()
-    with Store(where) as store:
-        study = replay(store)
-        assert set(study.retired) == set(ARMS)
+    study = replay(where).study
+    assert set(study.retired) == set(ARMS)
     assert brief(study.result()) == brief(fine)
 
 
@@ -868,6 +867,10 @@ def test_time_left() -> None:
             r"^arm 'a' must have at least one sample, got array",
         ),
         (lambda: eq.estimate({"a": set()}, 10), r"^arm 'a' must have at least one sample, got set\(\)$"),
+        (
+            lambda: eq.estimate({"a": [1.0], "b": iter([2.0])}, 10, store="never.db"),
+            "^with a store, every arm must have a function or a list of samples, got a generator or another iterator",
+        ),
         (lambda: eq.estimate({"a": {}.values()}, 10), r"^arm 'a' must have at least one sample, got dict_values"),
         (
             lambda: eq.estimate(sample, 10, populations={"a": 2.5}),
@@ -952,6 +955,6 @@ def test_differences_between_live_and_replayed_after_a_run(where: str) -> None:
         live.append(progress.result)
 
     result = eq.estimate(measure, budget=200, arms=ARMS, store=where, executor=3, retries=50, progress=watch)
-    with Store(where) as store, Store(where) as again:
-        assert brief(replay(store).result()) == brief(result) == brief(live[-1])
-        assert differences(replay(store), replay(again)) == []
+    assert brief(replay(where).study.result()) == brief(result) == brief(live[-1])
+    with Log(where) as log:
+        assert differences(log.study, replay(where).study) == []
