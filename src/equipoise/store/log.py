@@ -265,6 +265,7 @@ class Log:
             raise EquipoiseError(f"the store {self.name} is open for reading only")
 
         def taken() -> T:
+            self._tried = None  # of a turn that was given up, of which its caller was told
             found = self._reconnecting(lambda: self._take(work))
             if snapshots.due(self._tail, self.replica):
                 self._write_snapshot()
