@@ -304,9 +304,10 @@ class Log:
             self._catch_up()
             if self._tried is not None:
                 base, identity, outcome, failure = self._tried
-                self._tried = None
                 pages = database.rows(base + 1, self.replica.turns)
-                if any(row.id == identity for rows in pages for row in rows):
+                committed = any(row.id == identity for rows in pages for row in rows)
+                self._tried = None  # not before that is known: the connection may be lost again
+                if committed:
                     database.rollback()
                     return _delivered(outcome, failure)  # type: ignore[no-any-return]
             outcome, failure = self._work_and_commit(Turn(self.replica, database), work)
