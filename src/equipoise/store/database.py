@@ -32,6 +32,8 @@ Values = tuple[Any, ...]
 VISITOR: Final = 0
 NOBODY: Final = -1
 
+HEAD: Final = "select turns, chain from equipoise_study where study = ?"
+
 _PAGE: Final = 4096
 _STAMP: Final = struct.Struct("<Qd")
 
@@ -129,8 +131,8 @@ class Database:
         """Return the names of all tables."""
         raise NotImplementedError
 
-    def begin(self) -> None:
-        """Begin a transaction in which this process is the only one that writes the study."""
+    def begin(self) -> Head:
+        """Begin a transaction in which nobody else writes the study; return how far its log goes."""
         raise NotImplementedError
 
     def begin_creating(self) -> None:
@@ -236,7 +238,10 @@ class Database:
 
     def head(self) -> Head:
         """Return how far the log goes."""
-        found = self.execute("select turns, chain from equipoise_study where study = ?", (self._study,))
+        return self.head_of(self.execute(HEAD, (self._study,)))
+
+    def head_of(self, found: Sequence[Values]) -> Head:
+        """Return how far the log goes, given what HEAD found."""
         if not found:
             raise EquipoiseError(f"the study {self.study_name!r} is no longer in {self.name}")
         turns, chain = found[0]
@@ -251,19 +256,16 @@ class Database:
             f"where study = ? and turn >= ? and turn <= ? order by turn limit {_PAGE}"
         )
         while first <= last:
-            rows = [self._row(*values) for values in self.execute(sql, (self._study, first, last))]
-            for number, row in enumerate(rows, first):
-                if row.turn != number:
+            rows = list(map(Row._make, self.execute(sql, (self._study, first, last))))
+            for number, (turn, identity, at, body, _) in enumerate(rows, first):
+                if turn != number:
                     raise self.damaged(f"turn {number:,} is missing")
+                if type(identity) is not bytes or type(at) is not float or type(body) is not bytes:
+                    raise self.damaged(f"turn {number:,} cannot be read")
             if not rows:
                 raise self.damaged(f"it had {last:,} turns, and {first - 1:,} are left")
             yield rows
             first = rows[-1].turn + 1
-
-    def _row(self, turn: Any, identity: Any, at: Any, body: Any, chain: Any) -> Row:
-        if not (isinstance(identity, bytes) and isinstance(at, float) and isinstance(body, bytes)):
-            raise self.damaged(f"turn {turn} cannot be read")
-        return Row(turn, identity, at, body, chain)
 
     def append(self, row: Row) -> None:
         """Append a row, within a transaction of `begin`."""

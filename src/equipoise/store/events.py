@@ -50,6 +50,8 @@ WORDED: Final = (FORGET, FAIL, RETIRE, BUDGET, WEIGHTS, GOAL, MOMENTS)
 OF_ARM: Final = (ASK, RETIRE, REOPEN, MOMENTS)
 OF_TICKET: Final = (TELL, COST, DECLINE, FORGET, FAIL)
 
+_WORDLESS: Final = bytes(kind for kind in range(len(KINDS)) if kind not in WORDED)
+
 _COUNT: Final = struct.Struct("<I")
 _SWAP: Final = sys.byteorder == "big"
 
@@ -184,7 +186,7 @@ def unpack(bodies: Iterable[bytes]) -> Events:
         all_places.append(body[4 + n : places_end])
         all_values.append(body[places_end:values_end])
         all_seconds.append(body[values_end:end])
-        if len(body) > end or any(kind in kinds for kind in WORDED):
+        if len(body) > end or kinds.translate(None, _WORDLESS):
             texts |= _texts(kinds, body[end:], done)
         done += n
     of_kind = np.frombuffer(b"".join(all_kinds), np.uint8)

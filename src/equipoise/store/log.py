@@ -16,14 +16,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
 from equipoise.errors import EquipoiseError
 from equipoise.store import events as kinds
 from equipoise.store import snapshots
-from equipoise.store.database import Database, Lost, Row, link
+from equipoise.store.database import Database, Head, Lost, Row, link
 from equipoise.store.events import Damaged, Event
 from equipoise.store.header import Header
 from equipoise.store.plain import dumps
@@ -52,8 +52,17 @@ class Patience:
 PATIENCE: Final = Patience()
 
 
-def connect(where: str | os.PathLike[str], write: bool = True) -> Database:
-    """Return the database at a path or a URL, either with `#name` for one of several studies in it."""
+def connect(where: str | os.PathLike[str], write: bool = True, create: bool = False) -> Database:
+    """
+    Return the database at a path or a URL, either with `#name` for one of several studies in it.
+
+    Parameters
+    ----------
+    where
+        The path or the URL.
+    write, create
+        Whether to write, and whether to create a file that does not exist.
+    """
     text = os.fspath(where)
     place, _, name = text.partition("#")
     name = name or "study"
@@ -64,7 +73,7 @@ def connect(where: str | os.PathLike[str], write: bool = True) -> Database:
     place = place.removeprefix("sqlite:///")
     if place in ("", ":memory:"):
         raise ValueError(f"store must be a file that outlives the process, such as 'study.db', got {place!r}")
-    return SQLite(Path(place), name, write)
+    return SQLite(Path(place), name, write, create)
 
 
 class Log:
@@ -98,12 +107,11 @@ class Log:
         self._pid = os.getpid()
         self._guard, self._thread = threading.Lock(), 0
         self._replica: Replica | None = None
-        self._tried: tuple[int, bytes, Any, BaseException | None] | None = None
         self._lost = False
         # Bytes of the turns since the last snapshot, and the turn of that.
         self._tail = self._snapshot = 0
         self._write = write
-        self._database = connect(where, write)
+        self._database = connect(where, write, create=header is not None)
         try:
             exists = self._database.find()
             if not exists and header is None:
@@ -175,19 +183,19 @@ class Log:
         except Damaged as error:
             raise self._database.damaged(str(error)) from None
 
-    def _catch_up(self) -> None:
+    def _catch_up(self, head: Head | None = None) -> None:
         """Fold what was written since the last time."""
         try:
             with self.checked():
-                self._fold_new()
+                self._fold_new(head)
         except BaseException:
             self._replica = None  # in doubt, it is thrown away and folded again
             raise
 
-    def _fold_new(self) -> None:
+    def _fold_new(self, head: Head | None) -> None:
         if self._replica is None:
             self._replica = self._start()
-        head = self._database.head()
+        head = head or self._database.head()
         if head.turns < self._replica.turns:
             raise Damaged(f"it had {self._replica.turns:,} turns, and {head.turns:,} are left")
         for rows in self._database.rows(self._replica.turns + 1, head.turns):
@@ -265,8 +273,8 @@ class Log:
             raise EquipoiseError(f"the store {self.name} is open for reading only")
 
         def taken() -> T:
-            self._tried = None  # of a turn that was given up, of which its caller was told
-            found = self._reconnecting(lambda: self._take(work))
+            tried: list[_Tried] = []
+            found = self._reconnecting(lambda: self._take(work, tried))
             if snapshots.due(self._tail, self.replica):
                 self._write_snapshot()
             return found
@@ -295,28 +303,27 @@ class Log:
                 patience.pause(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
 
-    def _take(self, work: Callable[[Turn], T]) -> T:
+    def _take(self, work: Callable[[Turn], T], tried: list[_Tried]) -> T:
+        """Take a turn, unless one of those that were tried before was committed after all."""
         database = self._database
-        if self._tried is None:
+        if not tried:
             self._catch_up()  # before the lock, so that it is held for a short time
         try:
-            database.begin()
-            self._catch_up()
-            if self._tried is not None:
-                base, identity, outcome, failure = self._tried
-                pages = database.rows(base + 1, self.replica.turns)
-                committed = any(row.id == identity for rows in pages for row in rows)
-                self._tried = None  # not before that is known: the connection may be lost again
-                if committed:
+            self._catch_up(database.begin())
+            for before in tried:
+                pages = database.rows(before.turns + 1, self.replica.turns)
+                if any(row.id == before.identity for rows in pages for row in rows):
                     database.rollback()
-                    return _delivered(outcome, failure)  # type: ignore[no-any-return]
-            outcome, failure = self._work_and_commit(Turn(self.replica, database), work)
+                    return _delivered(before.outcome, before.failure)  # type: ignore[no-any-return]
+            outcome, failure = self._work_and_commit(Turn(self.replica, database), work, tried)
         except BaseException:
             database.rollback()
             raise
         return _delivered(outcome, failure)  # type: ignore[no-any-return]
 
-    def _work_and_commit(self, turn: Turn, work: Callable[[Turn], T]) -> tuple[T | None, BaseException | None]:
+    def _work_and_commit(
+        self, turn: Turn, work: Callable[[Turn], T], tried: list[_Tried]
+    ) -> tuple[T | None, BaseException | None]:
         outcome, failure = None, None
         try:
             try:
@@ -325,13 +332,13 @@ class Log:
                 if not turn.whole or isinstance(error, Lost):
                     raise
                 failure = error
-            self._commit(turn, outcome, failure)
+            self._commit(turn, _Tried(turn.replica.turns, turn.identity, outcome, failure), tried)
         except BaseException:
             self._replica = None  # it is ahead of the log
             raise
         return outcome, failure
 
-    def _commit(self, turn: Turn, outcome: Any, failure: BaseException | None) -> None:
+    def _commit(self, turn: Turn, this: _Tried, tried: list[_Tried]) -> None:
         database, replica = self._database, self.replica
         if not turn.wrote:
             database.rollback()
@@ -341,10 +348,8 @@ class Log:
             if turn.draft is not None and turn.draft.kinds:
                 row = self._row(turn.identity, turn.draft.pack())
                 database.append(row)
-                self._tried = (replica.turns, row.id, outcome, failure)
             turn.write_rest()
             database.commit()
-            self._tried = None
             if row is not None:
                 self._tail += len(row.body)
                 if turn.first < replica.study.ledger.issued:
@@ -352,9 +357,7 @@ class Log:
                 replica.count(turn.draft.kinds if turn.draft is not None else b"")
                 replica.written(row.at, row.at, 1, row.chain)
         except Lost:
-            raise
-        except BaseException:
-            self._tried = None
+            tried.append(this)
             raise
 
     def _row(self, identity: bytes, body: bytes) -> Row:
@@ -436,6 +439,15 @@ def replay(where: str | os.PathLike[str]) -> Replica:
             replica.fold(rows)
         assert replica is not None
         return replica
+
+
+class _Tried(NamedTuple):
+    """A turn whose commit got no reply: after how many turns, its id, and what it would have returned or raised."""
+
+    turns: int
+    identity: bytes
+    outcome: Any
+    failure: BaseException | None
 
 
 def _delivered(outcome: Any, failure: BaseException | None) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import install_hint
-from equipoise.store.database import Database, Lost, Values
+from equipoise.store.database import HEAD, Database, Head, Lost, Values
 
 # Distinguishes our advisory locks from those of other programs.
 _LOCK: Final = 1162957897
@@ -82,9 +82,14 @@ class Postgres(Database):
     def tables(self) -> set[str]:
         return {name for (name,) in self.execute("select tablename from pg_tables where schemaname = current_schema()")}
 
-    def begin(self) -> None:
+    def begin(self) -> Head:
         # The number of the study is ours, so that one message does for all of it.
-        self.execute(f"{_BEGIN}; select 1 from equipoise_study where study = {self._study} for update")
+        with self._explained():
+            cursor = self._connection.execute(f"{_BEGIN}; {HEAD.replace('?', str(self._study))} for update")
+            while cursor.nextset():
+                pass
+            found = cursor.fetchall()
+        return self.head_of(found)
 
     def begin_creating(self) -> None:
         self.execute(f"{_BEGIN}; select pg_advisory_xact_lock({_LOCK})")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.errors import EquipoiseError
-from equipoise.store.database import Database, Values
+from equipoise.store.database import Database, Head, Values
 from equipoise.store.gate import Gate
 
 
@@ -26,29 +26,30 @@ class SQLite(Database):
         The file.
     study_name
         The name of the study in it.
-    write
-        Whether to write. A reader changes nothing, and can read a file in a folder that it cannot write to.
+    write, create
+        Whether to write, and to create the file if there is none. A reader changes nothing, and can read a file in a
+        folder that it cannot write to.
     """
 
     table_options = "without rowid"
     clock = "((julianday('now') - 2440587.5) * 86400.0)"
 
-    def __init__(self, path: Path, study_name: str, write: bool) -> None:
+    def __init__(self, path: Path, study_name: str, write: bool, create: bool = False) -> None:
         super().__init__(str(path), study_name)
         self._path = path.absolute()
         self._gate: Gate | None = None
         self._copy: tempfile.TemporaryDirectory[str] | None = None
         if path.is_dir():
             raise ValueError(f"store must be a file, got the folder {self.name}")
-        if write and not self._path.parent.is_dir():
+        if create and not self._path.parent.is_dir():
             raise ValueError(f"cannot create {self.name}: there is no folder {self._path.parent}")
-        if not write and not path.exists():
+        if not create and not path.exists():
             raise ValueError(f"there is no store {self.name}")
         try:
             if write:
                 self._gate = Gate.of(self._path)
                 with self._explained():
-                    self._connection = self._connect("rwc")
+                    self._connection = self._connect("rwc" if create else "rw")
                     if all(name.startswith("equipoise_") for name in self.tables()):
                         self.execute("pragma journal_mode = wal")
                         self.execute("pragma synchronous = full")
@@ -104,7 +105,15 @@ class SQLite(Database):
         if tables:
             raise ValueError(f"{self.name} is not an equipoise store: it is a database with other tables")
 
-    def begin(self) -> None:
+    def begin(self) -> Head:
+        self.begin_creating()
+        try:
+            return self.head()
+        except BaseException:
+            self.rollback()
+            raise
+
+    def begin_creating(self) -> None:
         assert self._gate is not None
         try:
             self._gate.enter(self)
@@ -113,8 +122,6 @@ class SQLite(Database):
         except BaseException:
             self._leave_gate()
             raise
-
-    begin_creating = begin
 
     def commit(self) -> None:
         # If this fails, the transaction goes on, and `rollback` follows.

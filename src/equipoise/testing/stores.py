@@ -13,7 +13,7 @@ import numpy as np
 
 from equipoise.errors import EquipoiseError
 from equipoise.store import Header, Log, Patience, Turn, differences, replay, snapshots
-from equipoise.store.database import NOBODY, VISITOR, Database, Lost, link
+from equipoise.store.database import NOBODY, VISITOR, Database, Lease, Lost, link
 from equipoise.store.leases import sweep
 from equipoise.store.log import connect
 from equipoise.strategies import resolve
@@ -63,6 +63,11 @@ class StoreLaws:
         answered = np.array(ids[:-1])
         turn.tell_many(answered, np.sin(1.0 + answered), np.full(len(answered), 0.25))
         return ids
+
+    def ask_as(self, turn: Turn, owner: int, seconds: float, m: int) -> range:
+        """Ask for m samples, for which an owner is waited for."""
+        turn.own(owner, seconds)
+        return turn.ask(m)
 
     def live(self, turn: Turn) -> None:
         """Do something of every kind."""
@@ -159,7 +164,7 @@ class StoreLaws:
         with Log(where, self.header()) as one, Log(other, self.header(arms=("x", "y", "z"))) as two:
             for _ in range(3):
                 one.turn(self.sample)
-                two.turn(lambda turn: (turn.own(VISITOR, _LONG), self.sample(turn, 7)))
+                two.turn(lambda turn: self.ask_as(turn, VISITOR, _LONG, 7))
             two.turn(lambda turn: turn.remember(b"call", range(3)))
             one._write_snapshot()
             self.agree(where, one)
@@ -348,10 +353,10 @@ class StoreLaws:
             log.hold(7)
 
             def ask(owner: int, seconds: float) -> None:
-                log.turn(lambda turn: (turn.own(owner, seconds), turn.ask(2)))
+                log.turn(lambda turn: self.ask_as(turn, owner, seconds, 2))
 
-            def leases() -> list[tuple[int, int, bool]]:
-                return [tuple(lease) for lease in log.turn(lambda turn: turn.leases())]
+            def leases() -> list[Lease]:
+                return log.turn(Turn.leases)
 
             ask(7, _LONG)
             ask(VISITOR, _LONG)
@@ -363,7 +368,9 @@ class StoreLaws:
             database.renew(7, _LONG)
             database.commit()
             assert leases() == [*expected, (6, 7, False), (7, 7, False)]
-            log.turn(lambda turn: (turn.tell(0, 1.0), turn.forget(1, "lost"), sweep(turn)))
+            log.turn(lambda turn: turn.tell(0, 1.0))
+            log.turn(lambda turn: turn.forget(1, "lost"))
+            log.turn(sweep)
             assert leases() == [(2, 0, False), (3, 0, False), (6, 7, False), (7, 7, False)]
             log.release(7)
             assert leases() == [(2, 0, False), (3, 0, False), (6, 7, True), (7, 7, True)]
@@ -373,7 +380,7 @@ class StoreLaws:
         """Of several drivers that look for tickets of a dead one, one takes each over, and keeps it."""
         with ExitStack() as stack:
             first = stack.enter_context(Log(where, self.header()))
-            first.turn(lambda turn: (turn.own(99, -1.0), turn.ask(30)))
+            first.turn(lambda turn: self.ask_as(turn, 99, -1.0, 30))
             taken: list[int] = []
 
             def take(owner: int) -> None:
