@@ -263,7 +263,8 @@ class Database:
                 if type(identity) is not bytes or type(at) is not float or type(body) is not bytes:
                     raise self.damaged(f"turn {number:,} cannot be read")
             if not rows:
-                raise self.damaged(f"it had {last:,} turns, and {first - 1:,} are left")
+                left = f"it had {last:,} turns, and {first - 1:,} are left"
+                raise self.damaged(left if first else "its header is missing")
             yield rows
             first = rows[-1].turn + 1
 
