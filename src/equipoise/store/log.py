@@ -317,7 +317,8 @@ class Log:
                     return _delivered(before.outcome, before.failure)  # type: ignore[no-any-return]
             outcome, failure = self._work_and_commit(Turn(self.replica, database), work, tried)
         except BaseException:
-            database.rollback()
+            if os.getpid() == self._pid:
+                database.rollback()
             raise
         return _delivered(outcome, failure)  # type: ignore[no-any-return]
 
@@ -329,7 +330,8 @@ class Log:
             try:
                 outcome = work(turn)
             except BaseException as error:
-                if not turn.whole or isinstance(error, Lost):
+                # A child that was forked in the turn leaves it by an exception too; the turn is its parent's.
+                if not turn.whole or isinstance(error, Lost) or os.getpid() != self._pid:
                     raise
                 failure = error
             self._commit(turn, _Tried(turn.replica.turns, turn.identity, outcome, failure), tried)
