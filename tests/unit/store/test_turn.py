@@ -204,22 +204,23 @@ def test_repeated_interrupts(where: str, point: str, monkeypatch: pytest.MonkeyP
     with Log(where, header()) as log:
         log.turn(lambda turn: turn.ask(4))
         for nth in range(3):
-            with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
 
-                def stop(*given: Any) -> None:
+            def stop(*given: Any) -> None:
+                raise KeyboardInterrupt
+
+            def work(turn: Turn, nth: int = nth) -> None:
+                turn.tell(nth, 1.0)
+                if point == "work":
                     raise KeyboardInterrupt
 
-                def work(turn: Turn, nth: int = nth) -> None:
-                    turn.tell(nth, 1.0)
-                    if point == "work":
-                        raise KeyboardInterrupt
-
+            with monkeypatch.context() as patch:
+                commit = log._database.commit
                 if point == "after the commit":
-                    commit = log._database.commit
                     patch.setattr(log._database, "commit", lambda commit=commit: stop(commit()))
                 elif point != "work":
                     patch.setattr(log._database, point, stop)
-                log.turn(work)
+                with pytest.raises(KeyboardInterrupt):
+                    log.turn(work)
             kept = nth + 1 if point in ("work", "after the commit") else 0
             assert replay(where).study.result().samples == kept
         log.turn(lambda turn: turn.tell_many(np.arange(4), np.ones(4), np.zeros(4)))
