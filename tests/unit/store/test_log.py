@@ -61,7 +61,7 @@ def test_it_goes_on(where: str) -> None:
 
 def test_tickets_are_known_after_a_restart(where: str) -> None:
     with eq.open(where, arms=["a", "b"], budget=100) as study:
-        tickets = study.ask(2) + [study.ask()]
+        tickets = [*study.ask(2), study.ask()]
     with eq.open(where) as study:
         study.tell(tickets[1], 2.0)
         study.tell(tickets[2], 3.0)
@@ -112,7 +112,7 @@ def test_a_refused_budget_leaves_a_study_as_it_was(where: str) -> None:
 
 
 def test_no_such_study(where: str) -> None:
-    with pytest.raises(ValueError, match="there is no (study|store)"):
+    with pytest.raises(ValueError, match=r"there is no (study|store)"):
         Log(where)
     Log(where, header()).close()
     place = where.partition("#")[0]
@@ -123,7 +123,7 @@ def test_no_such_study(where: str) -> None:
 def test_the_study_is_gone(where: str) -> None:
     with Log(where, header()) as log:
         log._database.execute("delete from equipoise_study where study = ?", (log._database._study,))
-        with pytest.raises(eq.EquipoiseError, match="the study .* is no longer in"):
+        with pytest.raises(eq.EquipoiseError, match=r"the study .* is no longer in"):
             log.turn(lambda turn: turn.ask(1))
 
 
@@ -172,7 +172,7 @@ def test_threads_of_one_shared_study(where: str) -> None:
 def test_a_thread_in_its_turn_is_refused_another(where: str) -> None:
     with Log(where, header()) as log:
         for inner in (lambda turn: log.look(lambda replica: 1), lambda turn: log.turn(lambda turn: 1)):
-            with pytest.raises(eq.EquipoiseError, match="a turn of .* cannot begin within another one"):
+            with pytest.raises(eq.EquipoiseError, match=r"a turn of .* cannot begin within another one"):
                 log.turn(inner)
         log.turn(lambda turn: turn.ask(1))
 
