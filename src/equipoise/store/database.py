@@ -34,6 +34,7 @@ NOBODY: Final = -1
 
 HEAD: Final = "select turns, chain from equipoise_study where study = ?"
 
+_TABLES: Final = ("equipoise_study", "equipoise_turn", "equipoise_lease", "equipoise_call", "equipoise_snapshot")
 _PAGE: Final = 4096
 _STAMP: Final = struct.Struct("<Qd")
 
@@ -201,7 +202,9 @@ class Database:
             if self.find():
                 self.rollback()
                 return False
-            ((study,),) = self.execute("select coalesce(max(study), 0) + 1 from equipoise_study")
+            # Past all rows of a study that somebody has deleted by hand, and perhaps not from every table.
+            numbers = " union all ".join(f"select max(study) as study from {table}" for table in _TABLES)
+            ((study,),) = self.execute(f"select coalesce(max(study), 0) + 1 from ({numbers}) as known")
             self.execute(
                 "insert into equipoise_study values (?, ?, ?, ?, ?)",
                 (study, self.study_name, FORMAT, header.turn, header.chain),
@@ -263,7 +266,8 @@ class Database:
                 if type(identity) is not bytes or type(at) is not float or type(body) is not bytes:
                     raise self.damaged(f"turn {number:,} cannot be read")
             if not rows:
-                raise self.damaged(f"it had {last:,} turns, and {first - 1:,} are left")
+                left = f"it had {last:,} turns, and {first - 1:,} are left"
+                raise self.damaged(left if first else "its header is missing")
             yield rows
             first = rows[-1].turn + 1
 

@@ -45,7 +45,10 @@ class Gate:
         self._file = -1
         self._users = 0
         self._owners: set[int] = set()
-        self._first, self._second = threading.Lock(), threading.Lock()
+        # The second can be given back only by the thread that has it, so that whoever was interrupted can try.
+        self._first, self._second = threading.Lock(), threading.RLock()
+        self._inside: object | None = None
+        self._thread = 0
 
     @classmethod
     def of(cls, path: Path) -> Gate:
@@ -74,11 +77,14 @@ class Gate:
 
     # ---- passing
 
-    def enter(self) -> None:
-        """Wait for one's turn."""
-        with self._first:
-            self._second.acquire()
+    def enter(self, user: object) -> None:
+        """Wait for the turn of a user."""
+        if self._thread == threading.get_ident():
+            raise EquipoiseError(f"a turn of {self._database} cannot begin within another one")
         try:
+            with self._first:
+                self._second.acquire()
+            self._inside, self._thread = user, threading.get_ident()
             while True:
                 self._open()
                 _lock(self._file, _FIRST)
@@ -91,26 +97,28 @@ class Gate:
                     return
                 self._reopen()
         except BaseException:
-            self._second.release()
+            self.exit(user)
+            with contextlib.suppress(RuntimeError):  # it was interrupted before it was inside
+                self._second.release()
             raise
 
-    def exit(self) -> None:
-        """Let the next one in."""
-        try:
+    def exit(self, user: object) -> None:
+        """Let the next one in; does nothing where this user is not inside."""
+        if self._inside is user:
             _unlock(self._file, _SECOND)
-        finally:
+            self._inside, self._thread = None, 0
             self._second.release()
 
     # ---- who is alive
 
     def hold(self, owner: int) -> None:
         """Show that an owner of tickets is alive, until the process ends or `release`."""
-        self.enter()
+        self.enter(owner)
         try:
             _lock(self._file, _byte(owner))
             self._owners.add(owner)
         finally:
-            self.exit()
+            self.exit(owner)
 
     def release(self, owner: int) -> None:
         """Say that an owner is gone."""

@@ -173,8 +173,7 @@ class Log:
             self._catch_up()
             return view(self.replica)
 
-        with self._alone():
-            return self._reconnecting(looked)
+        return self._alone(lambda: self._reconnecting(looked))
 
     @contextlib.contextmanager
     def checked(self) -> Iterator[None]:
@@ -272,12 +271,15 @@ class Log:
         """
         if not self._write:
             raise EquipoiseError(f"the store {self.name} is open for reading only")
-        with self._alone():
+
+        def taken() -> T:
             tried: list[_Tried] = []
             found = self._reconnecting(lambda: self._take(work, tried))
             if snapshots.due(self._tail, self.replica):
                 self._write_snapshot()
             return found
+
+        return self._alone(taken)
 
     def _reconnecting(self, attempt: Callable[[], T]) -> T:
         patience = self._patience
@@ -306,30 +308,37 @@ class Log:
         database = self._database
         if not tried:
             self._catch_up()  # before the lock, so that it is held for a short time
-        head = database.begin()
         try:
-            self._catch_up(head)
+            self._catch_up(database.begin())
             for before in tried:
                 pages = database.rows(before.turns + 1, self.replica.turns)
                 if any(row.id == before.identity for rows in pages for row in rows):
                     database.rollback()
                     return _delivered(before.outcome, before.failure)  # type: ignore[no-any-return]
-            turn = Turn(self.replica, database)
-            outcome, failure = self._work(turn, work)
-            self._commit(turn, _Tried(turn.replica.turns, turn.identity, outcome, failure), tried)
+            outcome, failure = self._work_and_commit(Turn(self.replica, database), work, tried)
         except BaseException:
-            database.rollback()
+            if os.getpid() == self._pid:
+                database.rollback()
             raise
         return _delivered(outcome, failure)  # type: ignore[no-any-return]
 
-    def _work(self, turn: Turn, work: Callable[[Turn], T]) -> tuple[T | None, BaseException | None]:
+    def _work_and_commit(
+        self, turn: Turn, work: Callable[[Turn], T], tried: list[_Tried]
+    ) -> tuple[T | None, BaseException | None]:
+        outcome, failure = None, None
         try:
-            return work(turn), None
-        except BaseException as error:
-            if not turn.whole or isinstance(error, Lost):
-                self._replica = None
-                raise
-            return None, error
+            try:
+                outcome = work(turn)
+            except BaseException as error:
+                # A child that was forked in the turn leaves it by an exception too; the turn is its parent's.
+                if not turn.whole or isinstance(error, Lost) or os.getpid() != self._pid:
+                    raise
+                failure = error
+            self._commit(turn, _Tried(turn.replica.turns, turn.identity, outcome, failure), tried)
+        except BaseException:
+            self._replica = None  # it is ahead of the log
+            raise
+        return outcome, failure
 
     def _commit(self, turn: Turn, this: _Tried, tried: list[_Tried]) -> None:
         database, replica = self._database, self.replica
@@ -349,10 +358,8 @@ class Log:
                     replica.numbered([turn.first], [tag_of(row.id)])
                 replica.count(turn.draft.kinds if turn.draft is not None else b"")
                 replica.written(row.at, row.at, 1, row.chain)
-        except BaseException as error:
-            self._replica = None  # in doubt, it is thrown away and folded again
-            if isinstance(error, Lost):
-                tried.append(this)
+        except Lost:
+            tried.append(this)
             raise
 
     def _row(self, identity: bytes, body: bytes) -> Row:
@@ -360,8 +367,18 @@ class Log:
         turn, at = replica.turns + 1, time.time()
         return Row(turn, identity, at, body, link(replica.chain, turn, identity, at, body))
 
-    def _alone(self) -> _Alone:
-        return _Alone(self)
+    def _alone(self, do: Callable[[], T]) -> T:
+        """Do something as one thread at a time, in the process that opened the log, and not within its own turn."""
+        if os.getpid() != self._pid:
+            raise EquipoiseError(f"{self.name} was opened by the parent of this process; open it again here")
+        if self._thread == threading.get_ident():
+            raise EquipoiseError(f"a turn of {self.name} cannot begin within another one")
+        with self._guard:
+            try:
+                self._thread = threading.get_ident()
+                return do()
+            finally:
+                self._thread = 0
 
     def _write_snapshot(self) -> None:
         """Write a snapshot, unless another process has written one; what goes wrong with it does no harm."""
@@ -377,6 +394,9 @@ class Log:
             self._snapshot, self._tail = latest, 0
         except EquipoiseError:
             database.rollback()
+        except BaseException:
+            database.rollback()
+            raise
 
     # ---- owners of tickets
 
@@ -386,14 +406,17 @@ class Log:
 
     def release(self, owner: int) -> None:
         """Let others take over the tickets of an owner at once."""
-        with self._alone():
-            self._database.begin()
+
+        def released() -> None:
             try:
+                self._database.begin()
                 self._database.renew(owner, -1.0)
                 self._database.commit()
             finally:
                 self._database.rollback()
                 self._database.release(owner)
+
+        self._alone(released)
 
     def close(self) -> None:
         """Close the store; what was not committed is lost."""
@@ -427,26 +450,6 @@ class _Tried(NamedTuple):
     identity: bytes
     outcome: Any
     failure: BaseException | None
-
-
-class _Alone:
-    """One thread at a time, in the process that opened the log, and not within its own turn."""
-
-    def __init__(self, log: Log) -> None:
-        self._log = log
-
-    def __enter__(self) -> None:
-        log = self._log
-        if os.getpid() != log._pid:
-            raise EquipoiseError(f"{log.name} was opened by the parent of this process; open it again here")
-        if log._thread == threading.get_ident():
-            raise EquipoiseError(f"a turn of {log.name} cannot begin within another one")
-        log._guard.acquire()
-        log._thread = threading.get_ident()
-
-    def __exit__(self, *error: object) -> None:
-        self._log._thread = 0
-        self._log._guard.release()
 
 
 def _delivered(outcome: Any, failure: BaseException | None) -> Any:

@@ -20,7 +20,10 @@ def dumps(thing: Any) -> str:
 
 def loads(text: str) -> Any:
     """Return what `dumps` was given; NumPy numbers come back as Python numbers."""
-    return _thing(json.loads(text))
+    try:
+        return _thing(json.loads(text))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def _plain(thing: Any) -> Any:

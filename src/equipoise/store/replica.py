@@ -128,8 +128,10 @@ class Replica:
                 raise Damaged(f"turn {number:,} does not match its checksum")
         try:
             found = log.unpack(row.body for row in rows)
-        except Damaged as error:
-            raise Damaged(f"turn {self.turns + 1:,} or one of the {len(rows) - 1:,} after it: {error}") from None
+        except Damaged:
+            for row in rows:
+                _check_body(row)
+            raise
         self._number(rows, found)
         for part in (found,) if parts is None else parts(found):
             self.apply(part)
@@ -302,6 +304,14 @@ class Replica:
         if number < 0 or ticket >= self.study.ledger.issued or not self._firsts.size:
             return None
         return ticket if int(self.numbers(np.array([ticket]))[0]) == number else None
+
+
+def _check_body(row: Row) -> None:
+    """Say which turn it is that cannot be unpacked."""
+    try:
+        log.unpack([row.body])
+    except Damaged as error:
+        raise Damaged(f"turn {row.turn:,}: {error}") from None
 
 
 def tag_of(identity: bytes) -> int:

@@ -38,7 +38,6 @@ class SQLite(Database):
         super().__init__(str(path), study_name)
         self._path = path.absolute()
         self._gate: Gate | None = None
-        self._inside = False
         self._copy: tempfile.TemporaryDirectory[str] | None = None
         if path.is_dir():
             raise ValueError(f"store must be a file, got the folder {self.name}")
@@ -116,9 +115,8 @@ class SQLite(Database):
 
     def begin_creating(self) -> None:
         assert self._gate is not None
-        self._gate.enter()
-        self._inside = True
         try:
+            self._gate.enter(self)
             self._check_file()
             self.execute("begin immediate")
         except BaseException:
@@ -138,10 +136,8 @@ class SQLite(Database):
             self._leave_gate()
 
     def _leave_gate(self) -> None:
-        if self._inside:
-            self._inside = False
-            assert self._gate is not None
-            self._gate.exit()
+        if self._gate is not None:
+            self._gate.exit(self)
 
     def _check_file(self) -> None:
         """Refuse to go on in a file that was removed or replaced: nobody would see what is written there."""

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.arrays import Floats, Ints
+from equipoise.errors import EquipoiseError
 from equipoise.store import events
 from equipoise.store.database import NOBODY, Database, Lease
 from equipoise.store.events import Draft
@@ -103,7 +104,7 @@ class Turn:
         except ValueError:
             self.whole = True  # refused: nothing has changed
             raise
-        except BaseException:
+        except EquipoiseError:
             self._told(known, ticket, value, seconds, cost)  # the strategy failed, and the sample is kept
             raise
         self._told(known, ticket, value, seconds, cost)
@@ -129,7 +130,7 @@ class Turn:
         except ValueError:
             self.whole = True
             raise
-        except BaseException:
+        except EquipoiseError:
             self._told_many(tickets[new], values[new], seconds[new], None if costs is None else costs[new])
             raise
         self._told_many(tickets[new], values[new], seconds[new], None if costs is None else costs[new])
@@ -219,10 +220,15 @@ class Turn:
         except (ValueError, TypeError):
             self.whole = True
             raise
-        finally:
-            if not self.whole and self.draft is not None:  # also where the strategy failed, as the change is then kept
-                self.draft.add(kind, place, text)
-            self.whole = True
+        except EquipoiseError:
+            self._changed(kind, place, text)  # the strategy failed, and the change is kept
+            raise
+        self._changed(kind, place, text)
+
+    def _changed(self, kind: int, place: int, text: str | None) -> None:
+        if self.draft is not None:
+            self.draft.add(kind, place, text)
+        self.whole = True
 
     # ---- who waits for which ticket
 

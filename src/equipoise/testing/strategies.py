@@ -1,11 +1,4 @@
-"""
-The laws that every strategy keeps, as a test class to inherit.
-
-Two lines test your own strategy (pytest and hypothesis must be installed)::
-
-    class TestMine(eq.testing.StrategyLaws):
-        strategy = Mine()
-"""
+"""The laws that every strategy keeps."""
 
 from __future__ import annotations
 
