@@ -247,8 +247,9 @@ class Replica:
     @property
     def seconds(self) -> Floats:
         """How long each ticket's sample took, by its id; NaN where that is not known."""
-        self._seconds.extend(np.full(max(self.study.ledger.issued - self._seconds.size, 0), math.nan))
-        return self._seconds.array  # type: ignore[no-any-return]
+        issued = self.study.ledger.issued
+        self._seconds.extend(np.full(max(issued - self._seconds.size, 0), math.nan))
+        return self._seconds.array[:issued]  # type: ignore[no-any-return]
 
     def note(self, ticket: int, seconds: float) -> None:
         """Note how long one ticket's sample took."""
