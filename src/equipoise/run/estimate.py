@@ -194,8 +194,8 @@ def _drive(
     alone = executor is None or count_of(executor) == 1
     workers = None if alone and settings.lease is None and not samplers.awaited else workers_for(executor, samplers)
     owner = Owner(log, store, settings.lease or DRIVER_SECONDS) if isinstance(log, Log) and store is not None else None
+    driver = Driver(log, samplers, settings, watcher, owner, clock)
     try:
-        driver = Driver(log, samplers, settings, watcher, owner, clock)
         try:
             if workers is None:
                 driver.here()
