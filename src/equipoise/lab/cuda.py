@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from equipoise import floats
 from equipoise.inputs import install_hint
 from equipoise.lab import streams
 from equipoise.lab.rule import NORM, PLAIN, Rule, Steps, steps
@@ -131,7 +132,7 @@ def _primitives() -> dict[int, Any]:
             return libdevice.fma(a, b, c)
 
         names = {"fma": fma, "as_float": as_float, "as_bits": as_bits, "select": select}
-    return {id(getattr(streams, name)): function for name, function in names.items()}
+    return {id(getattr(floats, name)): function for name, function in names.items()}
 
 
 def on_device(function: Any, single: bool = False) -> Any:
@@ -144,6 +145,9 @@ def on_device(function: Any, single: bool = False) -> Any:
     known: dict[int, Any] = {}
 
     def convert(thing: Any) -> Any:
+        if single and thing is floats.log:
+            # Ours is made of the bits of a double.
+            return cuda.jit(device=True, fastmath=True)(_log32)
         if id(thing) in _primitives():
             return _primitives()[id(thing)]
         plain = getattr(thing, "py_func", thing)
@@ -205,6 +209,11 @@ def _singled(function: types.FunctionType) -> types.CodeType:
     exec(compile(module, function.__code__.co_filename, "exec"), {}, scope)
     code: types.CodeType = scope[definition.name].__code__
     return code
+
+
+def _log32(x: Any) -> Any:
+    """Return the natural logarithm in single precision."""
+    return math.log(x)
 
 
 def _normal32(c0: Any, c1: Any) -> Any:

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from equipoise.compiled import inlined, jit
+from equipoise.floats import select
 from equipoise.lab.rule import NORM, PLAIN, Rule, steps
-from equipoise.lab.streams import U, fill_of, pair_of, select
+from equipoise.lab.streams import U, fill_of, pair_of
 from equipoise.strategies import key as keys
 from equipoise.tuples import reader, selector, writer
 
@@ -211,12 +212,17 @@ def lanes(rule: Rule, arms: int, layout: Layout) -> Callable[..., None]:
             S[KNOWN + i] = 0.0
         for k in range(K):
             row = ARMS + k * BLOCK
+            # Copied first: of rows at constant offsets the compiler knows that they are not those of the sums.
+            for i in range(W):
+                at = row + i
+                S[ITS_COUNT + i], S[ITS_MEAN + i], S[ITS_M2 + i] = S[at + COUNT], S[at + MEAN], S[at + M2]
+                write_own(S, ITS_OWN + i, W, read_own(S, at + OWN, W))
             for i in range(W):
                 sums, S[KNOWN + i] = add_share(
-                    S[row + COUNT + i],
-                    S[row + MEAN + i],
-                    S[row + M2 + i],
-                    read_own(S, row + OWN + i, W),
+                    S[ITS_COUNT + i],
+                    S[ITS_MEAN + i],
+                    S[ITS_M2 + i],
+                    read_own(S, ITS_OWN + i, W),
                     read_pooled(S, POOLED + i, W),
                     params,
                     read_sums(S, SUMS + i, W),

@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 
 from equipoise.compiled import jit
+from equipoise.floats import log
 from equipoise.strategies import credibility
 from equipoise.strategies.registry import register
 from equipoise.strategies.strategy import Numbers, Strategy, Support, width
@@ -21,6 +22,9 @@ ENOUGH = 50.0
 # 4 less the mean overshoot of the walk with steps 2 - z².
 SECOND_ORDER = 3.183
 GAUSSIAN_KURTOSIS = 3.0
+# Binary arms have two parameters and others one: code is compiled for a number of them, so that neither kind of arm
+# pays for the other's formulas.
+BINARY = 2
 # Keeps an exponential of a logarithm within the range of a float.
 HIGHEST = 700.0
 
@@ -87,7 +91,7 @@ class Auto(Strategy):
     each formula and constant comes about, and what did not work, is in docs/auto.md.
     """
 
-    own = ("weight", "third", "tail", "alike")
+    own = ("weight", "third", "tail")
     sums = (
         "varying",
         "may_vary",
@@ -107,24 +111,28 @@ class Auto(Strategy):
     pooled = ("location", "dispersion", "prior", "root", "centre", "dofs", "skewness", "varying", "per_sample")
 
     def params(self, budget: int | None, arms: int, support: Support) -> Numbers:
+        if support == "binary":
+            return (0.0, 1.0)
         wide = width(support)
-        return (1.0 if support == "binary" else 0.0, sys.float_info.max if wide is None else wide * wide)
+        return (sys.float_info.max if wide is None else wide * wide,)
 
     @staticmethod
     def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
-        if params[0] == 1.0:
+        if len(params) == BINARY:
             return _binary_variance(count, m2, pooled[0], pooled[1])
         _, _, prior, root, centre, dofs, skewness, varying, per_sample = pooled
-        weight, third, tail, alike = own
-        # Without branches, so that simulated runs go side by side. `dofs` is 2/(β - 1), and 0 before the first pooling.
-        equal = alike >= count
+        weight, third, tail = own
+        # Without branches, so that simulated runs go side by side, and with few divisions and roots, which are most of
+        # the cost of a simulated pull. `dofs` is 2/(β - 1), and 0 before the first pooling.
+        equal = tail == 0.0
         dof = count - 1
         nu = dofs * dof
         heavier = (dof * tail - 1) * dofs / 2
         fade = max(heavier, 1.0) * (ENOUGH * ENOUGH) / (ENOUGH * ENOUGH + count * count)
         d = prior * fade
-        # (T - 1) s = sqrt(M2 (T - 1)); the half makes s unbiased. Under one root, the product might overflow.
-        sd = (d * root + math.sqrt(weight * m2) * math.sqrt(dof + 0.5)) / (d + dof)
+        # (T - 1) s = sqrt(M2 (T - 1)); the half makes s unbiased. M2 (T - 1) might overflow: the divisor goes first.
+        inverse = 1 / (d + dof)
+        sd = d * root * inverse + math.sqrt(weight * m2 * ((dof + 0.5) * inverse * inverse))
         seen = sd * sd + fade * centre / (d + nu + 1e-30)
         shown = (dof * tail - 1) * ((count + 1) * dofs / 2 + 1) / count
         missing = 1.0 if equal else min(max(1 - shown, 0.0), 1.0)
@@ -132,12 +140,12 @@ class Auto(Strategy):
         depth = math.sqrt(1 + nu)
         unseen = (centre * varying if equal else tail_beyond) / (varying + (1 - varying) * depth if equal else depth)
         # A value that has not come in T samples comes one time in T + 2 (Laplace), and lies inside the support.
-        v = (0.0 if equal else seen) + min(unseen, params[1] * (weight / (count + 2)))
-        square = (third / (m2 if m2 > 1e-300 else 1.0)) * third * count
+        v = (0.0 if equal else seen) + min(unseen, params[0] * (weight / (count + 2)))
+        square = third * (1 / (m2 if m2 > 1e-300 else 1.0)) * third * count
         part = min(count * per_sample, 1.0)
         c = SECOND_ORDER + (1 - part) * (6 - 2 * part) * (square + missing * (skewness - square))
         # The tiny number makes the arms take turns while nothing has varied at all.
-        return v * (1 + c / count) / (weight if weight > 0 else 1.0) + 1e-300
+        return v * ((count + c) / (count * (weight if weight > 0 else 1.0))) + 1e-300
 
     @staticmethod
     def floor(t: float, arms: float, params: Numbers) -> float:
@@ -148,16 +156,16 @@ class Auto(Strategy):
         sample: float, count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers
     ) -> Numbers:
         """
-        Return M3/M2, the tail, and how many samples were equal to the mean of those before.
+        Return the weight, M3/M2 and the tail, which is 0 if and only if all samples have been equal.
 
         With δ_i the growth of M2 by sample i, the tail is Σ δ² / (Σ δ)². For Gaussian samples the δ are independent,
         each σ² times a chi-square of one degree of freedom, so that (T - 1) times the tail estimates the kurtosis. Both
         follow from w = δ/M2, the latest sample's share: the tail becomes tail (1 - w)² + w², and M3/M2, by Pébay's
-        formula with e = (x - mean)/(T - 1), becomes M3/M2 + w (T e + e - M3/M2) - 3e. All samples have been equal if
-        and only if each was equal to the mean of those before. Samples told as moments are taken for Gaussian ones, and
-        for equal ones if their M2 is 0.
+        formula with e = (x - mean)/(T - 1), becomes M3/M2 + w (T e + e - M3/M2) - 3e. The first sample that differs
+        from the mean of those before has w = 1, even where its M2 is too small for a float. Samples told as moments are
+        taken for Gaussian ones, and for equal ones if their M2 is 0.
         """
-        weight, third, tail, alike = own
+        weight, third, tail = own
         told = math.isnan(sample)
         x = mean if told else sample
         dof = max(count - 1, 1.0)
@@ -165,24 +173,21 @@ class Auto(Strategy):
         whole = step * count
         part = min(whole * (x - mean), m2) * (1 / (m2 if m2 > 1e-300 else 1.0))
         rest = 1 - part
-        return (
-            weight,
-            third + part * (whole + step - third) - 3 * step,
-            GAUSSIAN_KURTOSIS / (dof + 2) if told else tail * rest * rest + part * part,
-            count if told and m2 == 0.0 else alike + (1.0 if sample == mean else 0.0),
-        )
+        grown = 1.0 if tail == 0.0 and x != mean else tail * rest * rest + part * part
+        usual = GAUSSIAN_KURTOSIS / (dof + 2) if m2 > 0.0 else 0.0
+        return weight, third + part * (whole + step - third) - 3 * step, usual if told else grown
 
     @staticmethod
     def share(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> Numbers:
         """Return the logarithm of the arm's variance, how far it is known, and what else is pooled."""
-        if params[0] == 1.0:
+        if len(params) == BINARY:
             v, square, noise = _binary_share(count, m2)
             return (v, square, noise, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
         location, dispersion, _, _, _, dofs, _, varying, _ = pooled
-        weight, third, tail, alike = own
+        weight, third, tail = own
         if weight == 0.0:  # the arm does not count
             return (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-        if alike >= count or weight * m2 < 1e-290:
+        if tail == 0.0 or weight * m2 < 1e-290:
             chance = _varies(varying, dofs * (count - 1)) if dofs > 0 else 0.5
             return (0.0, chance, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, count, 0.0)
         if dofs == 0.0:  # nothing has been pooled yet
@@ -190,7 +195,7 @@ class Auto(Strategy):
         dof = count - 1
         v = weight * m2 / dof
         factor, rest, noise = _log_gamma(dofs * dof / 2)
-        e = math.log(factor * v) + rest - location
+        e = log(factor * v) + rest - location
         known = dispersion / (dispersion + noise)
         b = dof * tail
         square = (third / (m2 if m2 > 1e-300 else 1.0)) * third * count
@@ -214,7 +219,7 @@ class Auto(Strategy):
     @staticmethod
     def pool(sums: Numbers, arms: float, pooled: Numbers, params: Numbers) -> Numbers:
         """Return the centre and spread of the logarithms of the variances, and what follows from them."""
-        if params[0] == 1.0:
+        if len(params) == BINARY:
             mean, samples = _binary_pool(sums[0], sums[1], sums[2], arms)
             return (mean, samples, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
         (
