@@ -203,7 +203,7 @@ def _texts(kinds: bytes, packed: bytes, first: int) -> dict[int, str]:
     """Return the texts of a turn's events by their positions, of which the first is `first`."""
     try:
         found: Any = json.loads(packed or b"[]")
-    except ValueError:
+    except (ValueError, RecursionError):
         raise Damaged("its texts cannot be read") from None
     where = [first + j for j, kind in enumerate(kinds) if kind in WORDED]
     if not isinstance(found, list) or len(found) != len(where) or not all(isinstance(text, str) for text in found):

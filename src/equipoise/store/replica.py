@@ -22,7 +22,7 @@ from equipoise.store import events as log
 from equipoise.store.database import Row, link
 from equipoise.store.events import Damaged, Events
 from equipoise.store.header import Header
-from equipoise.store.plain import loads
+from equipoise.store.plain import UNREADABLE, loads
 from equipoise.study import Study
 from equipoise.study.ticket import BITS
 
@@ -203,7 +203,7 @@ class Replica:
                     self.set_goal(wanted["precision"], wanted["level"])
                 elif kind == log.MOMENTS:
                     study.tell_moments(study.arms[place], *loads(text or ""))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except UNREADABLE as error:
             raise Damaged(f"an event {log.KINDS[kind]!r} cannot be: {error}") from None
 
     def set_goal(self, precision: Any, level: float) -> None:
