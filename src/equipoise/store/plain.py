@@ -12,7 +12,6 @@ import numpy as np
 from equipoise.inputs import shown
 from equipoise.problem import Stratified
 
-
 # What a text that `dumps` did not write may raise, here or where its content is used.
 UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 

@@ -158,7 +158,7 @@ class State:
                 queue["place"][queue["arm"]], everyone
             ):
                 raise ValueError("a queue of the state does not have every arm once")
-        if len(tickets) and not (0 <= tickets["arm"].min() and tickets["arm"].max() < arms):
+        if len(tickets) and not (tickets["arm"].min() >= 0 and tickets["arm"].max() < arms):
             raise ValueError("a ticket of the state is for an arm that does not exist")
 
     def __getstate__(self) -> dict[str, Any]:
