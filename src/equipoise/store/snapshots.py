@@ -72,7 +72,7 @@ def read(header: Header, turn: int, chain: bytes, snapshot: bytes) -> Replica | 
         return None
     try:
         return _read(header, turn, chain, snapshot)
-    except (*UNREADABLE, struct.error, EquipoiseError):
+    except (*UNREADABLE, struct.error, SyntaxError, EquipoiseError):
         return None  # nothing that this version has written
 
 

@@ -73,7 +73,8 @@ def write(where: Path, chance: Chance) -> None:
     arms = ["a", "b", "c"]
     other = eq.open(f"{where}#other", arms=["x", "y"], budget=100)
     with eq.open(where, arms=arms, budget=400, support=(-50.0, 50.0), strategy="auto") as study:
-        waiting, keys = [], 0
+        waiting: list[eq.Ticket] = []
+        keys = 0
         for i in range(60):
             match chance.randrange(12):
                 case 0:
@@ -158,9 +159,8 @@ def prefixes(folder: Path) -> tuple[list[str], list[str]]:
         replicas.append(digest(replica))
     for last in reversed(rows):
         with closing(by_hand(store)) as connection:
-            connection.execute(
-                "update equipoise_study set turns = ?, chain = ? where study = 2", (last.turn, last.chain)
-            )
+            sql = "update equipoise_study set turns = ?, chain = ? where study = 2"
+            connection.execute(sql, (last.turn, last.chain))
         reports.append(reported(store))
     shutil.rmtree(store.parent)
     return replicas, reports[::-1]
@@ -177,9 +177,8 @@ def by_hand(store: Path) -> sqlite3.Connection:
 
 
 def some_file(folder: Path, chance: Chance) -> Path:
-    return chance.choice(
-        [folder / name for name in FILES if (folder / name).exists() and (folder / name).stat().st_size]
-    )
+    paths = [folder / name for name in FILES]
+    return chance.choice([path for path in paths if path.exists() and path.stat().st_size])
 
 
 def changed(folder: Path, chance: Chance, change: Callable[[bytearray], None]) -> None:
@@ -419,15 +418,21 @@ def answer_a_caller(where: Path) -> str:
 
 def check_sound(folder: Path, known: tuple[list[str], list[str]]) -> None:
     """Check that a store that is not damaged is what it was, however it is looked at."""
-    replicas, reports = known
-    for look, expected in (
-        (lambda where: digest(replay(where)), replicas),
-        (reported, reports),
-        (take_a_turn, replicas),
-    ):
+    for look, expected in looks(known).values():
         copy(folder, folder.parent / "looked at")
         assert look(folder.parent / "looked at" / "study.db") == expected[-1]
         shutil.rmtree(folder.parent / "looked at")
+
+
+def looks(known: tuple[list[str], list[str]]) -> dict[str, tuple[Callable[[Path], str], list[str]]]:
+    """Return the ways to look at a store, and what each finds of every beginning of its log."""
+    replicas, reports = known
+    return {
+        "replay": (lambda where: digest(replay(where)), replicas),
+        "report": (reported, reports),
+        "turn": (take_a_turn, replicas),
+        "caller": (answer_a_caller, [""]),
+    }
 
 
 def case(folder: Path, known: dict[str, tuple[list[str], list[str]]], seed: int, number: int) -> dict[str, Any]:
@@ -436,20 +441,13 @@ def case(folder: Path, known: dict[str, tuple[list[str], list[str]]], seed: int,
     name = chance.choice(sorted(known))
     allowed = chance.choice([*WAYS, "the same or earlier"])
     damage = chance.choice(WAYS[allowed])
-    replicas, reports = known[name]
     outcomes = []
-    looks: dict[str, tuple[Callable[[Path], str], list[str]]] = {
-        "replay": (lambda where: digest(replay(where)), replicas),
-        "report": (reported, reports),
-        "turn": (take_a_turn, replicas),
-        "caller": (answer_a_caller, [""]),
-    }
     # Each look at a damaged copy of its own, as looking may repair.
     damaged = folder / "damaged"
     shutil.rmtree(damaged, ignore_errors=True)
     copy(folder / name, damaged)
     damage(damaged, chance)
-    for what, (look, expected) in looks.items():
+    for what, (look, expected) in looks(known[name]).items():
         where = folder / "looked at"
         shutil.rmtree(where, ignore_errors=True)
         shutil.copytree(damaged, where)
