@@ -19,10 +19,11 @@ from collections import defaultdict
 from functools import partial
 from typing import Any
 
+from equipoise.store.fold import begin
+
 import equipoise as eq
 from equipoise.run import seeds
 from equipoise.store import Event, Store, differences, fold, replay
-from equipoise.store.fold import begin
 from tests.waiting import HANG, until
 
 ARMS = ("a", "b", "c")

@@ -21,13 +21,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from equipoise.store.sql import Lost
 
 import equipoise as eq
 from equipoise import report
 from equipoise.inputs import install_hint
 from equipoise.store import FORMAT, Header, Journal, Store, differences, log, replay
 from equipoise.store.log import Patience
-from equipoise.store.sql import Lost
 from equipoise.strategies import resolve
 from tests.waiting import until
 

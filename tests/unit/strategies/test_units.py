@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from equipoise.store.fold import differences, replay
+from equipoise.store.journal import Journal
 
 import equipoise as eq
 from equipoise.lab import cpu
@@ -14,8 +16,6 @@ from equipoise.lab.cpu import Tuning
 from equipoise.lab.setup import Setup
 from equipoise.problem import Objective
 from equipoise.problem.objective import objective
-from equipoise.store.fold import differences, replay
-from equipoise.store.journal import Journal
 from equipoise.store.log import Header, Store
 from equipoise.strategies import Numbers, Strategy
 from equipoise.testing import StrategyLaws

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from equipoise.store.fold import differences, replay
 
 import equipoise as eq
 from equipoise.problem.objective import Objective
-from equipoise.store.fold import differences, replay
 from equipoise.store.log import Store
 from equipoise.strategies.key import key, unseen
 
