@@ -22,7 +22,7 @@ from equipoise.store import events as log
 from equipoise.store.database import Row, link
 from equipoise.store.events import Damaged, Events
 from equipoise.store.header import Header
-from equipoise.store.plain import loads
+from equipoise.store.plain import UNREADABLE, loads
 from equipoise.study import Study, steps
 from equipoise.study.ticket import BITS
 
@@ -234,7 +234,7 @@ class Replica:
                     self.set_goal(wanted["precision"], wanted["level"])
                 elif kind == log.MOMENTS:
                     study.tell_moments(study.arms[place], *loads(text or ""))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except UNREADABLE as error:
             raise Damaged(f"an event {log.KINDS[kind]!r} cannot be: {error}") from None
 
     def set_goal(self, precision: Any, level: float) -> None:
@@ -278,8 +278,9 @@ class Replica:
     @property
     def seconds(self) -> Floats:
         """How long each ticket's sample took, by its id; NaN where that is not known."""
-        self._seconds.extend(np.full(max(self.study.ledger.issued - self._seconds.size, 0), math.nan))
-        return self._seconds.array  # type: ignore[no-any-return]
+        issued = self.study.ledger.issued
+        self._seconds.extend(np.full(max(issued - self._seconds.size, 0), math.nan))
+        return self._seconds.array[:issued]  # type: ignore[no-any-return]
 
     def note(self, ticket: int, seconds: float) -> None:
         """Note how long one ticket's sample took."""

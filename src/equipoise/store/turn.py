@@ -255,7 +255,12 @@ class Turn:
 
     def called(self, call: bytes) -> range | None:
         """Return the ids of the tickets that a call got before; None where it is new."""
-        return None if self._database is None else self._database.called(call)
+        if self._database is None:
+            return None
+        found = self._database.called(call)
+        if found is not None and not 0 <= found.start < found.stop <= self.ledger.issued:
+            raise self._database.damaged("an earlier call got tickets that were not handed out")
+        return found
 
     def remember(self, call: bytes, tickets: range) -> None:
         """Write down which tickets a call got."""

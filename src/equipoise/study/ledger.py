@@ -524,7 +524,8 @@ class Ledger:
         }
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Take the state that `arrays` gave, of a ledger that was made as this one was."""
+        """Take the state that `arrays` gave, of a ledger like this one; ValueError where it cannot be one."""
+        self._state.check(saved["memory"], saved["tickets"])
         self.set_budget(saved["budget"])
         if self.objective.shares is None:
             weights = saved["weights"]

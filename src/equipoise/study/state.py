@@ -87,6 +87,9 @@ TICKET = np.dtype([("arm", np.int32), ("status", np.int32), ("value", np.float64
 # The status of a ticket. The last but one is of a ticket that was forgotten and answered all the same.
 IN_FLIGHT, ANSWERED, FORGOTTEN, ANSWERED_LATE, DECLINED = range(5)
 
+# What a header says about the sizes and positions of the rest.
+_SHAPE = ("arms", "arm_words", "pooled_at", "sums_at", "by_key_at", "by_pulls_at", "sizes_at")
+
 # Sizes in words of eight bytes.
 _HEADER, _ARM, _PRICE, _ENTRY, _TICKET = (record.itemsize // 8 for record in (HEADER, ARM, PRICE, ENTRY, TICKET))
 _FIRST_TICKETS = 256
@@ -172,6 +175,31 @@ class State:
         more[: len(self.tickets)] = self.tickets
         self.tickets = more
         self._view()
+
+    def check(self, memory: Any, tickets: Any) -> None:
+        """
+        Refuse buffers that cannot be those of a study like this one: the steps would read and write elsewhere.
+
+        Raises
+        ------
+        ValueError
+            If a size, a position or an arm in them is not one of this study's.
+        """
+        if memory.dtype != np.float64 or memory.shape != self.memory.shape or tickets.dtype != TICKET:
+            raise ValueError("the state is not one of this study")
+        found = memory[:_HEADER].view(HEADER)[0]
+        arms, at = self.header["arms"], [*(self.header[name] for name in ("by_key_at", "by_pulls_at")), len(memory)]
+        if any(found[name] != self.header[name] for name in _SHAPE):
+            raise ValueError("the state is not one of this study")
+        for first, last in itertools.pairwise(at):
+            queue = memory[first : min(last, first + _ENTRY * arms)].view(ENTRY)
+            everyone = np.arange(len(queue))
+            if not np.array_equal(np.sort(queue["arm"]), everyone) or not np.array_equal(
+                queue["place"][queue["arm"]], everyone
+            ):
+                raise ValueError("a queue of the state does not have every arm once")
+        if len(tickets) and not (tickets["arm"].min() >= 0 and tickets["arm"].max() < arms):
+            raise ValueError("a ticket of the state is for an arm that does not exist")
 
     def __getstate__(self) -> dict[str, Any]:
         return {"memory": self.memory, "tickets": self.tickets}

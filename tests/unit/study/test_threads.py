@@ -163,31 +163,6 @@ def test_everything_at_once(costs: Any) -> None:
     np.testing.assert_array_equal(np.asarray(result.intervals()), np.asarray(fresh.intervals()))
 
 
-def test_steps_without_a_lock_are_held_off() -> None:
-    """While its holder is alone, and where they would write to where the tickets were."""
-    study = eq.Study(2, budget=5000)
-    study.tell(study.ask(), 1.0)
-    ticket, ledger = study.ask(), study.ledger
-    ask_one, tell_one = ledger.ask_one, ledger.tell_one
-    before = ledger.fingerprint()
-    with ledger.alone():
-        with ledger.alone():
-            pass
-        assert (ask_one(), tell_one(1, 1, 2.0)) == (steps.NOT_NOW, steps.REFUSED)
-        assert ledger.fingerprint() == before
-        study.tell(ticket, 2.0)
-        assert study.ask().id == 2
-    assert ask_one() == 3
-    study.ask(1000)
-    before = ledger.fingerprint()
-    assert (ask_one(), tell_one(2, 0, 2.0)) == (steps.NOT_NOW, steps.REFUSED)
-    assert ledger.fingerprint() == before
-    assert study.ask().id == 1004  # where there is room for more
-    assert ledger.ask_one() == 1005
-    assert ledger.tell_one(2, 0, 2.0) == steps.DONE
-    assert ledger.tell_one(1006, 0, 2.0) == steps.REFUSED
-
-
 def test_results_that_are_looked_at_together() -> None:
     """Intervals are made when somebody looks, from what earlier looks made: one look at a time."""
     study = eq.Study(2, support="binary")
