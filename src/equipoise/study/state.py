@@ -88,7 +88,17 @@ TICKET = np.dtype([("arm", np.int32), ("status", np.int32), ("value", np.float64
 IN_FLIGHT, ANSWERED, FORGOTTEN, ANSWERED_LATE, DECLINED = range(5)
 
 # What a header says about the sizes and positions of the rest.
-_SHAPE = ("arms", "arm_words", "pooled_at", "sums_at", "by_key_at", "by_pulls_at", "sizes_at")
+_SHAPE = (
+    "arms",
+    "arm_words",
+    "pooled_at",
+    "sums_at",
+    "by_key_at",
+    "by_pulls_at",
+    "sizes_at",
+    "prices_at",
+    "by_cost_at",
+)
 
 # Sizes in words of eight bytes.
 _HEADER, _ARM, _PRICE, _ENTRY, _TICKET = (record.itemsize // 8 for record in (HEADER, ARM, PRICE, ENTRY, TICKET))
@@ -188,15 +198,15 @@ class State:
         if memory.dtype != np.float64 or memory.shape != self.memory.shape or tickets.dtype != TICKET:
             raise ValueError("the state is not one of this study")
         found = memory[:_HEADER].view(HEADER)[0]
-        arms, at = self.header["arms"], [*(self.header[name] for name in ("by_key_at", "by_pulls_at")), len(memory)]
         if any(found[name] != self.header[name] for name in _SHAPE):
             raise ValueError("the state is not one of this study")
-        for first, last in itertools.pairwise(at):
-            queue = memory[first : min(last, first + _ENTRY * arms)].view(ENTRY)
+        arms, by_key_at, by_pulls_at = (found[name] for name in ("arms", "by_key_at", "by_pulls_at"))
+        end = found["sizes_at"] or found["prices_at"] or len(memory)
+        queues = [memory[by_key_at:by_pulls_at], memory[by_pulls_at:end], memory[found["by_cost_at"] or len(memory) :]]
+        for queue in (each.view(ENTRY) for each in queues):
             everyone = np.arange(len(queue))
-            if not np.array_equal(np.sort(queue["arm"]), everyone) or not np.array_equal(
-                queue["place"][queue["arm"]], everyone
-            ):
+            in_order = np.array_equal(np.sort(queue["arm"]), everyone)
+            if not in_order or not np.array_equal(queue["place"][queue["arm"]], everyone):
                 raise ValueError("a queue of the state does not have every arm once")
         if len(tickets) and not (tickets["arm"].min() >= 0 and tickets["arm"].max() < arms):
             raise ValueError("a ticket of the state is for an arm that does not exist")

@@ -162,23 +162,6 @@ def test_everything_at_once(costs: Any) -> None:
     np.testing.assert_array_equal(np.asarray(result.intervals()), np.asarray(fresh.intervals()))
 
 
-def test_without_a_global_lock_everything_takes_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same decisions and the same state, on a Python whose compiled steps are not indivisible."""
-    usual = eq.Study(3, 400)
-    monkeypatch.setattr("equipoise.study.ledger._ATOMIC", False)
-    other = eq.Study(3, 400)
-    rng = random.Random(5)
-    while not usual.done:
-        ticket, same = usual.ask(), other.ask()
-        value = rng.gauss(0, 1 + int(ticket.arm))  # type: ignore[call-overload]
-        usual.tell(ticket, value)
-        other.tell(same, value)
-        assert other.ledger.ask_one() == steps.NOT_NOW
-    assert other.ledger.fingerprint() == usual.ledger.fingerprint()
-    with pytest.raises(ValueError, match="was already answered with"):
-        other.tell(same, value + 1)
-
-
 def test_results_that_are_looked_at_together() -> None:
     """Intervals are made when somebody looks, from what earlier looks made: one look at a time."""
     study = eq.Study(2, support="binary")
