@@ -111,6 +111,17 @@ def test_a_refused_budget_leaves_a_study_as_it_was(where: str) -> None:
         assert (log.replica.turns, log.study.budget) == (1, 4000)
 
 
+def test_a_log_that_is_closed(where: str) -> None:
+    """It can be closed again, and takes no turns."""
+    with Log(where, header()) as log:
+        log.turn(lambda turn: turn.ask(1))
+        log.close()
+        for use in (lambda: log.turn(lambda turn: turn.ask(1)), lambda: log.look(lambda replica: 1)):
+            with pytest.raises(eq.EquipoiseError, match=r"^the store .* is closed$"):
+                use()
+    assert replay(where).study.in_flight == 1
+
+
 def test_no_such_study(where: str) -> None:
     with pytest.raises(ValueError, match=r"there is no (study|store)"):
         Log(where)
