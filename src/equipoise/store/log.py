@@ -69,7 +69,8 @@ def connect(where: str | os.PathLike[str], write: bool = True, create: bool = Fa
     if place.startswith(("postgresql://", "postgres://")):
         return Postgres(place, name)
     if "://" in place and not place.startswith("sqlite:///"):
-        raise ValueError(f"store must be a path such as 'study.db' or a postgresql:// URL, got {place!r}")
+        scheme = place.partition("://")[0]  # not the rest, which may contain a password
+        raise ValueError(f"store must be a path such as 'study.db' or a postgresql:// URL, got {scheme}://...")
     place = place.removeprefix("sqlite:///")
     if place in ("", ":memory:"):
         raise ValueError(f"store must be a file that outlives the process, such as 'study.db', got {place!r}")
