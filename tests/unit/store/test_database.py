@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import equipoise as eq
-from equipoise.store import FORMAT, Log
+from equipoise.store import FORMAT, Log, Turn
 from equipoise.store.log import connect
 from tests.unit.store.living import by_hand, header
 
@@ -17,16 +19,15 @@ def test_places_that_are_none() -> None:
         ):
             Log(place, header())
     with pytest.raises(
-        ValueError, match=r"store must be a path such as 'study\.db' or a postgresql:// URL, got 'mysql://host/db'"
+        ValueError, match=r"store must be a path such as 'study\.db' or a postgresql:// URL, got mysql://\.\.\.$"
     ):
         Log("mysql://host/db", header())
 
 
 @pytest.mark.parametrize("write", [False, True])
-def test_a_newer_store(where: str, write: bool) -> None:
+def test_a_newer_store(tmp_path: Path, write: bool) -> None:
     """Another study in the same place is refused too: its tables may be others."""
-    if "://" in where:
-        pytest.skip("the formats of all studies in a database are one, which other tests use at the same time")
+    where = str(tmp_path / "study.db")
     Log(where, header()).close()
     by_hand(where, f"update equipoise_study set format = {FORMAT + 1} where study = ?")
     for name in ("", "#other"):
@@ -55,7 +56,7 @@ def test_a_study_is_numbered_past_the_remains_of_others(where: str) -> None:
     """Whoever deletes a study by hand may leave its leases, which are not those of the next one."""
     with Log(where, header()) as log:
 
-        def work(turn: eq.store.Turn) -> None:
+        def work(turn: Turn) -> None:
             turn.own(0, 1000.0)
             turn.remember(b"call", turn.ask(2))
 

@@ -13,7 +13,7 @@ from equipoise.errors import EquipoiseError
 from equipoise.store import Header, Log, Turn, differences, replay, snapshots
 from equipoise.store.log import connect
 from equipoise.store.memory import Memory
-from equipoise.strategies import resolve
+from equipoise.strategies import BAS, resolve
 from tests.unit.store.living import header, live
 
 
@@ -49,7 +49,12 @@ def test_they_are_written_outside_turns(where: str, monkeypatch: pytest.MonkeyPa
             assert kept(where) == expected
         commits: list[int] = []
         commit = log._database.commit
-        monkeypatch.setattr(log._database, "commit", lambda: (commit(), commits.append(log._tail)))
+
+        def counted() -> None:
+            commits.append(log._tail)
+            commit()
+
+        monkeypatch.setattr(log._database, "commit", counted)
         while len(kept(where)) == 1:
             commits.clear()
             log.turn(many)
@@ -114,7 +119,7 @@ def test_what_a_stamp_depends_on() -> None:
     """The strategy and its parameters, not the budget or the arms."""
     one = header()
     assert snapshots.stamp(one) == snapshots.stamp(dataclasses.replace(one, budget=7, arms=("x",)))
-    others = [header("uniform"), header("b-as"), header(resolve("b-as").__class__(exploration=0.25))]
+    others = [header("uniform"), header("b-as"), header(BAS(exploration=0.25))]
     assert len({snapshots.stamp(each) for each in (one, *others)}) == 4
 
 
