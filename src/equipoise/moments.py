@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.inputs import masked
+
 # A number, or an array of numbers: the functions below accept both.
 Number = Any
 
@@ -80,6 +82,8 @@ def next_variance(t: Number, variance: Number, mean: Number, x: Number) -> Numbe
 
 def of(samples: npt.ArrayLike) -> tuple[int, float, float]:
     """Return count, mean and M2 of a batch, for `Study.tell_moments`."""
+    if missing := masked(samples):
+        raise ValueError(f"samples must not be masked, got {missing:,} masked")
     values = np.asarray(samples, dtype=float).ravel()
     if values.size == 0:
         return 0, 0.0, 0.0

@@ -34,7 +34,7 @@ from equipoise.run import Progress
 from equipoise.run.course import Course
 from equipoise.run.progress import spent_text
 from equipoise.store import Header, Log, Replica, events
-from equipoise.store.database import Row
+from equipoise.store.events import Events
 from equipoise.study import Goal, Result, Study
 from equipoise.study.state import FORGOTTEN
 from equipoise.study.summary import even_split, left_out
@@ -163,16 +163,16 @@ def read(where: str | os.PathLike[str]) -> Report:
     """Return the report of the study in a store, up to its last turn."""
     with Log(where, write=False) as log:
         # From the beginning, whatever snapshots say: the history is in the log.
-        history: list[Moment] = []
         with log.checked():
             pages = log.pages()
             first, *rest = next(pages)
             replica = Replica.begin(first)
+            watch = _Watch(replica, log.replica.level)
             for rows in itertools.chain([rest], pages):
-                _fold(replica, rows, history)
+                replica.fold(rows, watch.parts)
         result = Course(replica.header).result(replica)
-        if not history or history[-1].samples < result.samples:
-            history += _moment(result)
+        if not watch.history or watch.history[-1].samples < result.samples:
+            watch.look(result)
         ledger = replica.study.ledger
         return Report(
             name=log.name,
@@ -188,25 +188,34 @@ def read(where: str | os.PathLike[str]) -> Report:
             about=replica.header.about or {},
             began=replica.began,
             latest=replica.latest,
-            history=tuple(history),
+            history=tuple(watch.history),
             drifting=_drifting(replica.study),
         )
 
 
-def _fold(replica: Replica, rows: list[Row], history: list[Moment]) -> None:
-    """Apply turns to a replica, and note the half-widths on the way, once any is known."""
-    done = 0
-    samples = replica.study.ledger.samples
-    due = max(1, math.ceil(history[-1].samples * STEP)) if history else 1
-    for j, row in enumerate(rows):
-        samples += events.answers(row.body)
-        if samples >= due:
-            replica.fold(rows[done : j + 1])
-            done = j + 1
-            samples = replica.study.ledger.samples
-            history += _moment(replica.study.result(goal=Goal(replica.level)))
-            due = max(samples + 1, math.ceil(samples * STEP))
-    replica.fold(rows[done:])
+class _Watch:
+    """Notes the half-widths of a study at a level while its log is folded, once any is known."""
+
+    def __init__(self, replica: Replica, level: float) -> None:
+        self.history: list[Moment] = []
+        self._replica, self._goal, self._due = replica, Goal(level), 1
+
+    def parts(self, found: Events) -> Iterator[Events]:
+        """Divide events where a moment is due, however many samples one turn took."""
+        told, ledger = np.cumsum(found.kinds == events.TELL), self._replica.study.ledger
+        done = 0
+        while done < len(told):
+            before = int(told[done - 1]) if done else 0
+            end = min(int(np.searchsorted(told, before + self._due - ledger.samples)) + 1, len(told))
+            yield found.part(done, end)
+            done = end
+            if ledger.samples >= self._due:
+                self.look(self._replica.study.result(goal=self._goal))
+
+    def look(self, result: Result) -> None:
+        """Note how it stands."""
+        self._due = max(result.samples + 1, math.ceil(result.samples * STEP))
+        self.history += _moment(result)
 
 
 def _moment(result: Result) -> Iterator[Moment]:

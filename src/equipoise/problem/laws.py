@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.arrays import Floats
-from equipoise.inputs import number, shown
+from equipoise.inputs import masked, number, shown
 
 
 class Law(Protocol):
@@ -307,6 +307,8 @@ class Empirical:
     fourth: float = field(init=False, repr=False)
 
     def __init__(self, values: npt.ArrayLike) -> None:
+        if missing := masked(values):
+            raise ValueError(f"values of Empirical must not be masked, got {missing:,} masked")
         try:
             array = np.asarray(values, dtype=float).ravel()
         except (TypeError, ValueError):

@@ -525,6 +525,8 @@ class Driver:
     def _fail(self, turn: Turn, jobs: Jobs, j: int, wrong: str, trace: str, late: bool) -> None:
         """Sampling went wrong: try again, or end."""
         ticket, k = int(jobs.ids[j]), int(jobs.places[j])
+        if not late and not turn.ledger.is_in_flight(ticket):
+            return  # whoever took it over was luckier
         attempt = self._attempts.pop(ticket, 0) + 1
         turn.failed(ticket, wrong[:1000])
         if late:

@@ -193,10 +193,7 @@ def _drive(
     # Without a lease, one sample at a time needs no thread but this one.
     alone = executor is None or count_of(executor) == 1
     workers = None if alone and settings.lease is None and not samplers.awaited else workers_for(executor, samplers)
-    owner = None
-    if store is not None:
-        assert isinstance(log, Log)
-        owner = Owner(log, store, settings.lease or DRIVER_SECONDS)
+    owner = Owner(log, store, settings.lease or DRIVER_SECONDS) if isinstance(log, Log) and store is not None else None
     driver = Driver(log, samplers, settings, watcher, owner, clock)
     try:
         try:

@@ -6,6 +6,7 @@ import hashlib
 import math
 import operator
 import os
+import time
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, SupportsFloat, overload
 
@@ -24,6 +25,9 @@ from equipoise.store.leases import VISITOR_SECONDS, sweep
 from equipoise.strategies import Strategy, Support, check_support, resolve
 from equipoise.study import Result, Ticket
 from equipoise.study.goal import precision as precision_of
+
+# Seconds between two looks for tickets whose leases are over, unless nothing else is left to ask for.
+SWEEP = 1.0
 
 
 @suggests_keywords
@@ -116,6 +120,7 @@ class SharedStudy:
     def __init__(self, log: Log, lease: float) -> None:
         self._log, self._lease = log, lease
         self._course = Course(log.header)
+        self._next_sweep = -math.inf
 
     def close(self) -> None:
         """Close the store."""
@@ -246,15 +251,13 @@ class SharedStudy:
                 known = turn.called(call)
                 if known is not None:
                     return turn.tickets(known)
-            sweep(turn)
             turn.own(VISITOR, seconds)
-            first = turn.ledger.issued
-            while turn.ledger.issued - first < many:
-                places = self._course.first(turn.replica)[: many - (turn.ledger.issued - first)]
-                found = turn.ask_for(places) if len(places) else turn.ask(many - (turn.ledger.issued - first))
-                if not found:
-                    break
-            ids = range(first, turn.ledger.issued)
+            if time.monotonic() >= self._next_sweep:
+                self._sweep(turn)
+            ids = self._hand_out(turn, many)
+            if not ids:
+                self._sweep(turn)
+                ids = self._hand_out(turn, many)
             if m is None and not ids:
                 raise EquipoiseError(turn.study.nothing_left())
             for call in calls if ids else ():
@@ -263,6 +266,19 @@ class SharedStudy:
 
         tickets = self._log.turn(work)
         return tickets[0] if m is None else tickets
+
+    def _sweep(self, turn: Turn) -> None:
+        self._next_sweep = time.monotonic() + SWEEP
+        sweep(turn)
+
+    def _hand_out(self, turn: Turn, many: int) -> range:
+        """Hand out up to so many tickets: those that come first, then those of the strategy's choice."""
+        first = turn.ledger.issued
+        while (left := many - (turn.ledger.issued - first)) > 0:
+            places = self._course.first(turn.replica)[:left]
+            if not (turn.ask_for(places) if len(places) else turn.ask(left)):
+                break
+        return range(first, turn.ledger.issued)
 
     def _call(self, kind: str, text: str) -> bytes:
         if not isinstance(text, str) or not text:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from equipoise.arrays import Floats
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import choice, did_you_mean, integer, listed, positive, shown
+from equipoise.inputs import check_names, choice, did_you_mean, integer, listed, positive, shown, without_password
 from equipoise.lab import texts
 from equipoise.run import tables
 from equipoise.run.commands import MEASURES, Command, CommandError, Running
@@ -150,7 +150,7 @@ class Spec:
             if was != now:
                 what, one, other = _change(key, was, now)
                 raise ValueError(
-                    f"{what} must stay {one} to continue the study in {self.store}, got {other}; "
+                    f"{what} must stay {one} to continue the study in {without_password(self.store)}, got {other}; "
                     "change it back or use another store"
                 )
 
@@ -217,6 +217,7 @@ def _of_commands(given: dict[str, Any], folder: Path, settings: dict[str, Any]) 
             'no arms were given; add a section [arms] with lines such as gzip = "gzip -c data.bin", or use a table '
             "or a function (equipoise run --example shows how)"
         )
+    check_names(arms)  # before the warm-up runs any
     for arm, command in arms.items():
         if not isinstance(command, str) or not command.strip():
             is_key = arm in (*_COMMON, *_KINDS["shell commands"])

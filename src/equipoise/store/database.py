@@ -36,6 +36,7 @@ HEAD: Final = "select turns, chain from equipoise_study where study = ?"
 
 _TABLES: Final = ("equipoise_study", "equipoise_turn", "equipoise_lease", "equipoise_call", "equipoise_snapshot")
 _PAGE: Final = 4096
+_TYPES: Final = (int, bytes, float, bytes, bytes)
 _STAMP: Final = struct.Struct("<Qd")
 
 
@@ -173,7 +174,10 @@ class Database:
         if "equipoise_study" not in tables:
             self.check_foreign(tables)
             return False
-        found = self.execute("select study, format from equipoise_study where name = ?", (self.study_name,))
+        sql = "select study, format, name from equipoise_study where name = ?"
+        found = self.execute(sql, (self.study_name,))
+        if found and (type(found[0][0]) is not int or found[0][2] != self.study_name):  # or it would be another one
+            raise self.damaged(f"the number of the study {self.study_name!r} cannot be read")
         formats = [row[1] for row in found] or [
             row[0] for row in self.execute("select distinct format from equipoise_study limit 1")
         ]
@@ -260,10 +264,10 @@ class Database:
         )
         while first <= last:
             rows = list(map(Row._make, self.execute(sql, (self._study, first, last))))
-            for number, (turn, identity, at, body, _) in enumerate(rows, first):
-                if turn != number:
+            for number, row in enumerate(rows, first):
+                if row.turn != number:
                     raise self.damaged(f"turn {number:,} is missing")
-                if type(identity) is not bytes or type(at) is not float or type(body) is not bytes:
+                if tuple(map(type, row)) != _TYPES:
                     raise self.damaged(f"turn {number:,} cannot be read")
             if not rows:
                 left = f"it had {last:,} turns, and {first - 1:,} are left"
@@ -297,9 +301,9 @@ class Database:
         self.execute_many(sql, [(self._study, ticket) for ticket in tickets])
 
     def leases(self) -> list[Lease]:
-        """Return all leases; those are over whose time is, or whose owner is dead."""
+        """Return all leases that can be read; those are over whose time is, or whose owner is dead."""
         sql = f"select ticket, owner, deadline < {self.clock} from equipoise_lease where study = ?"
-        found = self.execute(sql, (self._study,))
+        found = [row for row in self.execute(sql, (self._study,)) if type(row[0]) is type(row[1]) is int]
         dead = {owner for owner in {owner for _, owner, over in found if owner and not over} if not self.alive(owner)}
         return [Lease(ticket, owner, bool(over) or owner in dead) for ticket, owner, over in found]
 
@@ -314,7 +318,12 @@ class Database:
         """Return the ids of the tickets that a call got before; None where it is new."""
         sql = "select first, tickets from equipoise_call where study = ? and call = ?"
         found = self.execute(sql, (self._study, call))
-        return range(found[0][0], found[0][0] + found[0][1]) if found else None
+        if not found:
+            return None
+        first, tickets = found[0]
+        if type(first) is not int or type(tickets) is not int:
+            raise self.damaged("the tickets of an earlier call cannot be read")
+        return range(first, first + tickets)
 
     def remember(self, call: bytes, tickets: range) -> None:
         """Write down which tickets a call got; within a transaction."""
@@ -330,7 +339,7 @@ class Database:
             found = self.execute(
                 "select body from equipoise_snapshot where study = ? and turn = ?", (self._study, turn)
             )
-            if found and isinstance(found[0][0], bytes):
+            if found and isinstance(found[0][0], bytes) and type(turn) is int:
                 yield turn, found[0][0]
 
     def keep_snapshot(self, turn: int, body: bytes, kept: int) -> None:

@@ -159,11 +159,11 @@ class Events(NamedTuple):
     seconds: Floats
     texts: dict[int, str]
 
-
-def answers(body: bytes) -> int:
-    """Return how many answers a packed turn has, without reading the rest."""
-    (n,) = _COUNT.unpack_from(body) if len(body) >= 4 else (0,)
-    return body[4 : 4 + n].count(TELL)
+    def part(self, start: int, stop: int) -> Events:
+        """Return those from one position up to another."""
+        cut = slice(start, stop)
+        texts = {j - start: text for j, text in self.texts.items() if start <= j < stop}
+        return Events(self.kinds[cut], self.places[cut], self.values[cut], self.seconds[cut], texts)
 
 
 def unpack(bodies: Iterable[bytes]) -> Events:

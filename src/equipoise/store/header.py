@@ -8,7 +8,7 @@ from typing import Any
 
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import shown
-from equipoise.store.plain import dumps, loads
+from equipoise.store.plain import UNREADABLE, dumps, loads
 from equipoise.strategies import Strategy, Support, deserialise, serialise
 from equipoise.study import Study
 from equipoise.study.evidence import LEVEL
@@ -66,7 +66,7 @@ class Header:
             name, parameters = known.pop("strategy")
             strategy = deserialise({"name": name, "parameters": parameters})
             return Header(strategy=strategy, **known)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except UNREADABLE as error:
             raise EquipoiseError(f"the header of its study cannot be read: {error}") from None
 
     def check_same(self, given: Header) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from equipoise.inputs import shown
 from equipoise.problem import Stratified
+
+# What a text that `dumps` did not write may raise, here or where its content is used.
+UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 
 def dumps(thing: Any) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -22,9 +22,13 @@ from equipoise.store import events as log
 from equipoise.store.database import Row, link
 from equipoise.store.events import Damaged, Events
 from equipoise.store.header import Header
-from equipoise.store.plain import loads
-from equipoise.study import Study
+from equipoise.store.plain import UNREADABLE, loads
+from equipoise.study import Study, steps
 from equipoise.study.ticket import BITS
+
+# What compiled code folds, by kind; -1 for the rest.
+_ACTIONS = np.full(len(log.KINDS), -1, np.int64)
+_ACTIONS[[log.ASK, log.TELL, log.DECLINE]] = steps.ASK, steps.TELL, steps.DECLINE
 
 # Why an arm is retired where nobody said so; it is reopened when that no longer holds.
 PRECISE, EXHAUSTED = JUDGEMENTS = ("precise enough", "exhausted")
@@ -103,8 +107,17 @@ class Replica:
 
     # ---- folding
 
-    def fold(self, rows: Sequence[Row]) -> None:
-        """Apply the turns that follow; Damaged where they cannot be those that were written."""
+    def fold(self, rows: Sequence[Row], parts: Callable[[Events], Iterable[Events]] | None = None) -> None:
+        """
+        Apply the turns that follow; Damaged where they cannot be those that were written.
+
+        Parameters
+        ----------
+        rows
+            The turns.
+        parts
+            Divides their events into parts; when it is asked for the next one, those before have been applied.
+        """
         if not rows:
             return
         for number, row in enumerate(rows, self.turns + 1):
@@ -120,7 +133,8 @@ class Replica:
                 _check_body(row)
             raise
         self._number(rows, found)
-        self.apply(found)
+        for part in (found,) if parts is None else parts(found):
+            self.apply(part)
         self.written(rows[0].at, rows[-1].at, len(rows))
 
     def written(self, first: float, last: float, turns: int, chain: bytes | None = None) -> None:
@@ -145,23 +159,33 @@ class Replica:
 
     def apply(self, found: Events) -> None:
         """Apply events to the study, after checking them."""
-        kinds = found.kinds
         self._check(found)
-        plain = (kinds == log.ASK) | (kinds == log.TELL)
-        # Runs of asks and answers go to compiled code, and whatever is between them one by one.
+        # What a sample cost belongs to the answer or the decline that follows.
+        costs = np.r_[math.nan, np.where(found.kinds == log.COST, found.values, math.nan)[:-1]]
+        keep = np.flatnonzero(found.kinds != log.COST)
+        kinds, places, values, costs = found.kinds[keep], found.places[keep], found.values[keep], costs[keep]
+        actions = _ACTIONS[kinds]
+        # Runs of asks, answers and declines go to compiled code, and whatever is between them one by one.
+        plain = actions >= 0
         cuts = np.flatnonzero(np.diff(plain.astype(np.int8))) + 1
         for start, stop in zip([0, *cuts.tolist()], [*cuts.tolist(), len(kinds)], strict=True):
             if stop > start and plain[start]:
                 part = slice(start, stop)
-                wrong = self.study.ledger.fold(kinds[part] == log.TELL, found.places[part], found.values[part])
-                if wrong >= 0:
-                    raise Damaged(f"ticket {int(found.places[start + wrong])} is answered twice")
+                self._fold_tickets(actions[part], places[part], values[part], costs[part])
             else:
                 for j in range(start, stop):
-                    self._apply_one(int(kinds[j]), int(found.places[j]), float(found.values[j]), found.texts.get(j))
-        told = kinds == log.TELL
+                    self._apply_one(int(kinds[j]), int(places[j]), found.texts.get(int(keep[j])))
+        told = found.kinds == log.TELL
         self.note_many(found.places[told], found.seconds[told])
-        self.count(kinds.tobytes())
+        self.count(found.kinds.tobytes())
+
+    def _fold_tickets(self, actions: Ints, places: Ints, values: Floats, costs: Floats) -> None:
+        try:
+            wrong = self.study.ledger.fold(actions, places, values, costs)
+        except ValueError as error:
+            raise Damaged(str(error)) from None
+        if wrong >= 0:
+            raise Damaged(f"ticket {int(places[wrong])} is answered or declined twice")
 
     def count(self, kinds: bytes | bytearray) -> None:
         """Count events by their kinds."""
@@ -177,12 +201,17 @@ class Replica:
         early = of_ticket & (places >= issued)
         if early.any():
             raise Damaged(f"ticket {int(places[np.argmax(early)])} was not handed out")
+        paid = np.flatnonzero(kinds == log.COST)
+        settled = paid[paid + 1 < len(kinds)] + 1
+        follows = np.isin(kinds[settled], (log.TELL, log.DECLINE)) & (places[settled] == places[settled - 1])
+        if len(settled) < len(paid) or not follows.all():
+            raise Damaged("a cost has no answer or decline after it")
         told = kinds == log.TELL
         if not np.all(ledger.possible(found.values[told])):
             wrong = float(found.values[told][np.argmin(ledger.possible(found.values[told]))])
             raise Damaged(f"a sample cannot be {wrong!r}")
 
-    def _apply_one(self, kind: int, place: int, value: float, text: str | None) -> None:
+    def _apply_one(self, kind: int, place: int, text: str | None) -> None:
         study, ledger = self.study, self.study.ledger
         try:
             # A strategy that gave an invalid variance did so when the log was written, and the event was kept.
@@ -205,7 +234,7 @@ class Replica:
                     self.set_goal(wanted["precision"], wanted["level"])
                 elif kind == log.MOMENTS:
                     study.tell_moments(study.arms[place], *loads(text or ""))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except UNREADABLE as error:
             raise Damaged(f"an event {log.KINDS[kind]!r} cannot be: {error}") from None
 
     def set_goal(self, precision: Any, level: float) -> None:
@@ -249,8 +278,9 @@ class Replica:
     @property
     def seconds(self) -> Floats:
         """How long each ticket's sample took, by its id; NaN where that is not known."""
-        self._seconds.extend(np.full(max(self.study.ledger.issued - self._seconds.size, 0), math.nan))
-        return self._seconds.array  # type: ignore[no-any-return]
+        issued = self.study.ledger.issued
+        self._seconds.extend(np.full(max(issued - self._seconds.size, 0), math.nan))
+        return self._seconds.array[:issued]  # type: ignore[no-any-return]
 
     def note(self, ticket: int, seconds: float) -> None:
         """Note how long one ticket's sample took."""

@@ -21,7 +21,7 @@ from equipoise.compiled import fingerprint
 from equipoise.errors import EquipoiseError
 from equipoise.store.database import FORMAT
 from equipoise.store.header import Header
-from equipoise.store.plain import dumps, loads
+from equipoise.store.plain import UNREADABLE, dumps, loads
 from equipoise.store.replica import Replica
 from equipoise.study.state import ARM, HEADER, TICKET
 
@@ -70,6 +70,13 @@ def read(header: Header, turn: int, chain: bytes, snapshot: bytes) -> Replica | 
     """Return the replica that a snapshot holds; None where it is not one of this study after this turn."""
     if hashlib.blake2b(memoryview(snapshot)[_CHECK:], digest_size=_CHECK).digest() != snapshot[:_CHECK]:
         return None
+    try:
+        return _read(header, turn, chain, snapshot)
+    except (*UNREADABLE, struct.error, SyntaxError, EquipoiseError):
+        return None  # nothing that this version has written
+
+
+def _read(header: Header, turn: int, chain: bytes, snapshot: bytes) -> Replica | None:
     start = _CHECK + _LENGTH.size
     (length,) = _LENGTH.unpack_from(snapshot, _CHECK)
     head = json.loads(snapshot[start : start + length])
@@ -82,11 +89,8 @@ def read(header: Header, turn: int, chain: bytes, snapshot: bytes) -> Replica | 
         saved[name] = np.frombuffer(snapshot, dtype, size, at)
         at += size * dtype.itemsize
     replica = Replica(header, turn, chain)
-    try:
-        replica.study.ledger.restore(saved)
-        replica.restore(saved)
-    except (ValueError, KeyError, EquipoiseError):
-        return None
+    replica.study.ledger.restore(saved)
+    replica.restore(saved)
     return replica
 
 

@@ -100,7 +100,7 @@ class Turn:
         known = not math.isnan(self.ledger.answers(ticket))
         self.whole = False
         try:
-            self.ledger.tell(ticket, value)
+            self.ledger.tell(ticket, value, costs=None if math.isnan(cost) else cost)
         except ValueError:
             self.whole = True  # refused: nothing has changed
             raise
@@ -126,7 +126,7 @@ class Turn:
         new[new] = _first_of_each(tickets[new])
         self.whole = False
         try:
-            self.ledger.tell(tickets, values)
+            self.ledger.tell(tickets, values, costs=costs)
         except ValueError:
             self.whole = True
             raise
@@ -255,7 +255,12 @@ class Turn:
 
     def called(self, call: bytes) -> range | None:
         """Return the ids of the tickets that a call got before; None where it is new."""
-        return None if self._database is None else self._database.called(call)
+        if self._database is None:
+            return None
+        found = self._database.called(call)
+        if found is not None and not 0 <= found.start < found.stop <= self.ledger.issued:
+            raise self._database.damaged("an earlier call got tickets that were not handed out")
+        return found
 
     def remember(self, call: bytes, tickets: range) -> None:
         """Write down which tickets a call got."""

@@ -4,13 +4,14 @@ Each arm's answers in the order of asking, and what can be said of them.
 Confidence sequences need each arm's samples in the order in which they were asked for (`intervals.Intervals`). A
 study keeps all its tickets in that order, so that nothing need be done when one is asked for or answered: whoever looks
 lines up the answers since the last look. An arm's line ends at its first ticket in flight. A ticket that was given up
-is passed over, for good: what comes later does not enter, whether somebody looked meanwhile or not. So a line only
-grows, and is the same whenever one looks.
+or declined is passed over, for good: what comes later does not enter, whether somebody looked meanwhile or not. So a
+line only grows, and is the same whenever one looks.
 """
 
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -67,7 +68,8 @@ class Lines:
         self._order = np.empty(0, np.int64)
         self._size = self._scanned = 0
         self._waiting = np.empty(0, np.int64)
-        # By kind, a state and how many tickets of the order are in it.
+        # By kind, a state and how many tickets of the order are in it; for one thread at a time.
+        self.lock = threading.Lock()
         self.states: dict[Kind, tuple[Floats, int]] = {}
 
     def look(self, tickets: Any, answered: Answered, seconds: Floats | None) -> Evidence:
@@ -80,7 +82,8 @@ class Lines:
         ids = np.concatenate([self._waiting, np.arange(self._scanned, stop)])
         self._scanned = stop
         status, arms = tickets["status"][ids], tickets["arm"][ids]
-        kept = (status == IN_FLIGHT) | (status == ANSWERED)  # a ticket that was ever given up is passed over, for good
+        # A ticket that was declined or ever given up is passed over, for good.
+        kept = (status == IN_FLIGHT) | (status == ANSWERED)
         ids, arms, in_flight = ids[kept], arms[kept], (status == IN_FLIGHT)[kept]
         # The line of an arm ends at its first ticket in flight.
         waiting_from = np.full(self.arms if in_flight.any() else 0, len(ids))
@@ -102,15 +105,25 @@ class Lines:
 
 @dataclass(frozen=True)
 class Answered:
-    """How many tickets were handed out, how many of them were given up unanswered, and how many are in flight."""
+    """
+    How many tickets were handed out, and what became of those that were not answered.
+
+    Attributes
+    ----------
+    asked
+        Tickets handed out: as many were answered as are none of the following.
+    given_up, in_flight, declined
+        Tickets that were forgotten and never answered; that are waited for; that were declined.
+    """
 
     asked: int
     given_up: int
     in_flight: int
+    declined: int
 
     @property
     def share(self) -> float:
-        """The share of those that are not in flight that was never answered."""
+        """The share of those that are not in flight that was given up."""
         settled = self.asked - self.in_flight
         return self.given_up / settled if settled else 0.0
 
@@ -142,14 +155,15 @@ class Evidence:
         """The state of the sequences of this kind. Each sample enters once, however often one looks."""
         if kind not in self._states:
             assert self._lines is not None
-            state, done = self._lines.states.get(kind, (None, 0))
-            if state is None or done > self._size:  # by a later look
-                state, done = self.intervals(kind).start(), 0
-            self._follow(kind, state, done, np.arange(self.arms))
-            known = self._lines.states.get(kind, (None, 0))[1]
-            if self._size >= known:
-                self._lines.states[kind] = state, self._size
-            self._states[kind] = state.copy()
+            with self._lines.lock:
+                state, done = self._lines.states.get(kind, (None, 0))
+                if state is None or done > self._size:  # by a later look
+                    state, done = self.intervals(kind).start(), 0
+                self._follow(kind, state, done, np.arange(self.arms))
+                known = self._lines.states.get(kind, (None, 0))[1]
+                if self._size >= known:
+                    self._lines.states[kind] = state, self._size
+                self._states[kind] = state.copy()
         return self._states[kind]
 
     def state_of(self, kind: Kind, places: Sequence[int]) -> Floats:
