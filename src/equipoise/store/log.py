@@ -69,7 +69,8 @@ def connect(where: str | os.PathLike[str], write: bool = True, create: bool = Fa
     if place.startswith(("postgresql://", "postgres://")):
         return Postgres(place, name)
     if "://" in place and not place.startswith("sqlite:///"):
-        raise ValueError(f"store must be a path such as 'study.db' or a postgresql:// URL, got {place!r}")
+        scheme = place.partition("://")[0]  # not the rest, which may contain a password
+        raise ValueError(f"store must be a path such as 'study.db' or a postgresql:// URL, got {scheme}://...")
     place = place.removeprefix("sqlite:///")
     if place in ("", ":memory:"):
         raise ValueError(f"store must be a file that outlives the process, such as 'study.db', got {place!r}")
@@ -104,7 +105,7 @@ class Log:
             header = Header.from_json(header.to_json())  # so that it compares equal to the one in the store
             header.study()  # if it is refused, nothing is left behind
         self._patience, self._gave_up = patience, False
-        self._pid = os.getpid()
+        self._pid, self._closed = os.getpid(), False
         self._guard, self._thread = threading.Lock(), 0
         self._replica: Replica | None = None
         self._lost = False
@@ -371,6 +372,8 @@ class Log:
         """Do something as one thread at a time, in the process that opened the log, and not within its own turn."""
         if os.getpid() != self._pid:
             raise EquipoiseError(f"{self.name} was opened by the parent of this process; open it again here")
+        if self._closed:
+            raise EquipoiseError(f"the store {self.name} is closed")
         if self._thread == threading.get_ident():
             raise EquipoiseError(f"a turn of {self.name} cannot begin within another one")
         with self._guard:
@@ -420,7 +423,8 @@ class Log:
 
     def close(self) -> None:
         """Close the store; what was not committed is lost."""
-        if os.getpid() == self._pid:  # else the connection is the parent's
+        if os.getpid() == self._pid and not self._closed:  # else the connection is the parent's
+            self._closed = True
             self._database.close()
 
     def __enter__(self) -> Log:
