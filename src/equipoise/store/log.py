@@ -9,6 +9,7 @@ been committed: that is what "acknowledged" means everywhere.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import secrets
 import threading
@@ -17,8 +18,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
-
-import numpy as np
 
 from equipoise.errors import EquipoiseError
 from equipoise.store import events as kinds
@@ -223,33 +222,30 @@ class Log:
         return replica
 
     def events(self, after: int = 0) -> Iterator[Event]:
-        """Iterate over all events of the turns that follow `after`, in order."""
-        issued = self._issued_by(after)
-        for rows in self._database.rows(after + 1, self._database.head().turns):
-            for row in rows:
-                found = kinds.unpack([row.body])
+        """Iterate over all events of the turns that follow `after`, in order; refuse what does not fit its checksum."""
+        chain, issued = b"", 0
+        with self.checked():
+            for row in itertools.chain.from_iterable(self.pages()):
+                chain = link(chain, row.turn, row.id, row.at, row.body)
+                if chain != row.chain:
+                    raise Damaged(f"turn {row.turn:,} does not match its checksum")
+                found = kinds.unpack([row.body] if row.turn else [])
                 for j, kind in enumerate(found.kinds.tolist()):
                     place = int(found.places[j])
                     ticket = place if kind in kinds.OF_TICKET else None
                     if kind == kinds.ASK:
                         ticket, issued = issued, issued + 1
-                    yield Event(
-                        row.turn,
-                        row.at,
-                        kinds.KINDS[kind],
-                        ticket,
-                        place if kind in kinds.OF_ARM else None,
-                        float(found.values[j]) if kind in kinds.VALUED else None,
-                        float(found.seconds[j]) if kind in kinds.TIMED else None,
-                        found.texts.get(j),
-                    )
-
-    def _issued_by(self, turn: int) -> int:
-        """Return how many tickets were handed out up to a turn."""
-        return sum(
-            int(np.count_nonzero(kinds.unpack(row.body for row in rows).kinds == kinds.ASK))
-            for rows in self._database.rows(1, turn)
-        )
+                    if row.turn > after:
+                        yield Event(
+                            row.turn,
+                            row.at,
+                            kinds.KINDS[kind],
+                            ticket,
+                            place if kind in kinds.OF_ARM else None,
+                            float(found.values[j]) if kind in kinds.VALUED else None,
+                            float(found.seconds[j]) if kind in kinds.TIMED else None,
+                            found.texts.get(j),
+                        )
 
     def pages(self) -> Iterator[list[Row]]:
         """Iterate over the rows of the log, in pages, from the header to the last turn there is now."""
@@ -389,7 +385,7 @@ class Log:
         body = snapshots.write(replica)
         try:
             database.begin()
-            latest = next((turn for turn, _ in database.snapshots()), 0)
+            latest = max(database.snapshot_turns(), default=0)
             if latest <= self._snapshot:
                 database.keep_snapshot(replica.turns, body, _SNAPSHOTS)
                 latest = replica.turns
