@@ -47,6 +47,9 @@ HEADER = np.dtype(
         ("low", np.float64),  # the ends of the support
         ("high", np.float64),
         ("binary", np.int64),  # 1 where samples are 0 or 1
+        ("issued", np.int64),  # tickets handed out,
+        ("used", np.int64),  # and those of them that were not forgotten
+        ("credit", np.int64),  # tickets that may be handed out before budget and room are looked at again
         ("tops", np.float64),  # the sum of the arms' tops,
         ("tops_seen", np.float64),  # and what it was when the keys of all silent arms were computed last
         ("declined", np.int64),  # tickets that were declined, of all arms
@@ -95,6 +98,12 @@ _SHAPE = (
 # Sizes in words of eight bytes.
 _HEADER, _ARM, _PRICE, _ENTRY, _TICKET = (record.itemsize // 8 for record in (HEADER, ARM, PRICE, ENTRY, TICKET))
 _FIRST_TICKETS = 256
+
+
+def word(name: str) -> int:
+    """Return the place among the words of a study at which a field of the header stands."""
+    assert HEADER.fields is not None
+    return int(HEADER.fields[name][1]) // 8
 
 
 class State:
