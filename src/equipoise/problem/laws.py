@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from equipoise import moments
 from equipoise.arrays import Floats
 from equipoise.inputs import number, shown
 
@@ -325,3 +326,29 @@ class Empirical:
 
     def sample(self, rng: np.random.Generator, size: int) -> Floats:
         return np.asarray(self.values)[rng.integers(0, len(self.values), size)]
+
+
+# Samples for which `centred` finds a mean far: about a million, so that it does not depend on a budget.
+_SAMPLES = 2.0**20
+
+
+def centred(law: Law) -> Law:
+    """
+    Return a law whose mean is far from 0, by `moments.far`, moved to about 0; any other law as it is.
+
+    It is far from 0 where it is more than 2^20 standard deviations away. A log-normal law is not moved: where it is far,
+    log_sd is below 1e-6. The mean of a binary arm is far only where all its samples are equal, and other laws have theirs
+    within a standard deviation of 0.
+    """
+    if not moments.far(_SAMPLES, law.mean, _SAMPLES * law.variance):
+        return law
+    match law:
+        case Gaussian(_, variance):
+            return Gaussian(0.0, variance)
+        case Laplace(_, variance):
+            return Laplace(0.0, variance)
+        case Uniform(low, high):
+            return Uniform(-(high - low) / 2, (high - low) / 2)
+        case Empirical(values):
+            return Empirical(np.asarray(values) - law.mean)
+    return law
