@@ -6,11 +6,12 @@ arrays (element by element) and, compiled, the numbers inside a kernel. None of 
 would lose all digits of a small variance around a large mean.
 
 A running mean has a rounding error at each step, of at most 2^-53 |mean|. After n samples with standard deviation σ
-they come to about 2^-53 n |mean|/(3σ) standard errors, and once that passes 1, steps are too small to change the mean at
-all. Timestamps in seconds, near 1.7e9, with deviations of a millisecond, are there after 5,000 samples. So
-`add_shifted` and `merge_shifted` keep the mean relative to a `shift`, which is 0 until the mean is `far`: until
-n |mean|/σ is 2^40, when rounding has come to some 0.00004 standard errors. An arm with |mean| = σ gets there after 10^12
-samples; until then they give what `add` and `merge` do, to the bit.
+they come to about 2^-53 n |mean|/(3σ) standard errors. Once 2^-53 n |mean|/σ passes 1, most steps are too small to
+change the mean at all: timestamps in seconds, near 1.7e9, with deviations of a millisecond, are there after 5,000
+samples. So `add_shifted` and `merge_shifted` keep the mean relative to a `shift`, which is 0 until the mean is `far`,
+with n |mean|/σ above 2^40. Rounding has come to some 0.00004 standard errors by then. An arm with |mean| = σ gets there
+after 10^12 samples, and moves its shift again much later, so that this holds for any number of samples up to 2^53.
+Until an arm is far, its moments are those of `add` and `merge` to the bit.
 
 References
 ----------

@@ -21,7 +21,7 @@ from typing import Any
 from equipoise import moments
 from equipoise.compiled import jit
 
-COUNT, SHIFT, MEAN, M2 = range(4)
+COUNT, MEAN, M2, SHIFT = range(4)
 COLUMNS = 4
 
 _add = jit(moments.add_shifted)

@@ -102,7 +102,7 @@ def over_binary(state: Any, sizes: Any, alpha: float) -> Any:
 
 @jit
 def over_moments(state: Any, sizes: Any, rho2: float, alpha: float) -> Any:
-    """Return `asymptotic` for each arm, from counts, shifts, means and M2."""
+    """Return `asymptotic` for each arm, from counts, means, M2 and shifts."""
     ends = np.empty((2, len(state)))
     for k in range(len(state)):
         row = state[k]

@@ -336,9 +336,9 @@ def centred(law: Law) -> Law:
     """
     Return a law whose mean is far from 0, by `moments.far`, moved to about 0; any other law as it is.
 
-    It is far from 0 where it is more than 2^20 standard deviations away. A log-normal law is not moved: where it is far,
-    log_sd is below 1e-6. The mean of a binary arm is far only where all its samples are equal, and other laws have theirs
-    within a standard deviation of 0.
+    It is far where |mean| is above 2^20 standard deviations. A log-normal law is not moved; it is far only if log_sd is
+    below 1e-6. A law with neither a mean nor ends of its own, such as Bernoulli's, is far only if nearly all its samples
+    are equal, and stays too.
     """
     if not moments.far(_SAMPLES, law.mean, _SAMPLES * law.variance):
         return law
