@@ -337,8 +337,8 @@ def centred(law: Law) -> Law:
     Return a law whose mean is far from 0, by `moments.far`, moved to about 0; any other law as it is.
 
     It is far where |mean| is above 2^20 standard deviations. A log-normal law is not moved; it is far only if log_sd is
-    below 1e-6. A law with neither a mean nor ends of its own, such as Bernoulli's, is far only if nearly all its samples
-    are equal, and stays too.
+    below 1e-6. The other laws are never far, except for those whose samples are nearly all equal, such as
+    Bernoulli(1 - 1e-13), which stay as they are.
     """
     if not moments.far(_SAMPLES, law.mean, _SAMPLES * law.variance):
         return law

@@ -134,7 +134,7 @@ def test_parameters_that_are_not_numbers(make: Callable[[], object], words: str)
         make()
 
 
-FAR = [
+FAR: list[eq.Law] = [
     eq.Gaussian(1.7e9, 1e-6),
     eq.Laplace(-1.7e9, 1e-6),
     eq.Uniform(1.7e9, 1.7e9 + 1e-3),
@@ -156,7 +156,12 @@ def test_a_law_that_is_far_from_0_is_moved_there(law: eq.Law) -> None:
 
 
 def test_a_law_that_is_not_far_stays_as_it_is() -> None:
-    near = [eq.Gaussian(2.0**20 * 0.999, 1), eq.Gaussian(1e9, 0), eq.Constant(1.7e9), eq.Uniform(1e6, 1e6 + 4)]
+    near: list[eq.Law] = [
+        eq.Gaussian(2.0**20 * 0.999, 1),
+        eq.Gaussian(1e9, 0),
+        eq.Constant(1.7e9),
+        eq.Uniform(1e6, 1e6 + 4),
+    ]
     near += [
         eq.Bernoulli(0.999),
         eq.Rademacher(1e9),

@@ -110,7 +110,7 @@ def test_the_shift_is_saved() -> None:
 def test_a_strategy_is_given_the_mean_itself() -> None:
     seen = eq.Study(2, budget=40, strategy=ByMean())
     for ticket in seen.ask(8):
-        seen.tell(ticket, (0.0, WHERE)[ticket.arm] + (ticket.id % 3) * SD)
+        seen.tell(ticket, (WHERE if ticket.arm == 1 else 0.0) + ticket.id % 3 * SD)
     # It plans with the mean, so that the far arm is asked for from then on.
     assert [ticket.arm for ticket in seen.ask(20)] == [1] * 20
 
