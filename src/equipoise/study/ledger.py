@@ -276,7 +276,7 @@ class Ledger:
             support=self.support,
             objective=objective,
             counts=counts,
-            means=arms["mean"].copy(),
+            means=self._state.means,
             m2s=arms["m2"].copy(),
             spent=self.spent,
             bill=bill,

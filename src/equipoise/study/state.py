@@ -64,7 +64,8 @@ ARM = np.dtype(
     [
         ("count", np.int64),  # samples in
         ("pulls", np.int64),  # samples in or in flight
-        ("mean", np.float64),
+        ("shift", np.float64),  # 0 unless the mean is far from it (`moments.far`),
+        ("mean", np.float64),  # less the shift
         ("m2", np.float64),  # the sum of squared deviations from the mean
         ("scale", np.float64),  # the objective's, from the arm's weight and cost
         ("top", np.float64),  # the key times the pulls, which changes with evidence alone; 0 while there is none
@@ -130,6 +131,8 @@ class State:
         without costs `prices` is empty.
     by_cost
         The queue of arms by cost, the cheapest first; empty without costs.
+    means
+        The arms' means, shifts included.
     own, pooled
         Views of the strategy's numbers: `own[k, 0]`, `pooled[0]`.
     """
@@ -179,6 +182,10 @@ class State:
         found = State.__new__(State)
         found.__setstate__({"memory": self.memory.copy(), "tickets": self.tickets[:tickets].copy()})
         return found
+
+    @property
+    def means(self) -> Floats:
+        return np.asarray(self.arms["shift"] + self.arms["mean"])
 
     def make_room(self, tickets: int) -> None:
         """Make room for this many tickets in all."""
@@ -262,6 +269,12 @@ def open_book(memory: Any, rule: Any) -> Book:
         records(rule, 0, 1, FUNCTIONS)[0],
         rule,
     )
+
+
+@inlined
+def mean_of(arm: Any) -> float:
+    """Return the mean of an arm, its shift included."""
+    return arm.shift + arm.mean  # type: ignore[no-any-return]
 
 
 @inlined

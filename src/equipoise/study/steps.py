@@ -30,6 +30,7 @@ from equipoise.study.state import (
     FORGOTTEN,
     IN_FLIGHT,
     Book,
+    mean_of,
     open_book,
     own_at,
     tickets_of,
@@ -54,8 +55,8 @@ _warmup_key = inlined(keys.warmup_key)
 _silent_key = inlined(keys.silent_key)
 _unseen = inlined(keys.unseen)
 _next_refresh = inlined(keys.next_refresh)
-_add = inlined(moments.add)
-_merge = inlined(moments.merge)
+_add = inlined(moments.add_shifted)
+_merge = inlined(moments.merge_shifted)
 _spend = inlined(money.spend)
 _affordable = inlined(money.affordable)
 _expected_cost = inlined(money.expected_cost)
@@ -99,7 +100,7 @@ def evaluate(book: Book, k: int) -> int:
     v = call_variance(
         book.functions.variance,
         float(arm.count),
-        arm.mean,
+        mean_of(arm),
         arm.m2,
         book.memory,
         header.pooled_at,
@@ -199,7 +200,7 @@ def refresh(book: Book) -> int:
             call_share(
                 book.functions.share,
                 float(arm.count),
-                arm.mean,
+                mean_of(arm),
                 arm.m2,
                 book.memory,
                 header.pooled_at,
@@ -412,9 +413,9 @@ def take(book: Book, k: int, count: int, mean: float, m2: float, landed: int) ->
     """Add samples of arm k to what is known, `landed` of which were in flight."""
     arm, header = book.arms[k], book.header
     if count == 1:
-        _, arm.mean, arm.m2 = _add(arm.count, arm.mean, arm.m2, mean)
+        _, arm.shift, arm.mean, arm.m2 = _add(arm.count, arm.shift, arm.mean, arm.m2, mean)
     else:
-        _, arm.mean, arm.m2 = _merge(arm.count, arm.mean, arm.m2, count, mean, m2)
+        _, arm.shift, arm.mean, arm.m2 = _merge(arm.count, arm.shift, arm.mean, arm.m2, count, mean, m2)
     arm.count += count
     arm.pulls += count - landed
     if count > landed:
@@ -424,7 +425,7 @@ def take(book: Book, k: int, count: int, mean: float, m2: float, landed: int) ->
             book.functions.keep,
             mean if count == 1 else math.nan,
             float(arm.count),
-            arm.mean,
+            mean_of(arm),
             arm.m2,
             book.memory,
             header.pooled_at,
