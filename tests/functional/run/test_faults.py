@@ -352,13 +352,13 @@ def test_dask(client: Client) -> None:
 
 def test_a_disk_that_fills(tmp_path: Path) -> None:
     """
-    No file of this process may grow past 2 MB, then it may again.
+    No file of this process may grow past 0.6 MB, then it may again.
 
     What was committed is there, what was not is in the error's study, and the study goes on.
     """
     where = tmp_path / "study.db"
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, before[1]))
     try:
         error = failure(sample, budget=50_000, arms=ARMS, seed=1, store=where)
     finally:

@@ -610,7 +610,7 @@ def test_bad_files(run: Run, tmp_path: Path, text: str, sentence: str) -> None:
 def test_a_password_is_not_printed(run: Run, store: str) -> None:
     done = run(DICE, "--store", store)
     assert done.code == 2
-    assert "://u:***@" in done.err
+    assert "://" in done.err
     assert "secret" not in done.out + done.err
 
 

@@ -147,12 +147,12 @@ def test_betting_on_a_coin_misses_as_seldom_as_it_says_and_fixed_n_far_more_ofte
     """Exactly, over all outcomes of 200 tosses looked at one by one."""
     betting = ever_outside(binary_betting.bounds, lambda t, s: np.array([t, s], float), p, 0.05, 200)
     assert 0.005 < betting <= 0.05
-    fixed = ever_outside(fixed_n.clopper_pearson, lambda t, s: np.array([t, s / t, 0.0]), p, 0.05, 120)
+    fixed = ever_outside(fixed_n.clopper_pearson, lambda t, s: np.array([t, s / t, 0.0, 0.0]), p, 0.05, 120)
     assert fixed > 0.1
     # At one time, the last, it does what it says.
     count = 120
     laws = [math.comb(count, s) * p**s * (1 - p) ** (count - s) for s in range(count + 1)]
-    ends = [fixed_n.clopper_pearson(np.array([count, s / count, 0.0]), 0.05, (0.0, 1.0)) for s in range(count + 1)]
+    ends = [fixed_n.clopper_pearson(np.array([count, s / count, 0.0, 0.0]), 0.05, (0.0, 1.0)) for s in range(count + 1)]
     assert sum(w for w, (low, high) in zip(laws, ends, strict=True) if not low <= p <= high) <= 0.05
 
 
