@@ -21,12 +21,13 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 
 from equipoise.arrays import Bools, Floats, Ints
 from equipoise.errors import EquipoiseError
+from equipoise.inputs import printable
 from equipoise.run.course import Course
 from equipoise.run.progress import Display, Progress
 from equipoise.run.samplers import ENDLESS, Outcome, Samplers, perform
@@ -37,6 +38,8 @@ from equipoise.store.memory import Memory
 from equipoise.store.replica import EXHAUSTED
 from equipoise.study import Result, Study
 from equipoise.study.ledger import Ledger
+
+T = TypeVar("T")
 
 # A turn with sampling in it takes this long, and only calls that take less than QUICK are made in it.
 TURN: Final = 0.05
@@ -137,7 +140,7 @@ class Driver:
     def here(self) -> None:
         """Sample in this thread."""
         while True:
-            jobs = self._log.turn(self._turn_here)
+            jobs = self._log.turn(self._repeatable(self._turn_here))
             self._arrived.clear()
             self._tick()
             if jobs is None:
@@ -225,7 +228,7 @@ class Driver:
     def elsewhere(self, workers: Workers) -> None:
         """Keep workers busy."""
         while True:
-            ready = self._log.turn(lambda turn: self._turn_elsewhere(turn, workers))
+            ready = self._log.turn(self._repeatable(lambda turn: self._turn_elsewhere(turn, workers)))
             self._arrived.clear()
             self._tick()
             self._submit(ready, workers)
@@ -294,7 +297,7 @@ class Driver:
             self._died(jobs)
             return
         except (Exception, CancelledError) as error:
-            wrong = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            wrong = printable(f"{type(error).__name__}: {' '.join(str(error).split())}")
             outcomes = [Outcome(None, 0.0, wrong, "")] * len(which)
         self._arrived.append(Arrived(jobs, which, outcomes, late))
 
@@ -360,6 +363,20 @@ class Driver:
         return max(0.0, min(until - now, 1.0))
 
     # ---- turns
+
+    def _repeatable(self, work: Callable[[Turn], T]) -> Callable[[Turn], T]:
+        """Return work that starts from the same state each time, as a turn is taken again if its commit was lost."""
+        if self._owner is None:
+            return work
+        before = list(self._resumed), dict(self._attempts), self._dry.copy(), self._silent.copy(), self._ending
+
+        def again(turn: Turn) -> T:
+            resumed, attempts, dry, silent, self._ending = before
+            self._resumed, self._attempts = deque(resumed), dict(attempts)
+            self._dry, self._silent = dry.copy(), silent.copy()
+            return work(turn)
+
+        return again
 
     def _begin(self, turn: Turn) -> None:
         """Begin a turn: take over what others left behind, and tell what has arrived."""

@@ -332,20 +332,23 @@ class Database:
 
     # ---- snapshots
 
+    def snapshot_turns(self) -> list[int]:
+        """Return the turns after which there are snapshots, the latest first."""
+        sql = "select turn from equipoise_snapshot where study = ? order by turn desc"
+        return [turn for (turn,) in self.execute(sql, (self._study,)) if type(turn) is int]
+
     def snapshots(self) -> Iterator[tuple[int, bytes]]:
         """Iterate over the snapshots and their turns, the latest first."""
-        sql = "select turn from equipoise_snapshot where study = ? order by turn desc"
-        for (turn,) in self.execute(sql, (self._study,)):
+        for turn in self.snapshot_turns():
             found = self.execute(
                 "select body from equipoise_snapshot where study = ? and turn = ?", (self._study, turn)
             )
-            if found and isinstance(found[0][0], bytes) and type(turn) is int:
+            if found and isinstance(found[0][0], bytes):
                 yield turn, found[0][0]
 
     def keep_snapshot(self, turn: int, body: bytes, kept: int) -> None:
         """Add a snapshot, and drop all but the latest few; within a transaction."""
         sql = "insert into equipoise_snapshot values (?, ?, ?) on conflict do nothing"
         self.execute(sql, (self._study, turn, body))
-        old = "select turn from equipoise_snapshot where study = ? order by turn desc"
-        for (turn,) in list(self.execute(old, (self._study,)))[kept:]:
-            self.execute("delete from equipoise_snapshot where study = ? and turn = ?", (self._study, turn))
+        for old in self.snapshot_turns()[kept:]:
+            self.execute("delete from equipoise_snapshot where study = ? and turn = ?", (self._study, old))

@@ -9,6 +9,7 @@ been committed: that is what "acknowledged" means everywhere.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import secrets
 import threading
@@ -17,8 +18,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
-
-import numpy as np
 
 from equipoise.errors import EquipoiseError
 from equipoise.store import events as kinds
@@ -69,7 +68,8 @@ def connect(where: str | os.PathLike[str], write: bool = True, create: bool = Fa
     if place.startswith(("postgresql://", "postgres://")):
         return Postgres(place, name)
     if "://" in place and not place.startswith("sqlite:///"):
-        raise ValueError(f"store must be a path such as 'study.db' or a postgresql:// URL, got {place!r}")
+        scheme = place.partition("://")[0]  # not the rest, which may contain a password
+        raise ValueError(f"store must be a path such as 'study.db' or a postgresql:// URL, got {scheme}://...")
     place = place.removeprefix("sqlite:///")
     if place in ("", ":memory:"):
         raise ValueError(f"store must be a file that outlives the process, such as 'study.db', got {place!r}")
@@ -104,7 +104,7 @@ class Log:
             header = Header.from_json(header.to_json())  # so that it compares equal to the one in the store
             header.study()  # if it is refused, nothing is left behind
         self._patience, self._gave_up = patience, False
-        self._pid = os.getpid()
+        self._pid, self._closed = os.getpid(), False
         self._guard, self._thread = threading.Lock(), 0
         self._replica: Replica | None = None
         self._lost = False
@@ -222,33 +222,30 @@ class Log:
         return replica
 
     def events(self, after: int = 0) -> Iterator[Event]:
-        """Iterate over all events of the turns that follow `after`, in order."""
-        issued = self._issued_by(after)
-        for rows in self._database.rows(after + 1, self._database.head().turns):
-            for row in rows:
-                found = kinds.unpack([row.body])
+        """Iterate over all events of the turns that follow `after`, in order; refuse what does not fit its checksum."""
+        chain, issued = b"", 0
+        with self.checked():
+            for row in itertools.chain.from_iterable(self.pages()):
+                chain = link(chain, row.turn, row.id, row.at, row.body)
+                if chain != row.chain:
+                    raise Damaged(f"turn {row.turn:,} does not match its checksum")
+                found = kinds.unpack([row.body] if row.turn else [])
                 for j, kind in enumerate(found.kinds.tolist()):
                     place = int(found.places[j])
                     ticket = place if kind in kinds.OF_TICKET else None
                     if kind == kinds.ASK:
                         ticket, issued = issued, issued + 1
-                    yield Event(
-                        row.turn,
-                        row.at,
-                        kinds.KINDS[kind],
-                        ticket,
-                        place if kind in kinds.OF_ARM else None,
-                        float(found.values[j]) if kind in kinds.VALUED else None,
-                        float(found.seconds[j]) if kind in kinds.TIMED else None,
-                        found.texts.get(j),
-                    )
-
-    def _issued_by(self, turn: int) -> int:
-        """Return how many tickets were handed out up to a turn."""
-        return sum(
-            int(np.count_nonzero(kinds.unpack(row.body for row in rows).kinds == kinds.ASK))
-            for rows in self._database.rows(1, turn)
-        )
+                    if row.turn > after:
+                        yield Event(
+                            row.turn,
+                            row.at,
+                            kinds.KINDS[kind],
+                            ticket,
+                            place if kind in kinds.OF_ARM else None,
+                            float(found.values[j]) if kind in kinds.VALUED else None,
+                            float(found.seconds[j]) if kind in kinds.TIMED else None,
+                            found.texts.get(j),
+                        )
 
     def pages(self) -> Iterator[list[Row]]:
         """Iterate over the rows of the log, in pages, from the header to the last turn there is now."""
@@ -371,6 +368,8 @@ class Log:
         """Do something as one thread at a time, in the process that opened the log, and not within its own turn."""
         if os.getpid() != self._pid:
             raise EquipoiseError(f"{self.name} was opened by the parent of this process; open it again here")
+        if self._closed:
+            raise EquipoiseError(f"the store {self.name} is closed")
         if self._thread == threading.get_ident():
             raise EquipoiseError(f"a turn of {self.name} cannot begin within another one")
         with self._guard:
@@ -386,7 +385,7 @@ class Log:
         body = snapshots.write(replica)
         try:
             database.begin()
-            latest = next((turn for turn, _ in database.snapshots()), 0)
+            latest = max(database.snapshot_turns(), default=0)
             if latest <= self._snapshot:
                 database.keep_snapshot(replica.turns, body, _SNAPSHOTS)
                 latest = replica.turns
@@ -420,7 +419,8 @@ class Log:
 
     def close(self) -> None:
         """Close the store; what was not committed is lost."""
-        if os.getpid() == self._pid:  # else the connection is the parent's
+        if os.getpid() == self._pid and not self._closed:  # else the connection is the parent's
+            self._closed = True
             self._database.close()
 
     def __enter__(self) -> Log:

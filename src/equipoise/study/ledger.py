@@ -41,6 +41,9 @@ class Ledger:
     Arms are places (0, 1, 2, ... in the order of their names), tickets are ids (0, 1, 2, ... in the order of asking). A
     call that is refused changes nothing.
 
+    `ask_one` and `tell_one` may be called by any thread at any time. Everything else is for the holder of a lock, which
+    is the study's (`Study`).
+
     Parameters
     ----------
     names

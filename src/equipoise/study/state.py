@@ -88,7 +88,9 @@ TICKET = np.dtype([("arm", np.int32), ("status", np.int32), ("value", np.float64
 IN_FLIGHT, ANSWERED, FORGOTTEN, ANSWERED_LATE, DECLINED = range(5)
 
 # What a header says about the sizes and positions of the rest.
-_SHAPE = ("arms", "arm_words", "pooled_at", "sums_at", "by_key_at", "by_pulls_at", "sizes_at")
+_SHAPE = (
+    "arms", "arm_words", "pooled_at", "sums_at", "by_key_at", "by_pulls_at", "sizes_at", "prices_at", "by_cost_at",
+)  # fmt: skip
 
 # Sizes in words of eight bytes.
 _HEADER, _ARM, _PRICE, _ENTRY, _TICKET = (record.itemsize // 8 for record in (HEADER, ARM, PRICE, ENTRY, TICKET))
@@ -188,11 +190,13 @@ class State:
         if memory.dtype != np.float64 or memory.shape != self.memory.shape or tickets.dtype != TICKET:
             raise ValueError("the state is not one of this study")
         found = memory[:_HEADER].view(HEADER)[0]
-        arms, at = self.header["arms"], [*(self.header[name] for name in ("by_key_at", "by_pulls_at")), len(memory)]
+        arms = self.header["arms"]
         if any(found[name] != self.header[name] for name in _SHAPE):
             raise ValueError("the state is not one of this study")
-        for first, last in itertools.pairwise(at):
-            queue = memory[first : min(last, first + _ENTRY * arms)].view(ENTRY)
+        by_key, by_pulls, after = (self.header["by_key_at"], self.header["by_pulls_at"], self._queues_end())
+        by_cost = self.header["by_cost_at"] or len(memory)
+        for first, last in ((by_key, by_pulls), (by_pulls, after), (by_cost, len(memory))):
+            queue = memory[first:last].view(ENTRY)
             everyone = np.arange(len(queue))
             if not np.array_equal(np.sort(queue["arm"]), everyone) or not np.array_equal(
                 queue["place"][queue["arm"]], everyone
@@ -200,6 +204,12 @@ class State:
                 raise ValueError("a queue of the state does not have every arm once")
         if len(tickets) and not (tickets["arm"].min() >= 0 and tickets["arm"].max() < arms):
             raise ValueError("a ticket of the state is for an arm that does not exist")
+
+    def _queues_end(self) -> int:
+        """Return where the queue by pulls ends, which is empty without a floor."""
+        return next(
+            (int(self.header[name]) for name in ("sizes_at", "prices_at") if self.header[name]), len(self.memory)
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         return {"memory": self.memory, "tickets": self.tickets}

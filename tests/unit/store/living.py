@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 from typing import Any
@@ -36,10 +37,13 @@ def live(log: Log | Memory, steps: int, seed: int, value: Callable[[random.Rando
         elif what < 0.85 and waiting:
             taken = rng.sample(waiting, min(len(waiting), rng.choice([1, 3, 30])))
             values = [value(rng) if value else rng.choice([-0.0, rng.gauss(0, 3)]) for _ in taken]
+            paid = turn.study.objective.costs is not None and rng.random() < 0.5
             if len(taken) == 1:
-                turn.tell(taken[0], values[0], 0.5)
+                turn.tell(taken[0], values[0], 0.5, cost=rng.choice([0.5, 1.0, 2.25]) if paid else math.nan)
             else:
                 turn.tell_many(np.array(taken), np.array(values), np.full(len(taken), 0.5))
+        elif what < 0.86 and waiting:
+            turn.decline(waiting[-1])
         elif what < 0.88 and waiting:
             forgotten.append(waiting[-1])
             turn.forget(waiting[-1], "lost")

@@ -29,7 +29,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def child(what: Callable[[Any], None], *arguments: Any) -> Iterator[Any]:
+def child(what: Callable[..., None], *arguments: Any) -> Iterator[Any]:
     """A forked process that does something with a pipe to the test, and is killed in the end."""
     here, there = FORK.Pipe()
     process = FORK.Process(target=what, args=(there, *arguments), daemon=True)

@@ -111,6 +111,17 @@ def test_a_refused_budget_leaves_a_study_as_it_was(where: str) -> None:
         assert (log.replica.turns, log.study.budget) == (1, 4000)
 
 
+def test_a_log_that_is_closed(where: str) -> None:
+    """It can be closed again, and takes no turns."""
+    with Log(where, header()) as log:
+        log.turn(lambda turn: turn.ask(1))
+        log.close()
+        for use in (lambda: log.turn(lambda turn: turn.ask(1)), lambda: log.look(lambda replica: 1)):
+            with pytest.raises(eq.EquipoiseError, match=r"^the store .* is closed$"):
+                use()
+    assert replay(where).study.in_flight == 1
+
+
 def test_no_such_study(where: str) -> None:
     with pytest.raises(ValueError, match=r"there is no (study|store)"):
         Log(where)
@@ -130,10 +141,10 @@ def test_the_study_is_gone(where: str) -> None:
 def test_studies_in_one_file(tmp_path: Path) -> None:
     where = tmp_path / "study.db"
     for name in ("", "#two", "#study with a ' and ; and ä", f"#{'x' * 5000}"):
-        with Log(f"{where}{name}", header(arms=(name, "b"))) as log:
+        with Log(f"{where}{name}", header(arms=(name[:50], "b"))) as log:
             log.turn(lambda turn: turn.ask(3))
     for name in ("", "#two", "#study with a ' and ; and ä", f"#{'x' * 5000}"):
-        assert replay(f"{where}{name}").study.arms[0] == name
+        assert replay(f"{where}{name}").study.arms[0] == name[:50]
     assert replay(f"{where}#study").study.arms[0] == ""
 
 

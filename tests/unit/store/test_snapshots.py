@@ -13,7 +13,7 @@ from equipoise.errors import EquipoiseError
 from equipoise.store import Header, Log, Turn, differences, replay, snapshots
 from equipoise.store.log import connect
 from equipoise.store.memory import Memory
-from equipoise.strategies import resolve
+from equipoise.strategies import BAS, resolve
 from tests.unit.store.living import header, live
 
 
@@ -49,7 +49,12 @@ def test_they_are_written_outside_turns(where: str, monkeypatch: pytest.MonkeyPa
             assert kept(where) == expected
         commits: list[int] = []
         commit = log._database.commit
-        monkeypatch.setattr(log._database, "commit", lambda: (commit(), commits.append(log._tail)))
+
+        def counted() -> None:
+            commits.append(log._tail)
+            commit()
+
+        monkeypatch.setattr(log._database, "commit", counted)
         while len(kept(where)) == 1:
             commits.clear()
             log.turn(many)
@@ -87,19 +92,28 @@ def test_one_that_cannot_be_written_does_no_harm(where: str, monkeypatch: pytest
         assert (log.replica.turns, kept(where)) == (3, [])
 
 
-@pytest.mark.parametrize("options", [{}, {"costs": [1, 2, 3.5]}, {"objective": 2, "weights": [1, 2, 3]}], ids=str)
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"populations": (40, None, 3000)},
+        {"options": {"costs": [1, 2, 3.5]}},
+        {"options": {"objective": 2, "weights": [1, 2, 3]}},
+    ],
+    ids=["plain", "populations", "costs", "weights"],
+)
 @pytest.mark.parametrize("strategy", ["auto", "two-stage", "b-as"])
-def test_it_goes_on_from_one_to_the_bit(tmp_path: Path, strategy: str, options: dict[str, Any]) -> None:
+def test_it_goes_on_from_one_to_the_bit(tmp_path: Path, strategy: str, more: dict[str, Any]) -> None:
     """Whatever a strategy keeps, and whatever is retired, in flight, given back or paid."""
     where = str(tmp_path / "study.db")
-    with Log(where, header(strategy, support=(-50, 50), options=options)) as log:
-        live(log, 200, seed=1)
+    with Log(where, header(strategy, support=(-50, 50), **more)) as log:
+        live(log, 200, seed=1, value=lambda rng: rng.gauss(0, 3))
         log._write_snapshot()
-        live(log, 60, seed=2)
+        live(log, 60, seed=2, value=lambda rng: rng.gauss(0, 3))
     with Log(where) as log:
         assert log._snapshot == kept(where)[0] > 0
         assert differences(replay(where).study, log.study) == []
-        live(log, 60, seed=3)
+        live(log, 60, seed=3, value=lambda rng: rng.gauss(0, 3))
         truth = replay(where)
         assert differences(truth.study, log.study) == []
         assert (truth.counts, truth.judged.tolist()) == (log.replica.counts, log.replica.judged.tolist())
@@ -114,7 +128,7 @@ def test_what_a_stamp_depends_on() -> None:
     """The strategy and its parameters, not the budget or the arms."""
     one = header()
     assert snapshots.stamp(one) == snapshots.stamp(dataclasses.replace(one, budget=7, arms=("x",)))
-    others = [header("uniform"), header("b-as"), header(resolve("b-as").__class__(exploration=0.25))]
+    others = [header("uniform"), header("b-as"), header(BAS(exploration=0.25))]
     assert len({snapshots.stamp(each) for each in (one, *others)}) == 4
 
 

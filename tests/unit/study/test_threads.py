@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.study import steps
 from equipoise.study.state import ANSWERED, ANSWERED_LATE, DECLINED, FORGOTTEN
 from tests.waiting import HANG
 
