@@ -123,7 +123,9 @@ class Postgres(Database):
             yield
         except self._psycopg.Error as error:
             connection = getattr(self, "_connection", None)
-            lost = connection is not None and connection.closed
+            # What libpq says by itself has no code. After a timeout it does not count the connection as closed.
+            unheard = isinstance(error, self._psycopg.OperationalError) and error.sqlstate is None
+            lost = connection is not None and (connection.closed or unheard)
             message = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             if self._password:
                 message = message.replace(self._password, "***")
