@@ -75,9 +75,12 @@ class Postgres(Database):
             return cursor.fetchall() if cursor.description else []
 
     def execute_many(self, sql: str, rows: Sequence[Values]) -> None:
+        # As one message. `executemany` sends a pipeline, whose end leaves the server without the timeout of an idle
+        # transaction: a writer that is stopped or lost then would hold the study for ever.
         if rows:
-            with self._explained(), self._connection.cursor() as cursor:
-                cursor.executemany(sql.replace("?", "%s"), rows)
+            with self._explained(), self._psycopg.ClientCursor(self._connection) as cursor:
+                statement = sql.replace("?", "%s")
+                cursor.execute("; ".join(cursor.mogrify(statement, row) for row in rows))
 
     def tables(self) -> set[str]:
         return {name for (name,) in self.execute("select tablename from pg_tables where schemaname = current_schema()")}

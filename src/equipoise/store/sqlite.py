@@ -15,7 +15,6 @@ from equipoise.errors import EquipoiseError
 from equipoise.store.database import Database, Head, Values
 from equipoise.store.gate import Gate
 
-
 # A row of a hundred samples fits on a page several times; of those of 4096 bytes, half would be left empty.
 _PAGE: Final = 16384
 _WAL: Final = 1 << 22
