@@ -4,10 +4,11 @@ What a store costs: to open, to replay, to resume and to report a million sample
 Run it with `make bench`. The last line is one JSON object. A million samples are written in turns of 100; times are the
 best of five rounds in a process that has loaded its compiled code. Writers are processes that take one turn after the
 other, each an ask and an answer; the wait is the time from asking for a turn until it begins, with catching up. Optuna
-does the nearest thing there is: `study.ask` and `study.tell` on its SQLite storage, with random sampling. It fails where
-opening or resuming takes more than 0.3 s, replaying 2 s or a report 1.5 s, where a sample takes more than 100 bytes in
-turns of 1 or 25 in turns of 100, and where one of four writers on SQLite gets less than 15% of the turns or the 99th
-percentile of waits is 50 ms or more.
+does the nearest thing there is: `study.ask` and `study.tell` on its SQLite storage, with random sampling.
+
+It fails where opening or resuming takes more than 0.3 s, replaying 2 s or a report 1.5 s, where a sample takes more
+than 100 bytes in turns of 1 or 25 in turns of 100, and where one of four writers on SQLite gets less than 15% of the
+turns or the 99th percentile of waits is 50 ms or more.
 """
 
 from __future__ import annotations
@@ -252,7 +253,11 @@ def main() -> None:
             eq.estimate(lambda arm: 1.0, 100, arms=ARMS, store=folder / "warm.db", progress=False)
         write(folder / "warm too.db", 1000, 100)
         found = measure(folder)
-    found["versions"] = {"equipoise": eq.__version__, "python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
+    found["versions"] = {
+        "equipoise": eq.__version__,
+        "python": platform.python_version(),
+        "sqlite": sqlite3.sqlite_version,
+    }
     for what, value in found.items():
         print(what, value)
     print(json.dumps(found))

@@ -14,12 +14,19 @@ from equipoise.strategies import resolve
 from tests.waiting import until
 
 HEADER = Header(("a", "b"), resolve("auto"), None, 100, 1)
+
+
+def settle_and_grant(database: Postgres) -> None:
+    database.settle([1, 2, 3])
+    database.grant([4, 5], 5, 30.0)
+
+
 STEPS: dict[str, Callable[[Postgres], object]] = {
     "begun": lambda database: None,
     "read": lambda database: database.leases(),
     "settled": lambda database: database.settle([1, 2, 3]),
     "granted": lambda database: database.grant(list(range(300)), 5, 30.0),
-    "both": lambda database: (database.settle([1, 2, 3]), database.grant([4, 5], 5, 30.0)),
+    "both": settle_and_grant,
     "remembered": lambda database: database.remember(b"a call", range(2)),
 }
 
