@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from equipoise import chart, tables
+from equipoise import chart, moments, tables
 from equipoise.arrays import Floats
 from equipoise.inputs import listed
 from equipoise.intervals.asymptotic import START
@@ -236,7 +236,7 @@ def _drifting(study: Study) -> tuple[Hashable, ...]:
     found = []
     for k in range(min(len(study.arms), FOLLOWED)):
         own = values[(places == k) & np.isfinite(values)]
-        n, spread = len(own), float(np.square(own - own.mean()).sum()) if len(own) else 0.0
+        n, _, spread = moments.of(own)
         if n < LEAST_TO_DRIFT or spread == 0:
             continue
         ratio = float(np.square(np.diff(own)).sum()) / spread

@@ -33,7 +33,7 @@ _LENGTH: Final = struct.Struct("<I")
 def stamp(header: Header) -> str:
     """Return what a snapshot must have been made with to be of use."""
     strategy = header.strategy
-    functions = (strategy.variance, strategy.floor, strategy.keep, strategy.share, strategy.pool, moments.add)
+    functions = (strategy.variance, strategy.floor, strategy.keep, strategy.share, strategy.pool, moments.add_shifted)
     made_with = [
         repr(strategy),
         [fingerprint(function) for function in functions],

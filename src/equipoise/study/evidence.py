@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from equipoise import moments
 from equipoise.arrays import Floats, Ints
 from equipoise.compiled import jit
 from equipoise.intervals import Intervals, Kind, default_kind
@@ -29,6 +30,8 @@ from equipoise.study.state import ANSWERED, IN_FLIGHT
 LEVEL = 0.95
 # A state of more numbers than this is not made for the sake of a few arms.
 MANY = 1_000_000
+
+_add = jit(moments.add_shifted)
 
 
 @cache
@@ -44,16 +47,16 @@ def _follower(update: Callable[..., None]) -> Any:
 
 @jit
 def _cubes(tickets: Any, order: Any, size: int, arms: int) -> Any:
-    """By arm: count, mean, and the sums of squared and cubed deviations from it; twice through, for the digits."""
-    count, mean, m2, m3 = np.zeros(arms), np.zeros(arms), np.zeros(arms), np.zeros(arms)
+    """By arm: count, and the sums of squared and cubed deviations from the mean; twice through, for the digits."""
+    count, shift, mean = np.zeros(arms), np.zeros(arms), np.zeros(arms)
+    spread, m2, m3 = np.zeros(arms), np.zeros(arms), np.zeros(arms)
     for i in range(size):
         ticket = tickets[order[i]]
         k = ticket.arm
-        count[k] += 1
-        mean[k] += (ticket.value - mean[k]) / count[k]
+        count[k], shift[k], mean[k], spread[k] = _add(count[k], shift[k], mean[k], spread[k], ticket.value)
     for i in range(size):
         ticket = tickets[order[i]]
-        e = ticket.value - mean[ticket.arm]
+        e = (ticket.value - shift[ticket.arm]) - mean[ticket.arm]
         m2[ticket.arm] += e * e
         m3[ticket.arm] += e * e * e
     return count, m2, m3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -22,8 +23,11 @@ from equipoise.study import steps
 from equipoise.study.evidence import Answered, Lines
 from equipoise.study.functions import compile_rule
 from equipoise.study.snapshot import Snapshot
-from equipoise.study.state import ANSWERED, ANSWERED_LATE, DECLINED, IN_FLIGHT, State
+from equipoise.study.state import ANSWERED, ANSWERED_LATE, DECLINED, IN_FLIGHT, State, word
 from equipoise.tables import amount, count
+
+# Where some numbers stand among the words of a study.
+_ISSUED, _USED, _CREDIT = map(word, ("issued", "used", "credit"))
 
 # In place of the costs of many tickets: none is known.
 _NO_COSTS: Final = np.empty(0)
@@ -57,10 +61,11 @@ class Ledger:
 
     Attributes
     ----------
-    issued
-        How many tickets were ever handed out; their ids are below this.
     arm_of
         The place of the arm of each ticket, by its id; to be read.
+    ask_one, tell_one
+        The steps of this name, of no argument, and of a ticket, the place of its arm and a value: the fast way. Where
+        they refuse, `ask` and `tell` do it, or say why not.
     """
 
     def __init__(
@@ -80,11 +85,6 @@ class Ledger:
         self._params = self._params_for(self.budget)
         check_numbers(strategy, self._params, support)
         self._rule = compile_rule(strategy, self._params)
-        self.issued = 0
-        # Tickets handed out, less those that were forgotten.
-        self._used = 0
-        # How many tickets can be handed out before budget and room have to be looked at again.
-        self._credit = 0
         self._from_elsewhere = 0
         self._open = arms
         # Sequences are tuned to what was planned before the first sample.
@@ -110,6 +110,9 @@ class Ledger:
         # A view of memory gives plain ints, faster than an array does.
         self.arm_of = self._state.tickets["arm"].data.toreadonly()
         self._values = self._state.tickets["value"]
+        self._words = self._memory.view(np.int64).data
+        buffers = (self._memory, self._rule, self._ticket_memory)
+        self.ask_one, self.tell_one = partial(steps.ask_one, *buffers), partial(steps.tell_one, *buffers)
 
     def _set_scales(self) -> None:
         """Set the arms' scales: the objective's, at what samples are expected to cost now."""
@@ -120,6 +123,16 @@ class Ledger:
             arms["scale"] *= (arms["cost"] / prices["declared"]) ** self.objective.cost_power
 
     # ---- what can be read
+
+    @property
+    def issued(self) -> int:
+        """How many tickets were ever handed out; their ids are below this."""
+        return self._words[_ISSUED]
+
+    @property
+    def _used(self) -> int:
+        """How many tickets were handed out, less those that were forgotten."""
+        return self._words[_USED]
 
     @property
     def spent(self) -> float:
@@ -263,7 +276,7 @@ class Ledger:
             support=self.support,
             objective=objective,
             counts=counts,
-            means=arms["mean"].copy(),
+            means=self._state.means,
             m2s=arms["m2"].copy(),
             spent=self.spent,
             bill=bill,
@@ -286,9 +299,12 @@ class Ledger:
 
     def fingerprint(self) -> dict[str, Any]:
         """Return all that decisions and results depend on, by what it is; two ledgers with equal ones agree."""
+        memory = self._state.memory.copy()
+        # How far ahead one looked is no part of a study.
+        memory[_CREDIT] = 0
         return {
             "arms": tuple(self.names.names),
-            "counts, means, own and pooled numbers, keys, queues": self._state.memory.tobytes(),
+            "counts, means, own and pooled numbers, keys, queues": memory.tobytes(),
             "parameters": self._params,
             "tickets": self._state.tickets[: self.issued].tobytes(),
             "objective": self.objective,
@@ -301,12 +317,13 @@ class Ledger:
 
     def ask(self, m: int) -> int:
         """Hand out up to m tickets, as many as the budget and the arms allow; return how many. They are the latest."""
-        if m > self._credit:
+        if m == 1 and self.ask_one() >= 0:
+            return 1
+        if m > self._words[_CREDIT]:
             m = min(m, self._renew_credit(m))
             if m == 0:
                 return 0
-        step = steps.ask if self.objective.costs is None else steps.ask_paid
-        found = step(self._memory, self._rule, self._ticket_memory, self.issued, self._used, m)
+        found = steps.ask(self._memory, self._rule, self._ticket_memory, m)
         if found < 0:
             found = -1 - found
             if found == 0:
@@ -314,9 +331,6 @@ class Ledger:
                     f"the floor of strategy {self.strategy!r} must be a number, got NaN after "
                     f"{count(self._used, 'pull')}"
                 )
-        self.issued += found
-        self._used += found
-        self._credit -= found
         return found
 
     def _renew_credit(self, m: int) -> int:
@@ -330,18 +344,16 @@ class Ledger:
             # More may be spent than the budget, where samples cost more than expected.
             most = int(max(0, self._state.header["limit"] - self.spent) / self.cheapest) + 1
         self._make_room(min(m, most))
-        self._credit = self._room_left() if self.budget is None else min(most, self._room_left())
-        return self._credit
+        credit = self._room_left() if self.budget is None else min(most, self._room_left())
+        self._words[_CREDIT] = credit
+        return credit
 
     def ask_for(self, places: Ints) -> int:
         """Hand out tickets for these arms, whatever the strategy and the budget say; return how many."""
-        m = len(places)
-        self._make_room(m)
-        steps.ask_for(self._memory, self._rule, self._ticket_memory, self.issued, self._used, places)
-        self.issued += m
-        self._used += m
-        self._credit = 0
-        return m
+        self._make_room(len(places))
+        steps.ask_for(self._memory, self._rule, self._ticket_memory, places)
+        self._words[_CREDIT] = 0
+        return len(places)
 
     def latest(self, tickets: int) -> range:
         """Return the ids of the tickets that were handed out last, given their number."""
@@ -380,19 +392,18 @@ class Ledger:
         """
         if type(tickets) is int:
             place = self.arm_of[tickets] if arm is None else arm
-            cost = math.nan if costs is None else self._cost(costs)
-            answer = steps.tell(self._memory, self._rule, self._ticket_memory, tickets, place, values, cost)
-            if answer == steps.OTHER_ARM:
-                self._refuse_arm(tickets, place)
-            if answer > steps.KNOWN:
-                self._refuse(answer, tickets, values)
-            return
-        ids = np.asarray(tickets, np.int64)
+            answer = self.tell_one(tickets, place, values) if costs is None else steps.REFUSED
+            if answer <= steps.KNOWN:
+                return
+            if answer != steps.REFUSED or self.arm_of[tickets] != place or tickets >= self.issued:
+                self.refuse(answer, tickets, place, values)
+            values, costs = np.array([values]), None if costs is None else np.array([costs])
+        ids = np.atleast_1d(np.asarray(tickets, np.int64))
         before = np.empty(len(ids), np.int32)
         paid = _NO_COSTS if costs is None else self._checked_costs(costs, len(ids))
         answer, j = steps.tell_many(self._memory, self._rule, self._ticket_memory, ids, values, paid, before)
         if answer != steps.DONE:
-            self._refuse(answer, int(ids[j]), float(values[j]))
+            self.refuse(answer, int(ids[j]), self.arm_of[int(ids[j])], float(values[j]))
 
     def checked_cost(self, cost: float) -> float:
         """Return the real cost of a ticket, or refuse what cannot be one."""
@@ -419,8 +430,13 @@ class Ledger:
             self.checked_cost(float(found[wrong.argmax()]))
         return found
 
-    def _refuse(self, answer: int, ticket: int, value: float) -> None:
+    def refuse(self, answer: int, ticket: int, place: int, value: float) -> None:
+        """Raise what a step answered to the value of a ticket that is said to be of the arm at this place."""
         self._judge(answer, "the sample is kept")
+        if ticket >= self.issued:
+            raise ValueError(f"ticket {ticket} was never handed out")
+        if self.arm_of[ticket] != place:
+            self._refuse_arm(ticket, place)
         what = f"ticket {ticket} of arm {self.names.names[self.arm_of[ticket]]!r}"
         if answer == steps.OUTSIDE:
             raise ValueError(f"{what}: {self.refusal(value)}")
@@ -497,22 +513,11 @@ class Ledger:
             The position of the first that cannot be, of which nothing is applied; -1 where all can.
         """
         paid = self._checked_costs(costs, len(places))
-        asks = int(np.count_nonzero(actions == steps.ASK))
-        self._make_room(asks)
-        wrong = steps.fold(
-            self._memory,
-            self._rule,
-            self._ticket_memory,
-            self.issued,
-            self._used,
-            actions,
-            places,
-            values,
-            paid if len(paid) else np.full(len(places), math.nan),
-        )
-        self.issued += asks
-        self._used += asks
-        self._credit = 0
+        if not len(paid):
+            paid = np.full(len(places), math.nan)
+        self._make_room(int(np.count_nonzero(actions == steps.ASK)))
+        wrong = steps.fold(self._memory, self._rule, self._ticket_memory, actions, places, values, paid)
+        self._words[_CREDIT] = 0
         return int(wrong)
 
     def arrays(self) -> dict[str, Any]:
@@ -520,7 +525,6 @@ class Ledger:
         return {
             "memory": self._state.memory,
             "tickets": self._state.tickets[: self.issued],
-            "used": self._used,
             "from_elsewhere": self._from_elsewhere,
             "budget": self.budget,
             "weights": None if self.objective.weights is None else list(self.objective.weights),
@@ -534,13 +538,11 @@ class Ledger:
             weights = saved["weights"]
             self.objective = objective_of(self.names.names, self.objective.p, weights, self.objective.costs)
         self._state.memory[:] = saved["memory"]
-        self.issued = 0
-        self._make_room(len(saved["tickets"]))
-        self.issued = len(saved["tickets"])
+        self._state.make_room(len(saved["tickets"]))
         self._state.tickets[: self.issued] = saved["tickets"]
-        self._used, self._from_elsewhere = saved["used"], saved["from_elsewhere"]
+        self._keep_buffers()
+        self._from_elsewhere, self._words[_CREDIT] = saved["from_elsewhere"], 0
         self._open = int((~self.retired).sum())
-        self._credit = 0
 
     # ---- what may change on the way
 
@@ -552,8 +554,6 @@ class Ledger:
             self._refuse_arm(ticket, place)
         if answer == steps.CONFLICT:
             self._refuse_settled("forget", ticket)
-        if answer != steps.KNOWN:
-            self._used -= 1
         self._judge(answer, "the ticket is forgotten")
 
     def decline(self, ticket: int, arm: int | None = None, cost: float | None = None) -> None:
@@ -596,7 +596,7 @@ class Ledger:
         if bool(arms["retired"][place]) == retired:
             return
         self._open += -1 if retired else 1
-        self._credit = 0
+        self._words[_CREDIT] = 0
         answer = steps.retire(self._memory, self._rule, place, int(retired))
         self._judge(answer, "the arm is open")
 
@@ -608,8 +608,9 @@ class Ledger:
         params = self._params_for(budget)
         # What can fail first: the strategy is compiled for its number of parameters.
         self._rule = compile_rule(self.strategy, params)
-        self._params, self.budget, self._credit = params, budget, 0
-        self._state.header["limit"] = self._limit(budget)
+        self._params, self.budget = params, budget
+        self._state.header["limit"], self._words[_CREDIT] = self._limit(budget), 0
+        self._keep_buffers()
         # Not what is pooled: that has a schedule of its own.
         self._judge(steps.rekey_study(self._memory, self._rule), "the budget is set")
 
@@ -661,10 +662,12 @@ class Ledger:
 
     def __getstate__(self) -> dict[str, Any]:
         # The lines can be made from the tickets again, the rule and the views of the buffers from the rest.
-        of_this_process = ("_rule", "_lines", "_memory", "_ticket_memory", "arm_of", "_values")
+        of_this_process = {"_rule", "_lines", "_memory", "_ticket_memory", "arm_of", "_values", "_words"}
+        of_this_process |= {"ask_one", "tell_one"}
         kept = {name: value for name, value in self.__dict__.items() if name not in of_this_process}
         # Without the room for tickets to come, and so without credit for them.
-        kept |= {"_state": self._state.with_tickets(self.issued), "_credit": 0}
+        kept["_state"] = self._state.with_tickets(self.issued)
+        kept["_state"].header["credit"] = 0
         return {"format": FORMAT, "layout": self._layout(), **kept}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:

@@ -396,7 +396,7 @@ class Result:
         if kind != "fixed-n" and evidence is not None:
             return evidence.state(kind) if places is None else evidence.state_of(kind, places)
         means = np.where(self.counts.array >= 1, self.means.array, 0.0)
-        state = np.array([self.counts.array, means, self.snapshot.m2s]).T
+        state = np.array([self.counts.array, means, self.snapshot.m2s, np.zeros(len(means))]).T
         return state if places is None else state[np.asarray(places)]
 
     def _widen(

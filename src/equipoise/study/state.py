@@ -47,6 +47,9 @@ HEADER = np.dtype(
         ("low", np.float64),  # the ends of the support
         ("high", np.float64),
         ("binary", np.int64),  # 1 where samples are 0 or 1
+        ("issued", np.int64),  # tickets handed out,
+        ("used", np.int64),  # and those of them that were not forgotten
+        ("credit", np.int64),  # tickets that may be handed out before budget and room are looked at again
         ("tops", np.float64),  # the sum of the arms' tops,
         ("tops_seen", np.float64),  # and what it was when the keys of all silent arms were computed last
         ("declined", np.int64),  # tickets that were declined, of all arms
@@ -61,7 +64,8 @@ ARM = np.dtype(
     [
         ("count", np.int64),  # samples in
         ("pulls", np.int64),  # samples in or in flight
-        ("mean", np.float64),
+        ("shift", np.float64),  # 0 unless the mean is far from it (`moments.far`),
+        ("mean", np.float64),  # less the shift
         ("m2", np.float64),  # the sum of squared deviations from the mean
         ("scale", np.float64),  # the objective's, from the arm's weight and cost
         ("top", np.float64),  # the key times the pulls, which changes with evidence alone; 0 while there is none
@@ -97,6 +101,12 @@ _HEADER, _ARM, _PRICE, _ENTRY, _TICKET = (record.itemsize // 8 for record in (HE
 _FIRST_TICKETS = 256
 
 
+def word(name: str) -> int:
+    """Return the place among the words of a study at which a field of the header stands."""
+    assert HEADER.fields is not None
+    return int(HEADER.fields[name][1]) // 8
+
+
 class State:
     """
     The state of a study, for Python.
@@ -121,6 +131,8 @@ class State:
         without costs `prices` is empty.
     by_cost
         The queue of arms by cost, the cheapest first; empty without costs.
+    means
+        The arms' means, shifts included.
     own, pooled
         Views of the strategy's numbers: `own[k, 0]`, `pooled[0]`.
     """
@@ -170,6 +182,10 @@ class State:
         found = State.__new__(State)
         found.__setstate__({"memory": self.memory.copy(), "tickets": self.tickets[:tickets].copy()})
         return found
+
+    @property
+    def means(self) -> Floats:
+        return np.asarray(self.arms["shift"] + self.arms["mean"])
 
     def make_room(self, tickets: int) -> None:
         """Make room for this many tickets in all."""
@@ -253,6 +269,12 @@ def open_book(memory: Any, rule: Any) -> Book:
         records(rule, 0, 1, FUNCTIONS)[0],
         rule,
     )
+
+
+@inlined
+def mean_of(arm: Any) -> float:
+    """Return the mean of an arm, its shift included."""
+    return arm.shift + arm.mean  # type: ignore[no-any-return]
 
 
 @inlined

@@ -30,6 +30,7 @@ from equipoise.study.state import (
     FORGOTTEN,
     IN_FLIGHT,
     Book,
+    mean_of,
     open_book,
     own_at,
     tickets_of,
@@ -41,17 +42,21 @@ ASK, TELL, DECLINE = range(3)
 # In place of an arm: the strategy's floor is not a number.
 BAD_FLOOR = -2
 
+# In place of a ticket: none can be handed out without a look at the budget and at the room for tickets.
+NOT_NOW = -1
+
 # What a step answers: done; the same was told before; the value is outside the support; another value was told before;
-# the ticket is of another arm; done, but the strategy gave a variance that is none; the ticket was declined before.
-DONE, KNOWN, OUTSIDE, CONFLICT, OTHER_ARM, BAD_VARIANCE, UNANSWERED = range(7)
+# the ticket is of another arm; done, but the strategy gave a variance that is none; the ticket was declined before;
+# there is no such ticket.
+DONE, KNOWN, OUTSIDE, CONFLICT, OTHER_ARM, BAD_VARIANCE, UNANSWERED, REFUSED = range(8)
 
 _key = inlined(keys.key)
 _warmup_key = inlined(keys.warmup_key)
 _silent_key = inlined(keys.silent_key)
 _unseen = inlined(keys.unseen)
 _next_refresh = inlined(keys.next_refresh)
-_add = inlined(moments.add)
-_merge = inlined(moments.merge)
+_add = inlined(moments.add_shifted)
+_merge = inlined(moments.merge_shifted)
 _spend = inlined(money.spend)
 _affordable = inlined(money.affordable)
 _expected_cost = inlined(money.expected_cost)
@@ -95,7 +100,7 @@ def evaluate(book: Book, k: int) -> int:
     v = call_variance(
         book.functions.variance,
         float(arm.count),
-        arm.mean,
+        mean_of(arm),
         arm.m2,
         book.memory,
         header.pooled_at,
@@ -195,7 +200,7 @@ def refresh(book: Book) -> int:
             call_share(
                 book.functions.share,
                 float(arm.count),
-                arm.mean,
+                mean_of(arm),
                 arm.m2,
                 book.memory,
                 header.pooled_at,
@@ -306,69 +311,78 @@ def wanted(book: Book, t: int) -> int:
 
 
 @inlined
-def hand_out(book: Book, tickets: Any, i: int, k: int) -> None:
-    """Make ticket i one of arm k."""
+def hand_out(book: Book, tickets: Any, k: int) -> None:
+    """Make the next ticket one of arm k."""
     book.arms[k].pulls += 1
+    if book.header.prices_at != 0:
+        charge(book, k, 1)
     change(book.by_key, k, key_of(book, k))
     close_if_used_up(book, k)
-    ticket = tickets[i]
+    ticket = tickets[book.header.issued]
     ticket.arm = k
     ticket.status = IN_FLIGHT
     ticket.value = math.nan
+    book.header.issued += 1
+    book.header.used += 1
+    book.header.credit -= 1
+
+
+@inlined
+def next_arm(book: Book) -> int:
+    """
+    Return the arm to ask for, of those that can be paid for; NO_ARM if there is none; or BAD_FLOOR.
+
+    A look at every arm is taken only where the one that is wanted cannot be paid for, near the end.
+    """
+    priced, used = book.header.prices_at != 0, book.header.used
+    # Before the heap of pulls is touched: a log has no trace of asks that came to nothing.
+    if priced and not can_pay(book, -book.by_cost[0].score):
+        return NO_ARM
+    k = wanted(book, used)
+    if priced and k >= 0 and not can_pay(book, book.arms[k].cost):
+        k = best_affordable(book, used)
+    return k
 
 
 @borrowing
-def ask(memory: Any, rule: Any, ticket_memory: Any, first: int, t: int, m: int) -> int:
+def ask(memory: Any, rule: Any, ticket_memory: Any, m: int) -> int:
     """
-    Hand out m tickets from the id `first` on, after t pulls, or as many as there are open arms for; return how many.
+    Hand out m tickets, or as many as there are open arms and money for; return how many.
 
     Where the floor is not a number it stops and returns -1 less the number of tickets handed out.
     """
     book, tickets = open_book(memory, rule), tickets_of(ticket_memory)
     for j in range(m):
-        k = wanted(book, t + j)
+        k = next_arm(book)
         if k == NO_ARM:
             return j
         if k == BAD_FLOOR:
             return -1 - j
-        hand_out(book, tickets, first + j, k)
+        hand_out(book, tickets, k)
     return m
 
 
 @borrowing
-def ask_paid(memory: Any, rule: Any, ticket_memory: Any, first: int, t: int, m: int) -> int:
-    """
-    Hand out up to m tickets where samples have costs, as many as can be paid for; return how many, as `ask` does.
-
-    A look at every arm is taken only where the one that is wanted cannot be paid for, near the end.
-    """
+def ask_one(memory: Any, rule: Any, ticket_memory: Any) -> int:
+    """Hand out a ticket, and return its id; or NOT_NOW."""
     book, tickets = open_book(memory, rule), tickets_of(ticket_memory)
-    for j in range(m):
-        # Before the heap of pulls is touched: a log has no trace of asks that came to nothing.
-        if not can_pay(book, -book.by_cost[0].score):
-            return j
-        k = wanted(book, t + j)
-        if k == BAD_FLOOR:
-            return -1 - j
-        if k != NO_ARM and not can_pay(book, book.arms[k].cost):
-            k = best_affordable(book, t + j)
-        if k == NO_ARM:
-            return j
-        charge(book, k, 1)
-        hand_out(book, tickets, first + j, k)
-    return m
+    if book.header.credit <= 0:
+        return NOT_NOW
+    k = next_arm(book)
+    if k < 0:
+        return NOT_NOW
+    hand_out(book, tickets, k)
+    return book.header.issued - 1
 
 
 @borrowing
-def ask_for(memory: Any, rule: Any, ticket_memory: Any, first: int, t: int, arms: Any) -> None:
+def ask_for(memory: Any, rule: Any, ticket_memory: Any, arms: Any) -> None:
     """Hand out tickets of these arms, whatever the strategy and the budget say."""
     book, tickets = open_book(memory, rule), tickets_of(ticket_memory)
     for j in range(len(arms)):
         # Puts the heap of pulls right as far as `ask` does, so that the state is the same to the bit.
-        under_floor(book, t + j)
-        if book.header.prices_at != 0:
-            charge(book, arms[j], 1)
-        hand_out(book, tickets, first + j, arms[j])
+        under_floor(book, book.header.used)
+        hand_out(book, tickets, arms[j])
 
 
 # ---- telling
@@ -399,9 +413,9 @@ def take(book: Book, k: int, count: int, mean: float, m2: float, landed: int) ->
     """Add samples of arm k to what is known, `landed` of which were in flight."""
     arm, header = book.arms[k], book.header
     if count == 1:
-        _, arm.mean, arm.m2 = _add(arm.count, arm.mean, arm.m2, mean)
+        _, arm.shift, arm.mean, arm.m2 = _add(arm.count, arm.shift, arm.mean, arm.m2, mean)
     else:
-        _, arm.mean, arm.m2 = _merge(arm.count, arm.mean, arm.m2, count, mean, m2)
+        _, arm.shift, arm.mean, arm.m2 = _merge(arm.count, arm.shift, arm.mean, arm.m2, count, mean, m2)
     arm.count += count
     arm.pulls += count - landed
     if count > landed:
@@ -411,7 +425,7 @@ def take(book: Book, k: int, count: int, mean: float, m2: float, landed: int) ->
             book.functions.keep,
             mean if count == 1 else math.nan,
             float(arm.count),
-            arm.mean,
+            mean_of(arm),
             arm.m2,
             book.memory,
             header.pooled_at,
@@ -441,20 +455,21 @@ def answered(ticket: Any, value: float) -> None:
 
 
 @borrowing
-def tell(memory: Any, rule: Any, ticket_memory: Any, i: int, arm: int, value: float, cost: float) -> int:
+def tell_one(memory: Any, rule: Any, ticket_memory: Any, i: int, arm: int, value: float) -> int:
     """
-    Take the value of ticket i, which is said to be of this arm; a forgotten ticket's counts too.
+    Take the value of ticket i; a forgotten ticket's counts too.
 
-    `cost` is what it really cost, NaN where that is not known.
+    The ticket is said to be of this arm.
     """
-    book, ticket = open_book(memory, rule), tickets_of(ticket_memory)[i]
+    book, tickets = open_book(memory, rule), tickets_of(ticket_memory)
+    if i >= book.header.issued:
+        return REFUSED
+    ticket = tickets[i]
     answer = check(book.header, ticket, arm, value)
     if answer != DONE:
         return answer
     landed = 1 if ticket.status == IN_FLIGHT else 0
     answered(ticket, value)
-    if not math.isnan(cost):
-        settle(book, arm, cost, landed)
     return take(book, arm, 1, value, 0.0, landed)
 
 
@@ -547,6 +562,7 @@ def forget(memory: Any, rule: Any, ticket_memory: Any, i: int, k: int) -> int:
     arm = book.arms[k]
     ticket.status = FORGOTTEN
     arm.pulls -= 1
+    book.header.used -= 1
     if book.header.prices_at != 0:
         charge(book, k, -1)
     requeue(book, k)
@@ -572,9 +588,7 @@ def retire(memory: Any, rule: Any, k: int, retired: int) -> int:
 
 
 @borrowing
-def fold(
-    memory: Any, rule: Any, ticket_memory: Any, first: int, t: int, actions: Any, places: Any, values: Any, costs: Any
-) -> int:
+def fold(memory: Any, rule: Any, ticket_memory: Any, actions: Any, places: Any, values: Any, costs: Any) -> int:
     """
     Apply asks, answers and declines in the order in which they happened; return the position of one that cannot be.
 
@@ -584,12 +598,8 @@ def fold(
     book, tickets = open_book(memory, rule), tickets_of(ticket_memory)
     for j in range(len(places)):
         if actions[j] == ASK:
-            under_floor(book, t)
-            if book.header.prices_at != 0:
-                charge(book, places[j], 1)
-            hand_out(book, tickets, first, places[j])
-            first += 1
-            t += 1
+            under_floor(book, book.header.used)
+            hand_out(book, tickets, places[j])
             continue
         ticket = tickets[places[j]]
         k = arm_of(ticket)

@@ -24,6 +24,7 @@ from equipoise.strategies import Strategy, Support, check_support, resolve
 from equipoise.study.goal import Goal
 from equipoise.study.ledger import Ledger
 from equipoise.study.result import Result
+from equipoise.study.steps import KNOWN, REFUSED
 from equipoise.study.ticket import BITS, Ticket
 from equipoise.tables import amount, count
 
@@ -245,9 +246,11 @@ class Study:
         ledger = self._ledger
         if m is None:
             with self._lock:
-                ticket = ledger.issued
-                if ledger.ask(1) == 0:
-                    raise EquipoiseError(self.nothing_left())
+                ticket = ledger.ask_one()
+                if ticket < 0:
+                    if ledger.ask(1) == 0:
+                        raise EquipoiseError(self.nothing_left())
+                    ticket = ledger.issued - 1
                 return Ticket((self._first_number + ticket, self._names[ledger.arm_of[ticket]]))
         m = integer("m", m, least=1)
         with self._lock:
@@ -315,14 +318,17 @@ class Study:
             try:
                 number_of, name = ticket
                 ticket_id, k = number_of - self._first_number, self._place[name]
-                plain = type(ticket_id) is int and self._start <= ticket_id < self._ledger.issued
+                plain = type(ticket_id) is int and self._start <= ticket_id <= _PLACE
             except (TypeError, ValueError, LookupError):
                 plain = False
-            if not plain:
-                ticket_id, k = self._own(ticket)
-            if cost is not None:
-                cost = self._ledger.checked_cost(number("cost", cost))
-            self._ledger.tell(ticket_id, value, k, cost)
+            answer = self._ledger.tell_one(ticket_id, k, value) if plain and cost is None else REFUSED
+            if answer <= KNOWN:
+                return
+            if answer != REFUSED:
+                self._ledger.refuse(answer, ticket_id, k, value)
+            ticket_id, k = self._own(ticket)
+            paid = None if cost is None else self._ledger.checked_cost(number("cost", cost))
+            self._ledger.tell(ticket_id, value, k, paid)
 
     def tell_many(
         self,
