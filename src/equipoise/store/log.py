@@ -200,7 +200,7 @@ class Log:
             raise Damaged(f"it had {self._replica.turns:,} turns, and {head.turns:,} are left")
         for rows in self._database.rows(self._replica.turns + 1, head.turns):
             self._replica.fold(rows)
-            self._tail += sum(len(row.body) for row in rows)
+            self._tail += sum(snapshots.weight(row) for row in rows)
         if self._replica.chain != head.chain:
             raise Damaged("the last turn does not match the checksum of the study")
 
@@ -350,7 +350,7 @@ class Log:
             turn.write_rest()
             database.commit()
             if row is not None:
-                self._tail += len(row.body)
+                self._tail += snapshots.weight(row)
                 if turn.first < replica.study.ledger.issued:
                     replica.numbered([turn.first], [tag_of(row.id)])
                 replica.count(turn.draft.kinds if turn.draft is not None else b"")

@@ -75,9 +75,12 @@ class Postgres(Database):
             return cursor.fetchall() if cursor.description else []
 
     def execute_many(self, sql: str, rows: Sequence[Values]) -> None:
+        # As one message. `executemany` sends a pipeline, whose end leaves the server without the timeout of an idle
+        # transaction: a writer that is stopped or lost then would hold the study for ever.
         if rows:
-            with self._explained(), self._connection.cursor() as cursor:
-                cursor.executemany(sql.replace("?", "%s"), rows)
+            with self._explained(), self._psycopg.ClientCursor(self._connection) as cursor:
+                statement = sql.replace("?", "%s")
+                cursor.execute("; ".join(cursor.mogrify(statement, row) for row in rows))
 
     def tables(self) -> set[str]:
         return {name for (name,) in self.execute("select tablename from pg_tables where schemaname = current_schema()")}
@@ -123,7 +126,9 @@ class Postgres(Database):
             yield
         except self._psycopg.Error as error:
             connection = getattr(self, "_connection", None)
-            lost = connection is not None and connection.closed
+            # What libpq says by itself has no code. After a timeout it does not count the connection as closed.
+            unheard = isinstance(error, self._psycopg.OperationalError) and error.sqlstate is None
+            lost = connection is not None and (connection.closed or unheard)
             message = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             if self._password:
                 message = message.replace(self._password, "***")

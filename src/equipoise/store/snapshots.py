@@ -19,13 +19,14 @@ import numpy as np
 from equipoise import moments
 from equipoise.compiled import fingerprint
 from equipoise.errors import EquipoiseError
-from equipoise.store.database import FORMAT
+from equipoise.store.database import FORMAT, Row
 from equipoise.store.header import Header
 from equipoise.store.plain import UNREADABLE, dumps, loads
 from equipoise.store.replica import Replica
 from equipoise.study.state import ARM, HEADER, TICKET
 
 _CHECK: Final = 16
+_ROW: Final = 64
 _LENGTH: Final = struct.Struct("<I")
 
 
@@ -92,6 +93,11 @@ def _read(header: Header, turn: int, chain: bytes, snapshot: bytes) -> Replica |
     replica.study.ledger.restore(saved)
     replica.restore(saved)
     return replica
+
+
+def weight(row: Row) -> int:
+    """Return how many bytes a turn weighs, with what its row has besides the events."""
+    return _ROW + len(row.body)
 
 
 def due(tail: int, replica: Replica) -> bool:

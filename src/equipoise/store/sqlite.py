@@ -9,11 +9,15 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from equipoise.errors import EquipoiseError
 from equipoise.store.database import Database, Head, Values
 from equipoise.store.gate import Gate
+
+# A row of a hundred samples fits on a page several times; of those of 4096 bytes, half would be left empty.
+_PAGE: Final = 16384
+_WAL: Final = 1 << 22
 
 
 class SQLite(Database):
@@ -51,7 +55,9 @@ class SQLite(Database):
                 with self._explained():
                     self._connection = self._connect("rwc" if create else "rw")
                     if all(name.startswith("equipoise_") for name in self.tables()):
+                        self.execute(f"pragma page_size = {_PAGE}")  # of a new file
                         self.execute("pragma journal_mode = wal")
+                        self.execute(f"pragma wal_autocheckpoint = {_WAL // _PAGE}")
                         self.execute("pragma synchronous = full")
             else:
                 self._connection = self._reader()

@@ -313,8 +313,9 @@ def _check_drivers(
     first: dict[tuple[str, int], list[Sample]] = {}
     for sample in sorted(samples, key=lambda sample: sample.begin):
         found = by_seed.get((sample.arm, sample.seed))
-        # What was sampled within a turn has no owner before the turn is committed, which it may never be.
-        if found is None or sample.time_of_day < turns[found.asked - 1].time_of_day:
+        # What is sampled within a turn has no owner before the turn is committed, which it may never be: the turn of a
+        # writer whose connection was cut meanwhile is not, and its tickets are those of whoever comes next.
+        if found is None or sample.inside:
             continue
         if deaths.get(sample.life, math.inf) <= sample.begin:
             continue  # a worker that outlived its driver; nobody will take its answer

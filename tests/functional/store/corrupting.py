@@ -34,7 +34,7 @@ from equipoise.store import Log, Replica, Turn, log, replay
 from equipoise.store.database import Row, link
 from equipoise.store.events import KINDS
 
-PAGE = 4096
+PAGE = 16384
 STORES = ("closed", "closed with snapshots", "killed", "killed with snapshots")
 FILES = ("study.db", "study.db-wal")
 Chance = random.Random

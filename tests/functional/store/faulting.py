@@ -10,6 +10,7 @@ bytes that the writers have added to their histories.
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import json
 import os
 import random
@@ -61,6 +62,7 @@ class Writer:
             status = 1
             try:
                 os.setsid()
+                faulthandler.register(signal.SIGUSR1, self._errors.open("w"), all_threads=True)
                 writing.write(self.kind, self._where, self.path, self.life, BUDGET, self._seed + self._lives)
                 status = 0
             except BaseException:
@@ -95,6 +97,14 @@ class Writer:
         assert status == 0, f"{self.life} ({self.kind}) failed: {errors}"
         self.pid = 0
         return True
+
+    def where(self) -> str:
+        """Return where its threads are, for somebody who wonders why it does not go on."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid or os.getpid(), signal.SIGUSR1 if self.pid else 0)
+        pause(0.5)
+        found = self._errors.read_text() if self._errors.exists() else ""
+        return f"{self.life} ({self.kind}):\n{found}"
 
     def started(self) -> bool:
         """Whether this life has done anything but start."""
@@ -131,6 +141,7 @@ class Faults:
         self._writers, self._server, self._line, self._chance = writers, server, line, chance
         self.deaths: dict[str, float] = {}
         self.done: Counter[str] = Counter()
+        self.last = ""
         self._ways: dict[str, Callable[[], None]] = {"kill": self._kill, "kill two": self._kill_two, "stop": self._stop}
         if line is not None:
             for what in ("cut", "silence", "lose"):
@@ -146,6 +157,7 @@ class Faults:
         (way,) = self._chance.choices(ways, [self._weights.get(way, 1) for way in ways])
         self._ways[way]()
         self.done[way] += 1
+        self.last = way
 
     def _kill(self) -> None:
         writer = self._chance.choice(self._writers)
@@ -199,6 +211,11 @@ def work(folder: Path, where: str, direct: str, faults: int, seed: int, kinds: l
             study.set_budget(int(study.spent) + REST)
         for writer in writers:
             until(writer.ended, f"{writer.life} has ended")
+    except AssertionError as error:
+        error.add_note(f"after {dict(injected.done)}, the last fault was {injected.last!r}")
+        for writer in writers:
+            error.add_note(writer.where())
+        raise
     finally:
         for writer in writers:
             writer.end_orphans()

@@ -45,13 +45,14 @@ class Call:
 
 @dataclass(frozen=True)
 class Sample:
-    """One call of a sampler, by the life of the driver that made it."""
+    """One call of a sampler, by the life of the driver that made it, within a turn or not."""
 
     life: str
     arm: str
     seed: int
     begin: float
     time_of_day: float
+    inside: bool = False
 
 
 class Recorder:
@@ -83,9 +84,9 @@ class Recorder:
         """Write that it was answered."""
         self.write(writer=writer, number=number, reply=reply)
 
-    def sample(self, arm: str, seed: int) -> None:
-        """Write that a sample is taken."""
-        self.write(arm=arm, seed=seed, time_of_day=time.time())
+    def sample(self, arm: str, seed: int, inside: bool) -> None:
+        """Write that a sample is taken, within a turn or not."""
+        self.write(arm=arm, seed=seed, time_of_day=time.time(), inside=inside)
 
 
 def now() -> float:
@@ -115,7 +116,7 @@ def calls(path: Path) -> list[Call]:
 def samples(path: Path) -> list[Sample]:
     """Return the samples of a history."""
     return [
-        Sample(line["life"], line["arm"], line["seed"], line["at"], line["time_of_day"])
+        Sample(line["life"], line["arm"], line["seed"], line["at"], line["time_of_day"], line["inside"])
         for line in lines(path)
         if "seed" in line
     ]

@@ -115,3 +115,4 @@ class _Carrier:
         if id(client) not in self._mute:
             with contextlib.suppress(OSError):
                 target.shutdown(socket.SHUT_RDWR)
+            source.close()

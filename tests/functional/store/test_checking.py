@@ -47,7 +47,7 @@ CALLS = (
 SAMPLES = (
     Sample("d.0", "b", 11, 20.0, 103.5),
     Sample("d.1", "b", 11, 22.0, 105.5),
-    Sample("d.2", "b", 11, 22.5, 102.5),  # within a turn that was not committed
+    Sample("d.2", "b", 11, 22.5, 102.5, inside=True),  # within a turn that was not committed
 )
 
 
@@ -106,6 +106,7 @@ def test_a_worker_may_outlive_its_driver() -> None:
         ({"calls": (*CALLS, Call("u", 0, "in_flight", None, 16.5, 16.6, 2))}, "at any turn from 3 to 5"),
         ({"calls": with_call(9, reply="two asked")}, "did not say so at any turn from 2 to 5"),
         # drivers
+        ({"deaths": {}, "samples": (SAMPLES[0], replace(SAMPLES[2], inside=False))}, "d.0 had the ticket"),
         ({"deaths": {}}, "d.0 had the ticket, and its lease was not over"),
         ({"deaths": {"d.0": 22.25}}, "d.0 had the ticket, and its lease was not over"),
         ({"turns": with_events(4, Happened("tell", 2, value=5.0), Happened("budget", budget=2))}, "of another one"),

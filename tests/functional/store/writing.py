@@ -20,7 +20,7 @@ from typing import Any
 from unittest.mock import patch
 
 import equipoise as eq
-from equipoise.store import snapshots
+from equipoise.store import Log, Turn, snapshots
 from tests.functional.store import history
 from tests.functional.store.history import Recorder
 from tests.waiting import HANG, pause
@@ -32,6 +32,8 @@ LEASE = 2.0
 KINDS = ("visitor", "threads", "here", "workers", "processes")
 
 _recorder: Recorder
+_thread = threading.local()
+_turn = Log.turn
 
 
 def value_of(arm: str, seed: int) -> float:
@@ -51,9 +53,22 @@ def view_of(result: eq.Result) -> str:
 
 def sample(arm: str, seed: int) -> float:
     """Sample an arm: most samples are quick enough to be taken within a turn, and some are not."""
-    _recorder.sample(arm, seed)
+    _recorder.sample(arm, seed, getattr(_thread, "inside", False))
     pause(0.008 if seed % 8 == 0 else 0.001)
     return value_of(arm, seed)
+
+
+def turn(log: Log, work: Callable[[Turn], Any]) -> Any:
+    """Take a turn, in which samplers know that they are."""
+
+    def noted(turn: Turn) -> Any:
+        _thread.inside = True
+        try:
+            return work(turn)
+        finally:
+            _thread.inside = False
+
+    return _turn(log, noted)
 
 
 # ---- visitors
@@ -185,6 +200,7 @@ def write(kind: str, where: str, path: Path, life: str, budget: int, seed: int) 
     # Snapshots every few turns.
     with (
         patch.object(estimate, "DRIVER_SECONDS", LEASE),
+        patch.object(Log, "turn", turn),
         patch.object(snapshots, "due", lambda tail, replica: tail > 4000),
     ):
         last = history.now() + HANG
