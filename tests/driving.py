@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 import equipoise as eq
-from equipoise.run.drive import Driver, Settings
+from equipoise.run.drive import Settings
 from equipoise.run.estimate import _drive
-from equipoise.run.progress import display
 from equipoise.run.samplers import Samplers
-from equipoise.store import Header, Journal
+from equipoise.store import Header, Log
+from equipoise.store.memory import Memory
 from equipoise.strategies import resolve
 
 
@@ -55,12 +53,10 @@ def drive(
 ) -> eq.Result:
     """What `estimate` does with these arguments, by another clock."""
     samplers = Samplers(sampler, arms, None, seed)
-    settings = Settings(None, max_seconds, retries=0, lease=lease, in_flight=None)
-    journal = Journal(Header(samplers.arms, resolve(strategy), None, budget, seed), store)
+    settings = Settings(max_seconds, retries=0, lease=lease, in_flight=None)
+    header = Header(samplers.arms, resolve(strategy), None, budget, seed)
+    log = Memory(header) if store is None else Log(store, header)
     try:
-        watcher = None if progress is None else display(progress)
-        driver = Driver(journal, samplers, settings, np.zeros(0, np.int64), watcher, clock)
-        _drive(driver, journal, samplers, executor, settings)
-        return driver.result()
+        return _drive(log, store, samplers, executor, settings, progress or False, clock)
     finally:
-        journal.close()
+        log.close()

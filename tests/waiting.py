@@ -16,3 +16,8 @@ def until(condition: Callable[[], object], what: str) -> None:
     while not condition():
         assert time.monotonic() < last, f"waited {HANG:g} seconds in vain until {what}"
         time.sleep(0.01)
+
+
+def pause(seconds: float) -> None:
+    """Let others work for a while. Nothing may depend on how far they come."""
+    time.sleep(seconds)

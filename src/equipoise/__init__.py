@@ -34,7 +34,8 @@ from equipoise.problem import (
     StudentT,
     Uniform,
 )
-from equipoise.run import Progress, estimate
+from equipoise.run import Progress, SharedStudy, estimate
+from equipoise.run import open_study as open
 from equipoise.study import Result, Study, Ticket
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ __all__ = [
     "Progress",
     "Rademacher",
     "Result",
+    "SharedStudy",
     "Stratified",
     "StudentT",
     "Study",
@@ -64,6 +66,7 @@ __all__ = [
     "Uniform",
     "estimate",
     "intervals",
+    "open",
     "plan",
     "simulate",
     "strategies",

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
-from equipoise.inputs import choice, install_hint
+from equipoise.inputs import choice, install_hint, printable
 from equipoise.tables import json_ready
 
 Rows = Iterable[Mapping[str, Any]]
@@ -28,6 +28,12 @@ GREY = "#6b6b6b"
 DASHES = ([5, 3], [1, 2], [1, 0])
 
 SUFFIXES = (".png", ".svg", ".html")
+
+# What every object in JavaScript has.
+_PROPERTIES = frozenset({
+    "constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString", "toString", "valueOf",
+    "__proto__", "__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__",
+})  # fmt: skip
 
 
 def regret(
@@ -374,7 +380,7 @@ def svg(chart: Any) -> str:
     """Return a chart as the text of an SVG file."""
     _converter()
     file = io.StringIO()
-    chart.save(file, format="svg")
+    _drawable(chart).save(file, format="svg")
     return file.getvalue()
 
 
@@ -395,6 +401,7 @@ def save(chart: Any, path: str | Path, scale: float = 2.0) -> Path:
     target = Path(path)
     kind = suffix(target)
     _converter()
+    chart = _drawable(chart)
     if kind == ".html":
         target.write_text(chart.to_html(inline=True), encoding="utf-8")
     elif kind == ".svg":
@@ -432,6 +439,28 @@ def _converter() -> None:
     except ModuleNotFoundError:
         hint = install_hint("plot")
         raise ModuleNotFoundError(f"saving charts needs vl-convert, which is not installed; {hint}") from None
+
+
+def _drawable(chart: Any) -> Any:
+    """Return a chart with texts that the renderer can draw: it aborts the whole process at control characters."""
+    given = chart.to_dict()
+    cleaned = _cleaned(given)
+    return chart if cleaned == given else _altair().Chart.from_dict(cleaned)
+
+
+def _cleaned(part: Any, key: str = "") -> Any:
+    if isinstance(part, dict):
+        return {name: _cleaned(each, name) for name, each in part.items()}
+    if isinstance(part, list):
+        return [_cleaned(each) for each in part]
+    if not isinstance(part, str):
+        return part
+    text = printable(part)
+    if key == "title":
+        # Vega-Lite copies the titles of axes into a program, in which a backslash begins an escape.
+        text = text.replace("\\", "\N{SET MINUS}")
+    # Vega looks texts up in objects that have these properties already; a space of no width makes them others.
+    return f"\N{ZERO WIDTH SPACE}{text}" if text in _PROPERTIES else text
 
 
 def _ticks(xs: Sequence[float]) -> list[float]:

@@ -31,7 +31,7 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import bytecode, caching, compiler, serialize, sigutils
-from numba.extending import intrinsic
+from numba.extending import intrinsic, register_jitable
 from numba.np import arrayobj
 
 from equipoise.people import watched
@@ -88,6 +88,12 @@ def internal(function: Function) -> Function:
 def inlined(function: Function) -> Function:
     """Write a function out wherever compiled code calls it, as if it stood there; it is never compiled by itself."""
     return numba.njit(inline="always", _nrt=False, **OPTIONS)(function)
+
+
+def callable_compiled(function: Function) -> Function:
+    """Let compiled code call a plain function by its name; in Python it stays as it is."""
+    register_jitable(forceinline=True, **OPTIONS)(function)
+    return function
 
 
 def _compiled(function: Function, **options: bool) -> Function:

@@ -7,8 +7,9 @@ import math
 import numbers
 import operator
 import re
+import sys
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
 
@@ -19,6 +20,21 @@ MISSING: Any = object()
 
 # The square of a larger value could overflow.
 LARGEST: Final = 1e150
+
+# The most characters of an arm's name.
+LONGEST_NAME: Final = 200
+
+# What moves the cursor of a terminal, reorders a line or cannot be drawn: control characters, separators of lines and
+# paragraphs, overrides of the direction of writing, halves of surrogate pairs, and what is not a character.
+_UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+
+# A password, after what says that it is one: user: in a URL, up to the last @ of the word; password= in a query or a
+# connection string; or libpq, which quotes what it cannot decode.
+_PASSWORD: Final = re.compile(
+    r"(://[^\s:/@]*:)[^\s]*(?=@)|(\bpassword\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&'\"]+)"
+    r"|((?:percent-encoded (?:token|value): |unexpected spaces found in )\")[^\"]*",
+    re.IGNORECASE,
+)
 
 
 # ---- one value
@@ -31,7 +47,7 @@ def integer(name: str, value: Any, least: int) -> int:
         found = operator.index(value)
     except TypeError:
         found = None
-    if found is None or isinstance(value, bool):
+    if found is None or isinstance(value, bool) or masked(value):
         raise TypeError(f"{name} must be {wanted}, got {shown(value)}")
     if found < least:
         raise ValueError(f"{name} must be {wanted}, got {shown(value)}")
@@ -39,13 +55,14 @@ def integer(name: str, value: Any, least: int) -> int:
 
 
 def number(name: str, value: Any) -> float:
-    """Return `value` as a float, or refuse what is not a number; texts and complex numbers are not."""
+    """Return `value` as a float, or refuse what is not a number; texts, complex and masked numbers are not."""
     if value is MISSING:
         raise TypeError(f"{name} is required")
     text_or_complex = isinstance(value, str | bytes | complex)  # NumPy's have __float__ all the same
     if not text_or_complex and (hasattr(value, "__float__") or hasattr(value, "__index__")):
         try:
-            return float(value)
+            if not masked(value):
+                return float(value)
         except (TypeError, ValueError, OverflowError):
             pass
     raise TypeError(f"{name} must be a number, got {shown(value)}")
@@ -79,13 +96,39 @@ def choice(name: str, value: Any, known: Iterable[str]) -> str:
     return value
 
 
+def masked(given: Any) -> int:
+    """
+    Return how many values are masked in a NumPy masked array, or in a list with such arrays in it; 0 for all else.
+
+    A masked value is a missing one, and `np.asarray` silently returns the number below the mask.
+    """
+    ma = sys.modules.get("numpy.ma")  # NumPy imports it on demand; before that, nothing is masked
+    if ma is None:
+        return 0
+    if isinstance(given, ma.MaskedArray):
+        return int(ma.count_masked(given))
+    if isinstance(given, list | tuple) and any(issubclass(kind, ma.MaskedArray) for kind in set(map(type, given))):
+        return sum(map(masked, given))
+    return 0
+
+
 # ---- words in messages
 
 
 def shown(thing: Any) -> str:
     """Return the repr of what a user passed in, in one short line for a message; NumPy scalars as plain ones."""
-    text = "nothing" if thing is MISSING else " ".join(repr(plain_name(thing)).splitlines())
+    text = "nothing" if thing is MISSING else printable(" ".join(repr(plain_name(thing)).splitlines()))
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def printable(text: str) -> str:
+    r"""Return a text of a user as a terminal and a chart can show it, with \x1b and the like for control characters."""
+    return _UNPRINTABLE.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def without_password(text: str) -> str:
+    """Return a text with *** for every password in a URL or a connection string of PostgreSQL."""
+    return _PASSWORD.sub(r"\1\2\4***", text)
 
 
 def named(arm: Any) -> str:
@@ -150,6 +193,7 @@ class Names:
             raise ValueError("arms must have at least one name, got an empty list")
         if names == range(len(names)):
             return cls(names, None)
+        check_names(names)
         try:
             index = dict(zip(names, range(len(names)), strict=True))
         except TypeError:
@@ -179,6 +223,30 @@ class Names:
 
     def __len__(self) -> int:
         return len(self.names)
+
+
+def check_names(names: Collection[Any]) -> None:
+    """Refuse names of arms that are too long to show, or that a terminal or a chart would not show as they are."""
+    try:
+        fine = max(map(len, names), default=0) <= LONGEST_NAME and not _UNPRINTABLE.search("".join(names))
+    except TypeError:  # not all of them are strings
+        fine = isinstance(names, range)
+    for name in () if fine else names:
+        if isinstance(name, int | float):
+            continue
+        text = str(name)
+        # A tuple has its texts quoted, with a backslash in them where there is something to look for.
+        if _UNPRINTABLE.search(text) or ("\\" in text and isinstance(name, tuple) and _has_unprintable(name)):
+            raise ValueError(f"the name of an arm must not contain control characters, got {shown(name)}")
+        if len(text) > LONGEST_NAME:
+            raise ValueError(
+                f"the name of an arm must have at most {LONGEST_NAME} characters, got {shown(name)}, "
+                f"which has {len(text):,}"
+            )
+
+
+def _has_unprintable(name: Any) -> bool:
+    return any(map(_has_unprintable, name)) if isinstance(name, tuple) else bool(_UNPRINTABLE.search(str(name)))
 
 
 def _hashes(name: Any) -> bool:

@@ -13,31 +13,30 @@ from __future__ import annotations
 
 import base64
 import html
+import itertools
 import json
 import math
 import os
 import time
-from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from equipoise import chart, tables
+from equipoise import chart, moments, tables
 from equipoise.arrays import Floats
 from equipoise.inputs import listed
 from equipoise.intervals.asymptotic import START
 from equipoise.run import Progress
+from equipoise.run.course import Course
 from equipoise.run.progress import spent_text
-from equipoise.store import Event, Header, Store
-from equipoise.store.fold import begin, fold
-from equipoise.store.plain import loads
+from equipoise.store import Header, Log, Replica, events
+from equipoise.store.events import Events
 from equipoise.study import Goal, Result, Study
-from equipoise.study.goal import precision
+from equipoise.study.state import FORGOTTEN
 from equipoise.study.summary import even_split, left_out
 from equipoise.tables import amount, count, percent
 
@@ -161,67 +160,62 @@ class Report:
 
 
 def read(where: str | os.PathLike[str]) -> Report:
-    """Return the report of the study in a store, up to its last event."""
-    with Store(where) as store:
-        header = store.header
-        if header is None:
-            raise ValueError(f"there is no study in {store.name}")
-        kinds: Counter[str] = Counter()
-        settings: dict[str, Any] = {}
-        first = last = None
-        for last in store.events():
-            first = first or last
-            kinds["given up" if last.kind == "forget" and last.text != "exhausted" else last.kind] += 1
-            if last.kind == "start":
-                settings = loads(last.text or "null")
-        level = float(settings.get("level", 0.95))
-        study = begin(header)
-        # Up to the last event above, as more may have been written since.
-        seen = islice(store.events(), 0 if last is None else last.event + 1)
-        history = tuple(_history(study, seen, header, level))
-        result = study.result(goal=_goal(header, settings, level))
+    """Return the report of the study in a store, up to its last turn."""
+    with Log(where, write=False) as log:
+        # From the beginning, whatever snapshots say: the history is in the log.
+        with log.checked():
+            pages = log.pages()
+            first, *rest = next(pages)
+            replica = Replica.begin(first)
+            watch = _Watch(replica, log.replica.level)
+            for rows in itertools.chain([rest], pages):
+                replica.fold(rows, watch.parts)
+        result = Course(replica.header).result(replica)
+        if not watch.history or watch.history[-1].samples < result.samples:
+            watch.look(result)
+        ledger = replica.study.ledger
         return Report(
-            name=store.name,
-            header=header,
+            name=log.name,
+            header=replica.header,
             result=result,
-            budget=study.budget,
-            spent=result.snapshot.spent,
-            in_flight=study.in_flight,
-            failures=kinds["fail"],
-            given_up=kinds["given up"],
-            precision=settings.get("precision"),
-            level=level,
-            about=settings.get("about") or {},
-            began=math.nan if first is None else first.at,
-            latest=math.nan if last is None else last.at,
-            history=history,
-            drifting=_drifting(study),
+            budget=replica.study.budget,
+            spent=replica.study.spent,
+            in_flight=replica.study.in_flight,
+            failures=replica.counts["fail"],
+            given_up=int((ledger.tickets["status"] == FORGOTTEN).sum()),
+            precision=replica.precision,
+            level=replica.level,
+            about=replica.header.about or {},
+            began=replica.began,
+            latest=replica.latest,
+            history=tuple(watch.history),
+            drifting=_drifting(replica.study),
         )
 
 
-def _goal(header: Header, settings: dict[str, Any], level: float) -> Goal:
-    """Return what the last run was asked to reach."""
-    if settings.get("precision") is None:
-        return Goal(level)
-    wanted = precision(settings["precision"], level, header.arms)
-    return Goal(level, wanted, wanted.followed(header.strategy, header.options))
+class _Watch:
+    """Notes the half-widths of a study at a level while its log is folded, once any is known."""
 
+    def __init__(self, replica: Replica, level: float) -> None:
+        self.history: list[Moment] = []
+        self._replica, self._goal, self._due = replica, Goal(level), 1
 
-def _history(study: Study, events: Iterable[Event], header: Header, level: float) -> Iterator[Moment]:
-    """Apply all events to a study, and yield the half-widths on the way, once any is known."""
-    waiting: list[Event] = []
-    samples = due = 0
-    for event in events:
-        waiting.append(event)
-        samples += event.kind == "tell"
-        if samples >= due and event.kind == "tell":
-            fold(study, waiting)
-            waiting.clear()
-            due = max(samples + 1, math.ceil(samples * STEP))
-            yield from _moment(study.result(goal=Goal(level)))
-    fold(study, waiting)
-    if any(event.kind in ("tell", "more") for event in waiting):
-        yield from _moment(study.result(goal=Goal(level)))
+    def parts(self, found: Events) -> Iterator[Events]:
+        """Divide events where a moment is due, however many samples one turn took."""
+        told, ledger = np.cumsum(found.kinds == events.TELL), self._replica.study.ledger
+        done = 0
+        while done < len(told):
+            before = int(told[done - 1]) if done else 0
+            end = min(int(np.searchsorted(told, before + self._due - ledger.samples)) + 1, len(told))
+            yield found.part(done, end)
+            done = end
+            if ledger.samples >= self._due:
+                self.look(self._replica.study.result(goal=self._goal))
+
+    def look(self, result: Result) -> None:
+        """Note how it stands."""
+        self._due = max(result.samples + 1, math.ceil(result.samples * STEP))
+        self.history += _moment(result)
 
 
 def _moment(result: Result) -> Iterator[Moment]:
@@ -242,7 +236,7 @@ def _drifting(study: Study) -> tuple[Hashable, ...]:
     found = []
     for k in range(min(len(study.arms), FOLLOWED)):
         own = values[(places == k) & np.isfinite(values)]
-        n, spread = len(own), float(np.square(own - own.mean()).sum()) if len(own) else 0.0
+        n, _, spread = moments.of(own)
         if n < LEAST_TO_DRIFT or spread == 0:
             continue
         ratio = float(np.square(np.diff(own)).sum()) / spread

@@ -5,6 +5,8 @@ from __future__ import annotations
 import builtins
 import math
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 import equipoise as eq
 from equipoise import chart
 from equipoise.lab import Curve
+from tests.waiting import HANG
 
 ROWS = [
     {"strategy": name, "n": n, "rescaled_regret": y * n**0.1, "rescaled_error": 0.1}
@@ -227,3 +230,23 @@ def test_a_board_has_a_panel_for_each_group_and_marks_the_worst() -> None:
     assert [row["worst"] for row in heavy + binary] == [False, True, True]
     with pytest.raises(ValueError, match="a chart must have at least one row"):
         chart.board([], ["auto"])
+
+
+def test_texts_that_the_renderer_cannot_draw_are_escaped(tmp_path: Path) -> None:
+    """In a process of its own, as the renderer would take the whole process with it."""
+    program = """
+import sys
+from equipoise import chart
+for text in ("a\\x1bb", "a\\0b", "a\\ud800b", "a\\u2028b", "a\\uffffb", r"a\\x1bb", "constructor"):
+    row = {"arm": text, "mean": 1.0, "low": 0.5, "high": 1.5}
+    drawn = chart.intervals([row], title=text, x_title=text)
+    print(ascii(chart.svg(drawn)))
+    chart.save(drawn, sys.argv[1])
+"""
+    words = [sys.executable, "-c", program, str(tmp_path / "chart.png")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=HANG)
+    assert done.returncode == 0, done.stderr
+    *drawings, _ = done.stdout.splitlines()
+    for drawing, escape in zip(drawings, ("x1b", "x00", "ud800", "u2028", "uffff", "x1b"), strict=True):
+        assert rf">a\\{escape}b<" in drawing  # the arm
+        assert rf">a\u2216{escape}b<" in drawing  # the title of the axis, with another backslash

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from datetime import date
+from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise import inputs
+from equipoise import inputs, moments
 from equipoise.inputs import MISSING, Names, by_arm, in_order, labelled, plain_name, shown
 
 
@@ -119,6 +121,98 @@ def test_names_that_are_refused(make: Callable[[], Any], error: type[Exception],
     with pytest.raises(error) as raised:
         make()
     assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    ("name", "got"),
+    [
+        ("a\x1b[31mb", r"'a\x1b[31mb'"),
+        ("a\0b", r"'a\x00b'"),
+        ("two\nlines", r"'two\nlines'"),
+        ("a\x85b", r"'a\x85b'"),
+        ("a\ud800b", r"'a\ud800b'"),
+        ("a\u2028b", r"'a\u2028b'"),
+        ("a\u202eb", r"'a\u202eb'"),
+        ("a\u2066b", r"'a\u2066b'"),
+        ("a\uffffb", r"'a\uffffb'"),
+        (("x", ("a\x1bb", 1)), r"('x', ('a\x1bb', 1))"),
+        (PurePosixPath("a\x1bb"), r"PurePosixPath('a\x1bb')"),
+    ],
+)
+def test_names_that_a_terminal_would_not_show_are_refused(name: Any, got: str) -> None:
+    """By a study, a plan and `estimate`, in a sentence that is fit for a terminal itself."""
+    sentence = f"the name of an arm must not contain control characters, got {got}"
+    doors: list[Callable[[], Any]] = [
+        lambda: eq.Study(["fine", name]),
+        lambda: eq.plan({"fine": 1.0, name: 2.0}, 100),
+        lambda: eq.estimate({"fine": [1.0], name: [2.0]}, 100),
+        lambda: eq.estimate(lambda arm: 1.0, 100, arms=["fine", name]),
+    ]
+    for door in doors:
+        with pytest.raises(ValueError, match="control") as raised:
+            door()
+        assert str(raised.value) == sentence
+
+
+def test_names_have_a_greatest_length() -> None:
+    longest: list[Any] = ["x" * 200, ("x" * 94, "y" * 94, 1)]
+    assert len(str(longest[1])) == 199
+    assert eq.Study(longest).arms == tuple(longest)
+    too_long: list[Any] = ["x" * 10_000, ("x" * 94, "y" * 96, 1), ("x" * 100, ("y" * 100,))]
+    for name in too_long:
+        with pytest.raises(ValueError, match=r"must have at most 200 characters, got .*\.\.\., which has [0-9,]+$"):
+            eq.Study(["fine", name])
+
+
+def test_other_names_are_names() -> None:
+    """Letters of every script, emoji made of several, backslashes, markup; numbers, dates, None and tuples."""
+    names = [
+        "naïve é",
+        "日本語",
+        "עברית",
+        "العربية",
+        "👩‍👩‍👧",
+        "🇪🇺",
+        r"C:\x1b",
+        "<script>",
+        "[red]",
+        "a b",
+        0.5,
+        -3,
+        None,
+    ]
+    names += [("é", 1), (r"C:\x1b", 2), date(2026, 1, 1), b"\x1b"]
+    assert eq.Study(names).arms == tuple(names)
+
+
+def test_texts_of_users_cannot_control_a_terminal() -> None:
+    class Loud:
+        def __repr__(self) -> str:
+            return "\x1b[2JLoud\n\u202e()"
+
+    assert shown(Loud()) == r"\x1b[2JLoud \u202e()"
+    assert inputs.printable("é\x1b\t\x7f\ud800日\u2029") == r"é\x1b\t\x7f\ud800日\u2029"
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        ("postgresql://u:secret@host:5432/db", "postgresql://u:***@host:5432/db"),
+        ("saved in postgres://u:secret@host/db; go on", "saved in postgres://u:***@host/db; go on"),
+        ("got 'mysql://u:se@c:r/et@host/db#x'", "got 'mysql://u:***@host/db#x'"),
+        ("postgresql://:secret@host", "postgresql://:***@host"),
+        ("postgresql://h/db?user=u&password=secret&x=1", "postgresql://h/db?user=u&password=***&x=1"),
+        ("host=h PASSWORD = 'sec ret' user=u", "host=h PASSWORD = *** user=u"),
+        ("host=h password=secret", "host=h password=***"),
+        ('invalid percent-encoded token: "sec%ret"', 'invalid percent-encoded token: "***"'),
+        ('unexpected spaces found in "sec ret", use', 'unexpected spaces found in "***", use'),
+        ("postgresql://u@host:5432/db", "postgresql://u@host:5432/db"),
+        ("http://host:80/a and b@c", "http://host:80/a and b@c"),
+        ('password authentication failed for user "u"', 'password authentication failed for user "u"'),
+    ],
+)
+def test_passwords_are_not_shown(text: str, cleaned: str) -> None:
+    assert inputs.without_password(text) == cleaned
 
 
 # ---- values by arm
@@ -263,3 +357,76 @@ def test_the_variances_of_a_plan_name_its_arms() -> None:
 
 def test_the_optional_parts_are_installed_from_a_checkout() -> None:
     assert inputs.install_hint("plot") == "install it from a checkout of equipoise: pip install '.[plot]'"
+
+
+# ---- masked arrays
+
+GAPS = np.ma.masked_array([1.0, 2.0, 99.0, 4.0], [False, False, True, False])
+GAP: Any = np.ma.masked_array(5, True)  # float() and np.asarray give the 5 below the mask, or NaN
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda: eq.Study(GAP), "arms must be"),
+        (lambda: eq.Study(2, budget=GAP), "budget must be a positive integer, got masked_array("),
+        (lambda: eq.Study(4, weights=GAPS), "weights[2] must be a number, got masked"),
+        (lambda: eq.Study(4, costs=GAPS), "costs[2] must be a number, got masked"),
+        (lambda: eq.Stratified(GAPS), "a share must be a number, got masked"),
+        (lambda: eq.plan(GAPS, 100), "variances[2] must be a number, got masked"),
+        (
+            lambda: eq.plan([1, 1, 1, 1], 100, floors=GAPS.astype(int)),
+            "floors[2] must be a positive integer, got masked",
+        ),
+        (lambda: eq.Empirical(GAPS), "values of Empirical must not be masked, got 1 masked"),
+        (lambda: moments.of(GAPS), "samples must not be masked, got 1 masked"),
+        (lambda: eq.estimate({"a": GAPS}, 9), "arm 'a' must have no masked samples, got 1 of 4"),
+        (lambda: eq.estimate({"a": list(GAPS)}, 9), "arm 'a' must have no masked samples, got 1 of 4"),
+        (lambda: eq.estimate({"a": iter(GAPS)}, 9), "a sample must be a number, got masked"),
+        (lambda: eq.estimate({"a": lambda: GAP}, 9), "a sample must be a number, got masked_array("),
+        (
+            lambda: eq.estimate({"a": lambda size: np.ma.masked_array(np.ones(size), True)}, 9),
+            "a sampler must return no masked values, got 1 of 1",
+        ),
+        (
+            lambda: eq.estimate(lambda item: item, 9, populations={"a": GAPS}),
+            "the population of arm 'a' must have no masked items, got 1 of 4",
+        ),
+    ],
+)
+def test_a_masked_value_is_not_a_value(use: Callable[[], Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError, eq.EquipoiseError)) as raised:
+        use()
+    assert message in str(raised.value)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", [np.ma.masked, GAP, GAPS[2], np.ma.masked_array([5.0], [True])])
+def test_a_masked_answer_is_refused_and_changes_nothing(value: Any) -> None:
+    study = eq.Study(["a", "b"])
+    tickets = study.ask(3)
+    before = study.ledger.fingerprint()
+    calls: list[Callable[[], None]] = [
+        lambda: study.tell(tickets[0], value),
+        lambda: study.tell(arm="a", value=value),
+        lambda: study.tell_many([(tickets[0], 1.0), (tickets[1], value)]),
+        lambda: study.tell_moments("a", 3, value, 0.0),
+        lambda: study.tell_moments("a", 3, 1.0, value),
+        lambda: study.tell_moments("a", value, 1.0, 1.0),
+    ]
+    for call in calls:
+        with pytest.raises(TypeError, match=r"^(value|mean|m2|count) must be .*, got masked"):
+            call()
+        assert study.ledger.fingerprint() == before
+
+
+def test_a_masked_array_without_masked_values_is_an_array() -> None:
+    whole = np.ma.masked_array([1.0, 2.0, 3.0], [False, False, False])
+    result = eq.estimate({"a": whole, "b": lambda size: np.ma.ones(size)}, 9)
+    assert dict(result.means) == {"a": 2.0, "b": 1.0}
+    assert eq.Study(3, weights=whole).objective.weights == (1.0, 2.0, 3.0)
+    assert eq.Empirical(whole).mean == 2.0
+    study = eq.Study(1)
+    study.tell_many(zip(study.ask(3), whole, strict=True))
+    assert study.result().means[0] == 2.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 import math
 import random
@@ -11,6 +12,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -19,7 +21,7 @@ import equipoise as eq
 from equipoise import report
 from equipoise.cli import main
 from equipoise.run import seeds
-from equipoise.store import Header, Journal
+from equipoise.store import Header, Log, Turn
 from equipoise.study import Goal
 from equipoise.study.goal import precision
 
@@ -34,8 +36,8 @@ ARMS = ["calm", "rough", "<b>&[red]"]
 @pytest.fixture
 def kept(tmp_path: Path) -> tuple[Path, eq.Result]:
     where = tmp_path / "study.db"
-    eq.estimate(sample, 150, arms=ARMS, seed=1, store=where)
     about = {"measure": "stdout", "arms": {"calm": "roll <dice>"}}
+    eq.estimate(sample, 150, arms=ARMS, seed=1, store=where, about=about)
     return where, eq.estimate(sample, 600, arms=ARMS, store=where, precision=0.7, level=0.9, about=about)
 
 
@@ -184,25 +186,24 @@ def test_in_any_store(
 
 def test_before_anything_is_known(tmp_path: Path) -> None:
     header = Header(arms=["a", "b"], strategy=eq.strategies.Auto(), support=None, budget=50, seed=1)
-    journal = Journal(header, tmp_path / "study.db")
-    journal.commit()
-    try:
+    with Log(tmp_path / "study.db", header) as log:
         empty = report.read(tmp_path / "study.db")
         assert empty.result.samples == 0
         assert "Errors" not in report.figures(empty)
         assert "2 of 2 arms have fewer than 2 samples" in report.page(empty)
         assert "nan" not in json.dumps(report.to_dict(empty), allow_nan=False).lower()
         assert report.facts(empty)[1].endswith("No sample has been asked for yet.")
-        ids = journal.ask(3)
-        journal.tell(ids[:1], np.array([2.0]), np.array([0.1]))
-        journal.failed(int(ids[1]), 1, "no")
-        journal.forget(int(ids[2]), "no answer in 3 seconds")
-        journal.commit()
+
+        def work(turn: Turn) -> None:
+            first, second, third = turn.ask(3)
+            turn.tell(first, 2.0, 0.1)
+            turn.failed(second, "no")
+            turn.forget(third, "no answer in 3 seconds")
+
+        log.turn(work)
         begun = report.read(tmp_path / "study.db")
         assert (begun.in_flight, begun.failures, begun.given_up, begun.spent) == (1, 1, 1, 2)
         assert "Sampling failed once; 1 ticket was given up without an answer." in report.facts(begun)
-    finally:
-        journal.close()
 
 
 def test_what_was_spent_without_a_budget(tmp_path: Path) -> None:
@@ -299,3 +300,37 @@ def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
         assert (code, out) == (2, "")
         assert sentence in err
         assert len(err.strip().splitlines()) == 1
+
+
+HOSTILE = [
+    "<script>alert(1)</script>", "</td></table>", "a\\b\\n", "\"quo'tes\"", "{{x}}", "datum['a']", "a.b[0]", "&amp;",
+    "$&", "[red]", "%s{0}", "null", "NaN", "__proto__", "constructor", "toString", "x" * 200, "naïve 日本語",
+    "👩‍👩‍👧", "עברית",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("arms", [HOSTILE[:10], HOSTILE[10:], [f"<b>{k}" for k in range(2000)]])
+def test_names_of_every_kind_are_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arms: list[str]
+) -> None:
+    """As a page, in which nothing is markup but our own, a picture, JSON, and a table on a terminal."""
+    where, page = tmp_path / "study.db", tmp_path / "page.html"
+    about = {"measure": "stdout", "value": "a.b['<script>']\\"}
+    eq.estimate(lambda arm, seed: seed % 7, 25 * len(arms), arms=arms, seed=1, store=where, precision=0.1, about=about)
+    code, out, err = call(monkeypatch, capsys, where, "--html", page, "--png", tmp_path / "picture.png", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["means"].keys() == set(arms)
+    text = page.read_text(encoding="utf-8")
+    assert re.findall(r"<(?:script|b)\b", text) == []
+    shown = report.read(where).result.shown()
+    for arm in (arms[k] for k in shown):
+        assert f">{html.escape(arm)}</td>" in text
+    drawings = [base64.b64decode(each).decode() for each in re.findall(r'base64,([^"]+)"', text)]
+    assert len(drawings) == 3
+    for drawing in drawings[:2]:
+        # Long names are cut in a drawing, and some have a space of no width before them.
+        words = [each.text or "" for each in ElementTree.fromstring(drawing).iter("{http://www.w3.org/2000/svg}text")]
+        assert {arms[k][:20] for k in shown} <= {word.removeprefix("\u200b")[:20] for word in words}
+    code, out, err = call(monkeypatch, capsys, where)
+    assert (code, err) == (0, "")
+    assert "std. error" in out

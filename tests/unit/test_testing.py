@@ -149,7 +149,8 @@ def test_no_registered_strategy_is_left_out() -> None:
 
 def test_without_hypothesis_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "hypothesis", None)
-    monkeypatch.delitem(sys.modules, "equipoise.testing")
+    for name in ("equipoise.testing", "equipoise.testing.strategies"):
+        monkeypatch.delitem(sys.modules, name)
     monkeypatch.delattr(eq, "testing", raising=False)
     with pytest.raises(ModuleNotFoundError, match="needs hypothesis, which is not installed: pip install hypothesis"):
         eq.testing  # noqa: B018

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from enum import IntEnum
 from typing import Any
 
 import typer
 
 from equipoise.errors import EquipoiseError
+from equipoise.inputs import printable, without_password
 
 
 class Exit(IntEnum):
@@ -19,6 +22,47 @@ class Exit(IntEnum):
     BAD_INPUT = 2
     FAILED = 3
     INTERRUPTED = 130
+
+
+class Ended(KeyboardInterrupt):
+    """A signal asked this process to end; `code` is the exit code that says so."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"ended by {signal.Signals(number).name}")
+        self.code = 128 + number
+
+
+class Signals:
+    """
+    SIGTERM, SIGHUP and SIGQUIT raise `Ended` inside this context, as Ctrl-C raises KeyboardInterrupt.
+
+    Only the first does: a supervisor or a terminal that closes may send several, and what they end is ending already.
+    """
+
+    def __init__(self) -> None:
+        self._before: dict[int, Any] = {}
+        self._ending = False
+
+    def __enter__(self) -> Signals:
+        if threading.current_thread() is threading.main_thread():  # Python lets no other set them
+            for name in ("SIGTERM", "SIGHUP", "SIGQUIT"):
+                number = getattr(signal, name, None)  # Windows lacks some
+                if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+                    self._before[number] = signal.signal(number, self._end)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+
+    def ignore(self) -> None:
+        """Let no signal raise any more."""
+        self._ending = True
+
+    def _end(self, number: int, frame: object) -> None:
+        if not self._ending:
+            self._ending = True
+            raise Ended(number)
 
 
 def code_of(app: typer.Typer) -> int:
@@ -46,8 +90,13 @@ def code_of(app: typer.Typer) -> int:
 
 
 def say(sentence: str) -> None:
-    """Print a sentence of the program itself to standard error."""
-    print(f"equipoise: {sentence}", file=sys.stderr)
+    """Print a sentence of the program itself to standard error; what it quotes cannot control the terminal."""
+    print(f"equipoise: {for_terminal(sentence)}", file=sys.stderr)
+
+
+def for_terminal(text: str) -> str:
+    """Return a text of several lines without control characters and passwords."""
+    return "\n".join(map(printable, without_password(text).split("\n")))
 
 
 def _refuse(sentence: Any) -> int:

@@ -9,6 +9,7 @@ import typer
 
 from equipoise.cli.options import Json
 from equipoise.cli.output import check_writable, console, print_json
+from equipoise.inputs import printable
 
 
 def report(
@@ -36,7 +37,7 @@ def report(
         print_json(reports.to_dict(found))
         return
     screen = console()
-    screen.print(reports.table(found.result, found.name))
+    screen.print(reports.table(found.result, printable(found.name)))
     for sentence in reports.facts(found):
         screen.print(sentence, markup=False)
     for path in written:

@@ -52,7 +52,7 @@ def run(
     Run a study of shell commands, a table or a Python function.
 
     Exit codes: 0 success; 1 precision not reached; 2 invalid input;
-    3 sampling failed; 130 interrupted.
+    3 sampling failed; 128 + n ended by signal n (130 for Ctrl-C).
     """
     from equipoise import report
     from equipoise.run import spec
@@ -68,24 +68,28 @@ def run(
     live = report.Live(people.terminal())
     ending = ""
     trace: list[str] = []
-    try:
-        with live:
-            result = loaded.run(live)
-        code = Exit.NOT_REACHED if result.reached is False else Exit.SUCCESS
-    except KeyboardInterrupt:
-        code, ending = Exit.INTERRUPTED, "stopped"
-    except EquipoiseError as error:
-        if not error.reason:  # refused before the first sample
-            raise
-        code, ending = Exit.FAILED, error.reason
-        if "function" in loaded.about:  # a sentence does not say in which line it failed
-            trace = getattr(error, "__notes__", [])
-    if live.last and (live.last.samples or as_json):
-        _print_result(live.last.result, loaded, code, as_json, verbose)
-    for lines in trace:
-        print(lines, file=sys.stderr)
-    if ending:
-        exits.say(f"{ending}; {_kept(live.last.samples if live.last else 0, loaded.store)}")
+    with exits.Signals() as signals:
+        try:
+            with live:
+                result = loaded.run(live)
+            code: int = Exit.NOT_REACHED if result.reached is False else Exit.SUCCESS
+        except exits.Ended as error:
+            code, ending = error.code, str(error)
+        except KeyboardInterrupt:
+            code, ending = Exit.INTERRUPTED, "stopped"
+        except EquipoiseError as error:
+            if not error.reason:  # refused before the first sample
+                raise
+            code, ending = Exit.FAILED, error.reason
+            if "function" in loaded.about:  # a sentence does not say in which line it failed
+                trace = getattr(error, "__notes__", [])
+        signals.ignore()  # it ends anyway
+        if live.last and (live.last.samples or as_json):
+            _print_result(live.last.result, loaded, code, as_json, verbose)
+        for lines in trace:
+            print(exits.for_terminal(lines), file=sys.stderr)
+        if ending:
+            exits.say(f"{ending}; {_kept(live.last.samples if live.last else 0, loaded.store)}")
     raise typer.Exit(code)
 
 
@@ -99,7 +103,7 @@ def _kept(samples: int, store: str | None) -> str:
     return f"{taken} taken, none saved; with --store study.db the same command would continue"
 
 
-def _print_result(result: Result, loaded: Spec, code: Exit, as_json: bool, verbose: bool) -> None:
+def _print_result(result: Result, loaded: Spec, code: int, as_json: bool, verbose: bool) -> None:
     from equipoise import report
 
     if as_json:

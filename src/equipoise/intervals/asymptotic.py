@@ -30,13 +30,13 @@ from typing import Any
 from equipoise import moments
 from equipoise.compiled import jit
 
-COUNT, MEAN, M2 = range(3)
-COLUMNS = 3
+COUNT, MEAN, M2, SHIFT = range(4)
+COLUMNS = 4
 RHO2, LOW, HIGH = range(3)
 
 START = 20
 
-_add = jit(moments.add)
+_add = jit(moments.add_shifted)
 
 
 def settings(low: float, high: float, target: float, alpha: float) -> tuple[float, ...]:
@@ -56,7 +56,7 @@ def settings(low: float, high: float, target: float, alpha: float) -> tuple[floa
 def update(state: Any, arm: int, x: float, settings: Any) -> None:
     """Add a sample of an arm to the state."""
     row = state[arm]
-    row[COUNT], row[MEAN], row[M2] = _add(row[COUNT], row[MEAN], row[M2], x)
+    row[COUNT], row[SHIFT], row[MEAN], row[M2] = _add(row[COUNT], row[SHIFT], row[MEAN], row[M2], x)
 
 
 @jit
@@ -77,4 +77,5 @@ def bounds(row: Any, alpha: float, settings: Any) -> tuple[float, float]:
     if t < START:
         return settings[LOW], settings[HIGH]
     half = math.sqrt(row[M2] / (t - 1)) * radius(t, settings[RHO2], alpha)
-    return max(row[MEAN] - half, settings[LOW]), min(row[MEAN] + half, settings[HIGH])
+    low, high = row[SHIFT] + (row[MEAN] - half), row[SHIFT] + (row[MEAN] + half)
+    return max(low, settings[LOW]), min(high, settings[HIGH])

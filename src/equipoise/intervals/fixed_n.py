@@ -21,10 +21,10 @@ from typing import Any
 from equipoise import moments
 from equipoise.compiled import jit
 
-COUNT, MEAN, M2 = range(3)
-COLUMNS = 3
+COUNT, MEAN, M2, SHIFT = range(4)
+COLUMNS = 4
 
-_add = jit(moments.add)
+_add = jit(moments.add_shifted)
 
 _TINY = 1e-300
 
@@ -33,7 +33,7 @@ _TINY = 1e-300
 def update(state: Any, arm: int, x: float, settings: Any) -> None:
     """Add a sample of an arm to the state."""
     row = state[arm]
-    row[COUNT], row[MEAN], row[M2] = _add(row[COUNT], row[MEAN], row[M2], x)
+    row[COUNT], row[SHIFT], row[MEAN], row[M2] = _add(row[COUNT], row[SHIFT], row[MEAN], row[M2], x)
 
 
 @jit
@@ -126,7 +126,8 @@ def student(row: Any, alpha: float, settings: Any) -> tuple[float, float]:
     if t < 2:
         return settings[0], settings[1]
     half = student_quantile(t - 1, alpha) * math.sqrt(row[M2] / (t - 1) / t)
-    return max(row[MEAN] - half, settings[0]), min(row[MEAN] + half, settings[1])
+    low, high = row[SHIFT] + (row[MEAN] - half), row[SHIFT] + (row[MEAN] + half)
+    return max(low, settings[0]), min(high, settings[1])
 
 
 @jit
@@ -136,7 +137,7 @@ def clopper_pearson(row: Any, alpha: float, settings: Any) -> tuple[float, float
 
     It is all of [0, 1] before the first sample.
     """
-    ones = float(round(row[COUNT] * row[MEAN]))
+    ones = float(round(row[COUNT] * (row[SHIFT] + row[MEAN])))
     zeros = row[COUNT] - ones
     low = 1 - upper_quantile(alpha / 2, zeros + 1, ones) if ones > 0 else 0.0
     high = upper_quantile(alpha / 2, ones + 1, zeros) if zeros > 0 else 1.0

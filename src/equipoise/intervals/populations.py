@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.compiled import jit
-from equipoise.intervals.asymptotic import START, radius
+from equipoise.intervals.asymptotic import COUNT, M2, MEAN, SHIFT, START, radius
 from equipoise.intervals.binary_betting import mixture
 
 
@@ -102,8 +102,10 @@ def over_binary(state: Any, sizes: Any, alpha: float) -> Any:
 
 @jit
 def over_moments(state: Any, sizes: Any, rho2: float, alpha: float) -> Any:
-    """Return `asymptotic` for each arm, from counts, means and M2."""
+    """Return `asymptotic` for each arm, from counts, means, M2 and shifts."""
     ends = np.empty((2, len(state)))
     for k in range(len(state)):
-        ends[0, k], ends[1, k] = asymptotic(state[k, 0], state[k, 1], state[k, 2], sizes[k], rho2, alpha)
+        row = state[k]
+        low, high = asymptotic(row[COUNT], row[MEAN], row[M2], sizes[k], rho2, alpha)
+        ends[0, k], ends[1, k] = row[SHIFT] + low, row[SHIFT] + high
     return ends

@@ -106,7 +106,7 @@ class Intervals:
     Notes
     -----
     The state is an array with a row of floats for each arm: 2 for betting on binary arms, 33 for betting on bounded
-    ones, 6 for empirical Bernstein, 3 for the others. `update` takes O(1).
+    ones, 6 for empirical Bernstein, 4 for the others. `update` takes O(1).
 
     A confidence sequence covers the mean at every length of one stream of samples, each of which has that mean given
     those before. The samples of an arm in the order of asking are such a stream, whatever the strategy did; in the

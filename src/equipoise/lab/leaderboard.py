@@ -432,13 +432,13 @@ class EntryRun:
         )
         simulate = cuda.simulate if engine == "cuda" else cpu.simulate
         ends = first_ends(simulate, setup, 0, self.runs or first_runs(case))
-        pool = starts(case.problem, case.budget, seed) if self.runs is None else None
+        pool = starts(setup.problem, case.budget, seed) if self.runs is None else None
         further = cpu.simulate_numbered(setup, pool.simulated) if pool else None
         while True:
             chosen = estimators.choose(estimator, case.problem, self.strategy)
             runs = ends.counts.shape[-1]
             both = halves(ends, pool, further)
-            loss, error, doubt = (100 * each / case.optimal_loss for each in crossed(case.problem, both, chosen))
+            loss, error, doubt = (100 * each / case.optimal_loss for each in crossed(setup.problem, both, chosen))
             more = self.runs or more_runs(case, loss - 100, doubt, runs)
             if more <= runs:
                 simulated, of = sum(len(half.strata) for half in both), sum(int(half.sizes.sum()) for half in both)

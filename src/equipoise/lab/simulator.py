@@ -268,7 +268,8 @@ def setups(
     Returns
     -------
     list of Setup
-        One for all budgets that give the strategy the same parameters.
+        One for all budgets that give the strategy the same parameters. Their problem is the centred one, unless the
+        strategy uses means: what a mean is off by does not depend on where it is, but its rounding error does.
     """
     check_strategy(strategy)
     objective = Objective() if objective is None else objective
@@ -289,8 +290,9 @@ def setups(
         by_params.setdefault(params, []).append(n)
     # Refuses variances for another number of arms.
     initial_own(strategy, arms, objective.units(arms), problem.variances)
+    simulated = problem if strategy.uses_mean else problem.centred()
     return [
-        Setup(problem, strategy, tuple(ns), params, seed, in_flight, objective, one_kernel)
+        Setup(simulated, strategy, tuple(ns), params, seed, in_flight, objective, one_kernel)
         for params, ns in by_params.items()
     ]
 

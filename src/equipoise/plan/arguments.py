@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.arrays import Floats
-from equipoise.inputs import in_order, labelled, plain_name, positive, several, shown
+from equipoise.inputs import check_names, in_order, labelled, plain_name, positive, several, shown
 from equipoise.problem import money
 from equipoise.problem.allocation import Terms
 from equipoise.problem.objective import GREATEST, MOST, SMALLEST, PerArm, Wholes, numbers_by_arm, wholes_by_arm
@@ -22,6 +22,7 @@ def arms_and_variances(variances: PerArm) -> tuple[Sequence[Hashable], Floats]:
     arms = range(len(values)) if labels is None else tuple(map(plain_name, labels))
     if not arms:
         raise ValueError("variances must have at least one arm, got none")
+    check_names(arms)
     return arms, np.array(numbers_by_arm("variances", values, arms))
 
 

@@ -15,8 +15,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from equipoise import moments
 from equipoise.arrays import Floats
-from equipoise.inputs import number, shown
+from equipoise.inputs import masked, number, shown
 
 
 class Law(Protocol):
@@ -307,6 +308,8 @@ class Empirical:
     fourth: float = field(init=False, repr=False)
 
     def __init__(self, values: npt.ArrayLike) -> None:
+        if missing := masked(values):
+            raise ValueError(f"values of Empirical must not be masked, got {missing:,} masked")
         try:
             array = np.asarray(values, dtype=float).ravel()
         except (TypeError, ValueError):
@@ -325,3 +328,29 @@ class Empirical:
 
     def sample(self, rng: np.random.Generator, size: int) -> Floats:
         return np.asarray(self.values)[rng.integers(0, len(self.values), size)]
+
+
+# Samples for which `centred` finds a mean far: about a million, so that it does not depend on a budget.
+_SAMPLES = 2.0**20
+
+
+def centred(law: Law) -> Law:
+    """
+    Return a law whose mean is far from 0, by `moments.far`, moved to about 0; any other law as it is.
+
+    It is far where |mean| is above 2^20 standard deviations. A log-normal law is not moved; it is far only if log_sd is
+    below 1e-6. The other laws are never far, except for those whose samples are nearly all equal, such as
+    Bernoulli(1 - 1e-13), which stay as they are.
+    """
+    if not moments.far(_SAMPLES, law.mean, _SAMPLES * law.variance):
+        return law
+    match law:
+        case Gaussian(_, variance):
+            return Gaussian(0.0, variance)
+        case Laplace(_, variance):
+            return Laplace(0.0, variance)
+        case Uniform(low, high):
+            return Uniform(-(high - low) / 2, (high - low) / 2)
+        case Empirical(values):
+            return Empirical(np.asarray(values) - law.mean)
+    return law

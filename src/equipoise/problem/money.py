@@ -18,6 +18,9 @@ from equipoise.tables import amount
 # The part of a budget, and of the cheapest sample, by which rounding may carry a sum of costs past the budget.
 OF_BUDGET, OF_SAMPLE = 1e-9, 1e-6
 
+# The least part of its declared cost that a sample is planned with: a plan divides by costs, and some samples are free.
+OF_DECLARED = 1e-6
+
 # Numbers of samples are kept as floats too, which are exact up to this one.
 MOST_SAMPLES: Final = 2**53
 
@@ -69,3 +72,13 @@ def spend(spent: float, carry: float, amount: float) -> tuple[float, float]:
 def affordable(cost: float, spent: float, carry: float, limit: float) -> bool:
     """Whether a sample of this cost can be paid for."""
     return cost <= limit - spent - carry
+
+
+def expected_cost(declared: float, paid: int, bill: float) -> float:
+    """
+    Return what the next sample of an arm is expected to cost: what was declared, until real costs are known.
+
+    From then on it is the mean of the `paid` real costs, whose sum is `bill`, but no less than OF_DECLARED of what was
+    declared.
+    """
+    return declared if paid == 0 else max(bill / paid, OF_DECLARED * declared)

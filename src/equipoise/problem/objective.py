@@ -70,6 +70,11 @@ class Objective:
         """(p-1)/(p+1), the power of the part of a finite population that is not sampled yet, in the best allocation."""
         return 1.0 if self.p == math.inf else (self.p - 1) / (self.p + 1)
 
+    @property
+    def cost_power(self) -> float:
+        """-1/(p+1), the power of a cost in the best allocation."""
+        return 0.0 if self.p == math.inf else -1 / (self.p + 1)
+
     def check_populations(self, sizes: Floats) -> None:
         """Refuse finite populations for p < 1, where their losses are not convex."""
         if self.p < 1 and np.isfinite(sizes).any():
@@ -93,7 +98,7 @@ class Objective:
         weight = _in_own_unit(self.weight(arms))
         if self.p == math.inf:
             return weight
-        return np.asarray(weight**self.exponent * _in_own_unit(self.cost(arms)) ** (-1 / (self.p + 1)))
+        return np.asarray(weight**self.exponent * _in_own_unit(self.cost(arms)) ** self.cost_power)
 
     def units(self, arms: int) -> Floats:
         """

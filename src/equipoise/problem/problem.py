@@ -12,7 +12,7 @@ import numpy.typing as npt
 from equipoise.arrays import Floats, Ints
 from equipoise.inputs import shown
 from equipoise.problem.allocation import Terms, allocate
-from equipoise.problem.laws import Law
+from equipoise.problem.laws import Law, centred
 from equipoise.problem.objective import MOST, Objective
 
 
@@ -69,6 +69,11 @@ class Problem:
 
     def __len__(self) -> int:
         return len(self.arms)
+
+    def centred(self) -> Problem:
+        """Return the problem with laws that are far from 0 moved there (`laws.centred`); itself if there are none."""
+        arms = tuple(map(centred, self.arms))
+        return self if all(a is b for a, b in zip(arms, self.arms, strict=True)) else Problem(arms)
 
     @property
     def means(self) -> Floats:

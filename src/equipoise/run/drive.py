@@ -5,8 +5,10 @@ There are two loops. `here` samples in this thread, one at a time or, where samp
 depend on the number of samples alone, so that the study does not depend on the clock. `elsewhere` keeps workers full:
 each answer that comes is followed by the next ask, and short samples go out in chunks.
 
-What is told and asked in one turn of a loop is committed together. Elsewhere an ask is committed before it is sampled;
-here, commits are at most `COMMIT` seconds of fast sampling apart.
+All that happens to the study happens in turns (`store.turn`). What was sampled is told and what comes next is asked for
+in one turn, and an ask is committed before it is sampled; only samples that are known to be quick are taken within a
+turn, for a short time. Several drivers may work on one study, each with its own workers. What a driver remembers
+between turns is of its own samplers; what it knows of the study, it reads in the turn.
 """
 
 from __future__ import annotations
@@ -19,20 +21,31 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 
 from equipoise.arrays import Bools, Floats, Ints
 from equipoise.errors import EquipoiseError
+from equipoise.inputs import printable
+from equipoise.run.course import Course
 from equipoise.run.progress import Display, Progress
 from equipoise.run.samplers import ENDLESS, Outcome, Samplers, perform
 from equipoise.run.workers import Answer, Workers
-from equipoise.store import Journal
-from equipoise.study import Goal, Precision, Result
-from equipoise.study.state import IN_FLIGHT
+from equipoise.store import Log, Replica, Turn
+from equipoise.store.leases import Owner, sweep
+from equipoise.store.memory import Memory
+from equipoise.store.replica import EXHAUSTED
+from equipoise.study import Result, Study
+from equipoise.study.ledger import Ledger
 
-COMMIT: Final = 0.05
+T = TypeVar("T")
+
+# A turn with sampling in it takes this long, and only calls that take less than QUICK are made in it.
+TURN: Final = 0.05
+QUICK: Final = 0.005
+# An arm that was not sampled yet counts as quick after this many calls of others that all were.
+QUICK_CALLS: Final = 8
 # A chunk of short samples should take about this long, which is long compared with the time it takes to hand it over.
 CHUNK_SECONDS: Final = 0.1
 # Where a chunk is over sooner than this, a second one waits for each worker.
@@ -40,8 +53,8 @@ SHORT: Final = 0.2
 # An arm that lets this many leases in a row expire is given up.
 HOPELESS: Final = 10
 LARGEST_BATCH: Final = 2**16
-# Weights that follow the means are set again whenever the samples have grown by this factor.
-WEIGH: Final = 1.25
+# How often to look for what other drivers did, while one waits for them.
+POLL: Final = 0.1
 
 
 class Jobs(NamedTuple):
@@ -52,21 +65,23 @@ class Jobs(NamedTuple):
     indices: Ints
 
 
+class Arrived(NamedTuple):
+    """What came of some jobs: the outcomes of calls, and which of the jobs each call was for; late if given up."""
+
+    jobs: Jobs
+    which: list[Ints]
+    outcomes: list[Outcome]
+    late: bool
+
+
 @dataclass(frozen=True)
 class Settings:
     """When to stop, and what to do when sampling fails."""
 
-    precision: Precision | None
-    max_seconds: float | None
-    retries: int
-    lease: float | None
-    in_flight: int | None
-    rounds: int | None = None
-    # Whether weights follow the means, and whether those there are do so for this precision.
-    weigh: bool = False
-    weighed: bool = False
-    level: float = 0.95
-    timed: bool = False
+    max_seconds: float | None = None
+    retries: int = 0
+    lease: float | None = None
+    in_flight: int | None = None
 
 
 class Driver:
@@ -74,111 +89,169 @@ class Driver:
 
     def __init__(
         self,
-        journal: Journal,
+        log: Log | Memory,
         samplers: Samplers,
         settings: Settings,
-        first: Ints,
         display: Display | None,
+        owner: Owner | None = None,
         clock: Callable[[], float] = time.perf_counter,
+        pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._clock = clock
-        self._journal, self._study = journal, journal.study
+        self._clock, self._pause = clock, pause
+        self._log, self._owner = log, owner
         self._samplers, self._settings, self._display = samplers, settings, display
-        self._ledger = self._study.ledger
-        tickets = self._ledger.tickets
-        places = tickets["arm"].astype(np.int64)
-        arms = len(self._study.arms)
-        self._asked = np.bincount(places, minlength=arms)
-        # Tickets that were in flight when an earlier run ended are sampled again, as the very samples they were.
-        waiting = np.flatnonzero(tickets["status"] == IN_FLIGHT)
-        self._resumed = deque(
-            zip(waiting.tolist(), places[waiting].tolist(), _ranks(places)[waiting].tolist(), strict=True)
-        )
-        # The arms whom a guess sends the first tickets to, in order.
-        self._first = first[len(places) :]
-        # Where every arm is to be asked in each round: how many asks that is, and who had had how many as it began.
-        self._round = arms * (settings.rounds or 0)
-        begun = len(places) // self._round * self._round if self._round else 0
-        self._round_ends, self._asked_before = begun + self._round, np.bincount(places[:begun], minlength=arms)
+        self._course = Course(log.header)
+        arms = len(samplers.arms)
         self._finite = bool((samplers.limits < ENDLESS).any())
+        # Tickets of each arm so far, in a replica, up to some ticket: the next one's i.
+        self._followed: Replica | None = None
+        self._asked, self._scanned = np.zeros(arms, np.int64), 0
+        self._resumed: deque[tuple[int, int, int]] = deque()
+        self._arrived: list[Arrived] = []
         self._dry = np.zeros(arms, bool)  # iterables that have ended
         self._silent = np.zeros(arms, np.int64)
         self._attempts: dict[int, int] = {}
-        self._samples = self._before = self._study.result().samples
-        self._spent_before = self._spent()
-        self._next_check = 0
-        # A function of the number of samples, so that a run that goes on does what one without a break would have done.
-        self._weighed = _stage(self._samples) if settings.weighed else -1
-        self._ending: EquipoiseError | None = None
+        # Seconds of each arm's last call, NaN before the first; the slowest of all, and how many there were.
+        self._last_call = np.full(arms, math.nan)
+        self._slowest, self._calls = 0.0, 0
         self._each = 0.0  # seconds that a sample takes
+        self._ending: EquipoiseError | None = None
+        self._before, self._spent_before = self._ledger.samples, self._study.spent
         self._start = self._clock()
         self._last = math.inf if settings.max_seconds is None else self._start + settings.max_seconds
-        self._next_tick = self._next_show = self._start
+        self._next_show = self._start
+        self._next_sweep = -math.inf
         self._running: dict[Answer, tuple[Jobs, list[Ints], float]] = {}
         self._lost: dict[Answer, tuple[Jobs, list[Ints]]] = {}
         self._done: queue.SimpleQueue[Answer] = queue.SimpleQueue()
 
-    # ---- the two loops
+    # Read from the log each time: a replica in doubt is replaced by another one.
+
+    @property
+    def _study(self) -> Study:
+        return self._log.study
+
+    @property
+    def _ledger(self) -> Ledger:
+        return self._log.study.ledger
+
+    # ---- in this thread
 
     def here(self) -> None:
         """Sample in this thread."""
-        self._sort_arms()
-        turn = self._batch_here if self._samplers.vectorised else self._one_here
-        while turn() or (self._ending is None and self._sort_arms()):
-            now = self._clock()
-            if now >= self._next_tick:
-                self._tick(now)
+        while True:
+            jobs = self._log.turn(self._repeatable(self._turn_here))
+            self._arrived.clear()
+            self._tick()
+            if jobs is None:
+                if self._wait_for_others():
+                    continue
+                return
+            if len(jobs.ids):
+                calls, which = self._samplers.calls(jobs.places, jobs.indices)
+                outcomes = perform(calls, self._clock)
+                self._timed(jobs, which, outcomes)
+                self._arrived.append(Arrived(jobs, which, outcomes, False))
 
-    def _batch_here(self) -> bool:
-        jobs = self._next_jobs(self._batch())
-        if not len(jobs.ids):
-            return False
+    def _turn_here(self, turn: Turn) -> Jobs | None:
+        """Return what to sample outside the turn: nothing where the turn has taken long enough; None at the end."""
+        self._begin(turn)
+        until = self._clock() + TURN
+        while True:
+            if self._samplers.vectorised or self._resumed or self._course.leads(turn.ledger):
+                jobs = self._next_jobs(turn, self._batch())
+                if self._quick(jobs):
+                    self._sample(turn, jobs)
+                elif len(jobs.ids):
+                    return jobs
+                over = not len(jobs.ids)
+            else:
+                job = self._next_job(turn)
+                if job is not None and not self._quick_arm(job[1]):
+                    return Jobs(*np.array([job]).T)
+                over = job is None
+                if job is not None:
+                    self._sample_one(turn, *job)
+            if over and not (self._ending is None and self._clock() < self._last and self._judge(turn)):
+                return None
+            if self._clock() >= until:
+                return _NONE
+
+    def _sample(self, turn: Turn, jobs: Jobs) -> None:
+        """Take samples within the turn."""
         calls, which = self._samplers.calls(jobs.places, jobs.indices)
-        self._absorb(jobs, which, perform(calls, self._clock))
-        return True
+        outcomes = perform(calls, self._clock)
+        self._timed(jobs, which, outcomes)
+        self._absorb(turn, Arrived(jobs, which, outcomes, False))
 
-    def _one_here(self) -> bool:
-        """As `_batch_here`, for one sample: what a study of cheap samples spends its time with."""
-        self._end_round()
-        if self._resumed or len(self._first):
-            jobs = self._next_jobs(1)
-            job = (int(jobs.ids[0]), int(jobs.places[0]), int(jobs.indices[0])) if len(jobs.ids) else None
-        else:
-            job = self._next_job()
-        if job is None:
-            return False
-        ticket, k, i = job
+    def _sample_one(self, turn: Turn, ticket: int, k: int, i: int) -> None:
+        """Take one sample within the turn: what a study of cheap samples spends its time with."""
         (outcome,) = perform((self._samplers.call(k, i),), self._clock)
         value = outcome.values
-        if type(value) is not float or not self._ledger.possible(value):
-            self._absorb(Jobs(*np.array([job]).T), [np.zeros(1, np.int64)], [outcome])
-            return True
+        self._last_call[k] = seconds = outcome.seconds
+        if seconds > self._slowest:
+            self._slowest = seconds
+        self._calls += 1
+        if type(value) is not float or not turn.ledger.possible(value):
+            self._absorb(turn, Arrived(Jobs(*np.array([(ticket, k, i)]).T), [np.zeros(1, np.int64)], [outcome], False))
+            return
         try:
-            self._journal.tell(ticket, value, outcome.seconds)
+            turn.tell(ticket, value, seconds)
         except EquipoiseError as error:  # the strategy failed; the sample is kept
             self._end(str(error))
-        self._samples += 1
-        if self._settings.precision is not None and self._samples >= self._next_check:
-            self._sort_arms()
-        return True
+        if self._course.look_due(turn.replica):
+            self._judge(turn)
+
+    def _quick_arm(self, k: int) -> bool:
+        """Whether a sample of an arm may be taken within a turn: without a log always."""
+        if self._owner is None:
+            return True
+        seconds = self._last_call[k]
+        return bool(seconds < QUICK) or (math.isnan(seconds) and self._calls >= QUICK_CALLS and self._slowest < QUICK)
+
+    def _quick(self, jobs: Jobs) -> bool:
+        """Whether there are jobs that may be sampled within a turn."""
+        if not len(jobs.ids) or self._owner is None:
+            return len(jobs.ids) > 0
+        if len(jobs.ids) == 1:
+            return self._quick_arm(int(jobs.places[0]))
+        return 0 < self._each * len(jobs.ids) < QUICK
+
+    def _timed(self, jobs: Jobs, which: list[Ints], outcomes: list[Outcome]) -> None:
+        for part, outcome in zip(which, outcomes, strict=True):
+            self._last_call[jobs.places[part]] = outcome.seconds
+            self._slowest = max(self._slowest, outcome.seconds)
+            self._calls += 1
+
+    # ---- on workers
 
     def elsewhere(self, workers: Workers) -> None:
         """Keep workers busy."""
-        self._sort_arms()
         while True:
-            self._fill(workers)
+            ready = self._log.turn(self._repeatable(lambda turn: self._turn_elsewhere(turn, workers)))
+            self._arrived.clear()
+            self._tick()
+            self._submit(ready, workers)
             if not self._running:
-                if self._ending is None and self._sort_arms():
+                if self._arrived or self._wait_for_others():
                     continue
                 return
             with contextlib.suppress(queue.Empty):
                 self._settle(self._done.get(timeout=self._patience()), workers)
                 while True:
                     self._settle(self._done.get_nowait(), workers)
-            if self._settings.lease is not None:
-                self._expire(workers)
 
-    def _fill(self, workers: Workers) -> None:
+    def _turn_elsewhere(self, turn: Turn, workers: Workers) -> list[Jobs]:
+        """Tell what has arrived, and return what to submit next."""
+        self._begin(turn)
+        if self._settings.lease is not None:
+            self._expire(turn, workers)
+        ready = self._fill(turn, workers)
+        if not ready and not self._running and self._ending is None and self._judge(turn):
+            ready = self._fill(turn, workers)
+        return ready
+
+    def _fill(self, turn: Turn, workers: Workers) -> list[Jobs]:
         settings = self._settings
         size = self._chunk(workers)
         depth = workers.width * (2 if 0 < self._each * size < SHORT and workers.chunks and not settings.lease else 1)
@@ -186,12 +259,14 @@ class Driver:
         ready: list[Jobs] = []
         while len(self._running) + len(ready) < depth:
             room = size if settings.in_flight is None else min(size, settings.in_flight - in_flight)
-            jobs = self._next_jobs(room) if room > 0 else None
-            if jobs is None or not len(jobs.ids):
+            jobs = self._next_jobs(turn, room) if room > 0 else _NONE
+            if not len(jobs.ids):
                 break
             in_flight += len(jobs.ids)
             ready.append(jobs)
-        self._tick(self._clock())
+        return ready
+
+    def _submit(self, ready: list[Jobs], workers: Workers) -> None:
         for jobs in ready:
             calls, which = self._samplers.calls(jobs.places, jobs.indices)
             try:
@@ -202,7 +277,7 @@ class Driver:
             except RuntimeError as error:
                 self._end(f"the executor takes no more work: {error}")
                 return
-            self._running[answer] = jobs, which, self._clock() + (settings.lease or math.inf)
+            self._running[answer] = jobs, which, self._clock() + (self._settings.lease or math.inf)
             answer.add_done_callback(self._done.put)
 
     def _settle(self, answer: Answer, workers: Workers) -> None:
@@ -222,9 +297,9 @@ class Driver:
             self._died(jobs)
             return
         except (Exception, CancelledError) as error:
-            wrong = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            wrong = printable(f"{type(error).__name__}: {' '.join(str(error).split())}")
             outcomes = [Outcome(None, 0.0, wrong, "")] * len(which)
-        self._absorb(jobs, which, outcomes, late)
+        self._arrived.append(Arrived(jobs, which, outcomes, late))
 
     def _died(self, jobs: Jobs) -> None:
         """An executor is broken; which of the samples in flight it was that broke it, nobody knows."""
@@ -233,7 +308,7 @@ class Driver:
         more = ", ..." * (len(names) > 5)
         self._end(f"a worker died while sampling {', '.join(names[:5])}{more}, and the executor with it")
 
-    def _expire(self, workers: Workers) -> None:
+    def _expire(self, turn: Turn, workers: Workers) -> None:
         now = self._clock()
         for answer in [answer for answer, (_, _, until) in self._running.items() if until <= now]:
             jobs, which, _ = self._running[answer]
@@ -245,7 +320,9 @@ class Driver:
             del self._running[answer]
             self._lost[answer] = jobs, which
             for ticket, k in zip(jobs.ids.tolist(), jobs.places.tolist(), strict=True):
-                self._journal.forget(ticket, f"no answer in {self._settings.lease:g} seconds")
+                if not turn.ledger.is_in_flight(ticket):
+                    continue
+                turn.forget(ticket, f"no answer in {self._settings.lease:g} seconds")
                 self._silent[k] += 1
                 if self._silent[k] == HOPELESS:
                     arm = self._study.arms[k]
@@ -265,7 +342,7 @@ class Driver:
             return 1
         if self._settings.in_flight is not None:
             return self._settings.in_flight
-        return min(max(1, self._samples // 32), LARGEST_BATCH)
+        return min(max(1, self._ledger.samples // 32), LARGEST_BATCH)
 
     def _chunk(self, workers: Workers) -> int:
         """How many samples to hand to a worker at once."""
@@ -273,8 +350,9 @@ class Driver:
             return 1
         # No more than a share of the evidence there is, as what is in flight was decided without it; and towards the
         # end less, so that all workers end at the same time.
-        known = self._samples // (8 * workers.width)
-        left = self._study.remaining * self._samples / max(self._spent(), 1e-300)
+        samples = self._ledger.samples
+        known = samples // (8 * workers.width)
+        left = self._study.remaining * samples / max(self._study.spent, 1e-300)
         end = left / (2 * workers.width) if math.isfinite(left) else math.inf
         return int(max(1, min(CHUNK_SECONDS / max(self._each, 1e-9), known, end, LARGEST_BATCH)))
 
@@ -284,121 +362,190 @@ class Driver:
         until = min(until for _, _, until in self._running.values())
         return max(0.0, min(until - now, 1.0))
 
+    # ---- turns
+
+    def _repeatable(self, work: Callable[[Turn], T]) -> Callable[[Turn], T]:
+        """Return work that starts from the same state each time, as a turn is taken again if its commit was lost."""
+        if self._owner is None:
+            return work
+        before = list(self._resumed), dict(self._attempts), self._dry.copy(), self._silent.copy(), self._ending
+
+        def again(turn: Turn) -> T:
+            resumed, attempts, dry, silent, self._ending = before
+            self._resumed, self._attempts = deque(resumed), dict(attempts)
+            self._dry, self._silent = dry.copy(), silent.copy()
+            return work(turn)
+
+        return again
+
+    def _begin(self, turn: Turn) -> None:
+        """Begin a turn: take over what others left behind, and tell what has arrived."""
+        if self._owner is not None:
+            turn.own(self._owner.number, self._owner.seconds)
+        first = self._followed is None
+        self._follow(turn.replica)
+        now = self._clock()
+        if self._owner is not None and now >= self._next_sweep:
+            self._next_sweep = now + self._owner.seconds / 4
+            self._resume(turn, sweep(turn, self._owner.number, self._owner.seconds))
+        self._absorb_all(turn)
+        if first or self._course.look_due(turn.replica):
+            self._judge(turn)
+
+    def _resume(self, turn: Turn, tickets: list[int]) -> None:
+        """Queue tickets that are to be sampled again, as the very samples they were."""
+        if not tickets:
+            return
+        places = turn.ledger.arms_of(slice(0, turn.ledger.issued))
+        ranks = _ranks(places)
+        known = {ticket for ticket, _, _ in self._resumed}
+        self._resumed.extend(
+            (ticket, int(places[ticket]), int(ranks[ticket])) for ticket in tickets if ticket not in known
+        )
+
+    def _wait_for_others(self) -> bool:
+        """
+        Where nothing is left to do here, wait a moment for other drivers; False where there is no reason to.
+
+        Those that die meanwhile are replaced. A ticket that is this driver's without being sampled, as after a lost
+        connection, is sampled now.
+        """
+        if self._owner is None or self._ending is not None or self._clock() >= self._last:
+            return False
+        mine = self._owner.number
+
+        def look(turn: Turn) -> tuple[bool, list[int]]:
+            leases = turn.leases()
+            forgotten = [each.ticket for each in leases if each.owner == mine]
+            self._resume(turn, forgotten)
+            return any(each.owner > 0 or each.over for each in leases), forgotten
+
+        waits, forgotten = self._log.turn(look)
+        if waits and not forgotten:
+            self._pause(POLL)
+            self._next_sweep = -math.inf
+        return waits
+
+    def _follow(self, replica: Replica) -> None:
+        """Count the tickets of each arm up to the latest one."""
+        ledger = replica.study.ledger
+        if replica is not self._followed:
+            self._followed, self._scanned = replica, 0
+            self._asked[:] = 0
+        if self._scanned < ledger.issued:
+            places = ledger.arms_of(slice(self._scanned, ledger.issued))
+            self._asked += np.bincount(places, minlength=len(self._asked))
+            self._scanned = ledger.issued
+
     # ---- asking
 
-    def _next_jobs(self, m: int) -> Jobs:
+    def _next_jobs(self, turn: Turn, m: int) -> Jobs:
         """Up to m tickets to sample: those to be tried again first; none when it is time to stop."""
-        self._end_round()
         while True:
             if self._ending is not None or self._clock() >= self._last:
                 return _NONE
             if self._resumed:
                 rows = [self._resumed.popleft() for _ in range(min(m, len(self._resumed)))]
+                rows = [row for row in rows if turn.ledger.is_in_flight(row[0])]
+                if not rows:
+                    continue
                 return Jobs(*np.array(rows, np.int64).T)
-            if len(self._first):
-                places, self._first = self._first[:m], self._first[m:]
-                places = places[~self._ledger.retired[places]]
-                found = self._journal.ask_for(places)
-            else:
-                found = self._journal.ask(m)
-                if not found:
-                    return _NONE
-                places = self._ledger.arms_of(slice(found.start, found.stop))
+            first = self._course.first(turn.replica)[:m]
+            found = turn.ask_for(first) if len(first) else turn.ask(m)
+            if not found:
+                return _NONE
             ids = np.arange(found.start, found.stop)
-            if len(ids) == 1:
-                k = places[0]
-                indices = self._asked[places]
-                self._asked[k] += 1
-            else:
-                indices = self._asked[places] + _ranks(places)
-                self._asked += np.bincount(places, minlength=len(self._asked))
+            places = turn.ledger.arms_of(slice(found.start, found.stop))
+            indices = self._asked[places] + (_ranks(places) if len(ids) > 1 else 0)
+            self._follow(turn.replica)
             if self._finite:
-                fits = self._shut_exhausted(ids, places, indices)
+                fits = self._shut_exhausted(turn, ids, places, indices)
                 ids, places, indices = ids[fits], places[fits], indices[fits]
             if len(ids):
                 return Jobs(ids, places, indices)
 
-    def _end_round(self) -> None:
-        """At the end of a round, queue the open arms that were not asked in it."""
-        if not self._round or self._asked.sum() < self._round_ends:
-            return
-        idle = np.flatnonzero((self._asked == self._asked_before) & ~self._ledger.retired)
-        self._asked_before, self._round_ends = self._asked.copy(), self._round_ends + self._round
-        if len(self._first) + len(idle) <= self._study.remaining:
-            self._first = np.r_[self._first, idle]
-
-    def _next_job(self) -> tuple[int, int, int] | None:
-        """As `_next_jobs(1)`, where no ticket is to be tried again."""
+    def _next_job(self, turn: Turn) -> tuple[int, int, int] | None:
+        """Return what `_next_jobs` does for one ticket, where none is to be tried again or comes first."""
         while self._ending is None and self._clock() < self._last:
-            found = self._journal.ask(1)
+            found = turn.ask(1)
             if not found:
                 return None
             ticket = found[0]
-            k = self._ledger.arm_of[ticket]
+            k = turn.ledger.arm_of[ticket]
             i = int(self._asked[k])
             self._asked[k] = i + 1
+            self._scanned = ticket + 1
             limit = self._samplers.limits[k]
-            if i + 1 >= limit:
-                self._journal.retire(k, "exhausted")
+            if i + 1 >= limit and not turn.ledger.retired[k]:
+                turn.retire(k, EXHAUSTED)
             if i < limit:
                 return ticket, k, i
-            self._journal.forget(ticket, "exhausted")
+            turn.forget(ticket, EXHAUSTED)
         return None
 
-    def _shut_exhausted(self, ids: Ints, places: Ints, indices: Ints) -> Bools:
+    def _shut_exhausted(self, turn: Turn, ids: Ints, places: Ints, indices: Ints) -> Bools:
         """Close the arms without more samples and give back the tickets for which there is none; which are good."""
         limits = self._samplers.limits[places]
         fits = indices < limits
         for ticket in ids[~fits].tolist():
-            self._journal.forget(ticket, "exhausted")
+            turn.forget(ticket, EXHAUSTED)
         for k in np.unique(places[self._asked[places] >= limits]).tolist():
-            self._journal.retire(k, "exhausted")
+            if not turn.ledger.retired[k]:
+                turn.retire(k, EXHAUSTED)
         return np.asarray(fits)
 
     # ---- telling
 
-    def _absorb(self, jobs: Jobs, which: list[Ints], outcomes: list[Outcome], late: bool = False) -> None:
+    def _absorb_all(self, turn: Turn) -> None:
+        for each in self._arrived:
+            self._absorb(turn, each)
+
+    def _absorb(self, turn: Turn, arrived: Arrived) -> None:
         """Take what came of some calls."""
+        jobs, which, outcomes, late = arrived
         told: list[Ints] = []
         values: list[Floats] = []
         seconds: list[Floats] = []
         for part, outcome in zip(which, outcomes, strict=True):
             if outcome.wrong is not None:
                 for j in part.tolist():
-                    self._fail(jobs, j, outcome.wrong, outcome.trace or "", late)
+                    self._fail(turn, jobs, j, outcome.wrong, outcome.trace or "", late)
                 continue
             if outcome.values is None:
-                self._ran_dry(jobs, part, late)
+                self._ran_dry(turn, jobs, part, late)
                 continue
             found = np.atleast_1d(np.asarray(outcome.values, dtype=float))
-            good = self._ledger.possible(found)
+            good = turn.ledger.possible(found)
             if not good.all():
                 for j, value in zip(part[~good].tolist(), found[~good].tolist(), strict=True):
-                    self._fail(jobs, j, self._ledger.refusal(value), "", late)
+                    self._fail(turn, jobs, j, turn.ledger.refusal(value), "", late)
                 part, found = part[good], found[good]
             told.append(part)
             values.append(found)
             seconds.append(np.full(len(part), outcome.seconds / max(len(part), 1)))
         if not told:
             return
-        parts, took = (told[0], seconds[0]) if len(told) == 1 else (np.concatenate(told), np.concatenate(seconds))
+        parts, numbers, took = (each[0] if len(each) == 1 else np.concatenate(each) for each in (told, values, seconds))
+        # Whoever took a ticket over may have been faster; its answer is as good as this one.
+        new = np.isnan(turn.ledger.answers(jobs.ids[parts]))
         try:
-            self._journal.tell(jobs.ids[parts], values[0] if len(values) == 1 else np.concatenate(values), took)
+            turn.tell_many(jobs.ids[parts][new], numbers[new], took[new])
         except EquipoiseError as error:  # the strategy failed; the samples are kept
             self._end(str(error))
-        self._samples += len(parts)
         self._silent[jobs.places[parts]] = 0
         if len(parts):
             each = float(took.mean())
             self._each = each if self._each == 0 else 0.8 * self._each + 0.2 * each
-        if self._settings.precision is not None and self._samples >= self._next_check:
-            self._sort_arms()
+        if self._course.look_due(turn.replica):
+            self._judge(turn)
 
-    def _fail(self, jobs: Jobs, j: int, wrong: str, trace: str, late: bool) -> None:
+    def _fail(self, turn: Turn, jobs: Jobs, j: int, wrong: str, trace: str, late: bool) -> None:
         """Sampling went wrong: try again, or end."""
         ticket, k = int(jobs.ids[j]), int(jobs.places[j])
+        if not late and not turn.ledger.is_in_flight(ticket):
+            return  # whoever took it over was luckier
         attempt = self._attempts.pop(ticket, 0) + 1
-        self._journal.failed(ticket, attempt, wrong[:1000])
+        turn.failed(ticket, wrong[:1000])
         if late:
             return
         if attempt <= self._settings.retries:
@@ -410,15 +557,15 @@ class Driver:
         times = f"failed {attempt} times, the last time" if attempt > 1 else "failed"
         self._end(f"sampling arm {self._study.arms[k]!r} {times}: {wrong}", trace)
 
-    def _ran_dry(self, jobs: Jobs, part: Ints, late: bool) -> None:
+    def _ran_dry(self, turn: Turn, jobs: Jobs, part: Ints, late: bool) -> None:
         """An iterable has ended."""
         for j in part.tolist():
             k = int(jobs.places[j])
             if not late:
-                self._journal.forget(int(jobs.ids[j]), "exhausted")
+                turn.forget(int(jobs.ids[j]), EXHAUSTED)
             if not self._dry[k]:
                 self._dry[k] = True
-                self._journal.retire(k, "exhausted")
+                turn.retire(k, EXHAUSTED)
 
     def _end(self, reason: str, trace: str = "") -> None:
         """Ask for no more, and say so when all that is in flight has come."""
@@ -427,47 +574,16 @@ class Driver:
             if trace:
                 self._ending.add_note(trace)
 
-    # ---- which arms are asked for
-
-    def _sort_arms(self) -> bool:
-        """Close the arms that are known well enough or used up, open the others; whether any was opened."""
-        arms = len(self._study.arms)
-        # A look takes time for each arm: so one a round, or less often where that is a small share of the samples.
-        self._next_check = self._samples + max(1, arms // 2, self._samples // 128)
-        if self._settings.weigh:
-            self._next_check = min(self._next_check, math.ceil(WEIGH ** (_stage(self._samples) + 1)))
-        wanted = self._settings.precision
-        enough = np.zeros(arms, bool)
-        gone = self._dry | (self._asked >= self._samplers.limits)
-        if wanted is not None:
-            result = self.result()
-            enough = result.reached_by_arm
-            if self._settings.weigh and _stage(self._samples) > self._weighed:
-                self._weigh(wanted.weights(result, enough | gone))
-        closed = self._ledger.retired
-        for k in np.flatnonzero((enough | gone) & ~closed).tolist():
-            self._journal.retire(k, "exhausted" if gone[k] else "precise enough")
-        opened = np.flatnonzero(~enough & ~gone & closed).tolist()
-        for k in opened:
-            self._journal.reopen(k)
-        return bool(opened)
-
-    def _weigh(self, weights: Floats | None) -> None:
-        """Let the strategy minimise errors relative to the target of each arm."""
-        if weights is not None:
-            self._weighed = _stage(self._samples)
-            self._journal.set_weights(weights)
+    def _judge(self, turn: Turn) -> bool:
+        """Retire the arms that are known well enough or used up, reopen the others; whether any was reopened."""
+        self._follow(turn.replica)
+        return self._course.judge(turn, self._dry | (self._asked >= self._samplers.limits))
 
     # ---- what is known, and who is told
 
     def result(self) -> Result:
         """What is known now."""
-        settings = self._settings
-        return self._study.result(
-            goal=Goal(settings.level, settings.precision, settings.weigh),
-            # Where durations are what is measured, slow ones differ from fast ones by their nature.
-            seconds=None if settings.timed else self._journal.seconds,
-        )
+        return self._course.result(self._log.replica)
 
     def finish(self) -> None:
         """Take what has come, and commit."""
@@ -475,10 +591,12 @@ class Driver:
             answer = self._done.get()
             if answer in self._running and not answer.cancelled() and answer.exception() is None:
                 jobs, which, _ = self._running.pop(answer)
-                self._absorb(jobs, which, answer.result())
+                self._arrived.append(Arrived(jobs, which, answer.result(), False))
         for answer in self._running:
             answer.cancel()
-        self._journal.commit()
+        if self._arrived:
+            self._log.turn(self._absorb_all)
+            self._arrived.clear()
 
     def show(self) -> None:
         """Say where it stands, after a commit."""
@@ -490,9 +608,8 @@ class Driver:
         """Why the study could not go on, if it could not."""
         return self._ending
 
-    def _tick(self, now: float) -> None:
-        self._journal.commit()
-        self._next_tick = now + COMMIT
+    def _tick(self) -> None:
+        now = self._clock()
         if self._display is not None and now >= self._next_show:
             self._display.show(self._progress(now))
             # However many arms there are, watching takes a tenth of the time at most.
@@ -500,16 +617,13 @@ class Driver:
             # The first look compiles what it needs, and says nothing about the next.
             self._next_show = end + min(9 * (end - now), 5.0)
 
-    def _spent(self) -> float:
-        return self._study.spent
-
     def _progress(self, now: float) -> Progress:
-        result = self.result()
+        result, study = self.result(), self._study
         return Progress(
-            samples=self._samples,
-            in_flight=self._study.in_flight,
-            spent=self._spent(),
-            budget=self._study.budget,
+            samples=study.ledger.samples,
+            in_flight=study.in_flight,
+            spent=study.spent,
+            budget=study.budget,
             seconds=now - self._start,
             seconds_left=self._seconds_left(now - self._start, result),
             result=result,
@@ -517,22 +631,17 @@ class Driver:
 
     def _seconds_left(self, seconds: float, result: Result) -> float:
         left = [self._last - self._start - seconds]
-        spent = self._spent() - self._spent_before
+        spent = self._study.spent - self._spent_before
         if spent > 0:
             left.append(self._study.remaining / spent * seconds)
-        samples = self._samples - self._before
-        if self._settings.precision is not None and samples > 0:
+        samples = self._ledger.samples - self._before
+        if result.goal.precision is not None and samples > 0:
             more = result.samples_left_by_arm[~self._ledger.retired]
             left.append(float(more.sum()) / samples * seconds if np.isfinite(more).all() else math.inf)
         return max(0.0, min(left))
 
 
 _NONE = Jobs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
-
-
-def _stage(samples: int) -> int:
-    """Return how often weights were set by this number of samples, up to a constant."""
-    return int(math.log(max(samples, 1), WEIGH))
 
 
 def _ranks(places: Ints) -> Ints:

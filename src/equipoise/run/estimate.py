@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import heapq
+import contextlib
 import math
 import os
+import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from equipoise.arrays import Ints
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import integer, labelled, number, positive, probability, shown
-from equipoise.intervals.asymptotic import START
+from equipoise.inputs import integer, positive, probability, shown
 from equipoise.keywords import suggests_keywords
 from equipoise.problem import Stratified
-from equipoise.problem.objective import numbers_by_arm
-from equipoise.problem.objective import objective as objective_of
+from equipoise.run.course import Course
 from equipoise.run.drive import Driver, Settings
+from equipoise.run.options import options_of, savable
 from equipoise.run.progress import Progress, check_progress, display
 from equipoise.run.samplers import ENDLESS, Samplers
 from equipoise.run.workers import count_of, workers_for
-from equipoise.store import Header, Journal
-from equipoise.store.fold import reweighed
-from equipoise.store.plain import loads
+from equipoise.store import Header, Log
+from equipoise.store.leases import DRIVER_SECONDS, Owner
+from equipoise.store.memory import Memory
 from equipoise.strategies import Strategy, Support, check_support, resolve
-from equipoise.study import Precision, Result
+from equipoise.study import Result
 from equipoise.study.goal import precision as precision_of
 from equipoise.tables import count
 
@@ -142,66 +138,63 @@ def estimate(
     check_progress(progress)
     given_seed = seed if seed is None else integer("seed", seed, least=0)
     settings = Settings(
-        precision=None,
         max_seconds=None if max_seconds is None else positive("max_seconds", max_seconds, "number of seconds"),
         retries=integer("retries", retries, least=0),
         lease=None if lease is None else positive("lease", lease, "number of seconds"),
         in_flight=None if in_flight is None else integer("in_flight", in_flight, least=1),
-        rounds=None if rounds is None else integer("rounds", rounds, least=1),
-        level=probability("level", level),
-        timed=about is not None and about.get("measure") == "seconds",
     )
     if rounds is not None and costs is not None:
         raise ValueError("rounds cannot be combined with costs: every arm would be sampled, whatever it costs")
-    options = _options(objective, weights, costs)
     # The store may hold another seed; nothing is drawn before that is known.
     drawn = Samplers(samplers, arms, populations, 0 if given_seed is None else given_seed)
-    if precision is not None:
-        target = precision_of(precision, level, drawn.arms)
-        settings = replace(settings, precision=target, weigh=target.followed(resolve(strategy), options))
+    if store is not None and drawn.local:
+        raise ValueError(
+            "with a store, every arm must have a function or a list of samples, got a generator or another iterator, "
+            "which other processes cannot read and which cannot be read again"
+        )
     if budget is None and precision is None and max_seconds is None and bool((drawn.limits == ENDLESS).any()):
         raise ValueError("no limit was given; set budget, precision or max_seconds")
+    level = probability("level", level)
+    if precision is not None:
+        precision_of(precision, level, drawn.arms)
     header = Header(
         arms=drawn.arms,
         strategy=resolve(strategy),
         support=check_support(support),
         budget=budget,
         seed=given_seed,
-        options=options,
+        options=options_of(objective, weights, costs),
         populations=drawn.populations,
+        precision=savable(precision),
+        level=level,
+        guess=savable(guess),
+        rounds=None if rounds is None else integer("rounds", rounds, least=1),
+        about=None if about is None else dict(about),
     )
-    order = np.r_[_first_arms(guess, header), _first_rounds(header) if settings.weigh else np.zeros(0, np.int64)]
-    journal = Journal(header, store)
+    Course(header)  # refuses a guess that cannot be used, before anything is written
+    log = Memory(header) if store is None else Log(store, header)
     try:
-        drawn.seed = journal.seed
-        watcher = display(progress)
-        try:
-            if not settings.weigh and reweighed(journal.study, header):
-                journal.set_weights(None)  # they followed the precision of an earlier run
-            settings = replace(settings, weighed=settings.weigh and _weighed(journal, settings.precision))
-            driver = Driver(journal, drawn, settings, order, watcher)
-            journal.started(
-                {
-                    "precision": _savable(precision),
-                    "level": level,
-                    "executor": shown(executor),
-                    "lease": lease,
-                    **({} if about is None else {"about": about}),
-                }
-            )
-            _drive(driver, journal, drawn, executor, settings)
-            return driver.result()
-        finally:
-            if watcher is not None:
-                watcher.close()
+        return _drive(log, store, drawn, executor, settings, progress)
     finally:
-        journal.close()
+        log.close()
 
 
-def _drive(driver: Driver, journal: Journal, samplers: Samplers, executor: Any, settings: Settings) -> None:
+def _drive(
+    log: Log | Memory,
+    store: str | os.PathLike[str] | None,
+    samplers: Samplers,
+    executor: Any,
+    settings: Settings,
+    progress: Any,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Result:
+    samplers.seed = log.header.seed or 0
+    watcher = display(progress)
     # Without a lease, one sample at a time needs no thread but this one.
     alone = executor is None or count_of(executor) == 1
     workers = None if alone and settings.lease is None and not samplers.awaited else workers_for(executor, samplers)
+    owner = Owner(log, store, settings.lease or DRIVER_SECONDS) if isinstance(log, Log) and store is not None else None
+    driver = Driver(log, samplers, settings, watcher, owner, clock)
     try:
         try:
             if workers is None:
@@ -215,83 +208,27 @@ def _drive(driver: Driver, journal: Journal, samplers: Samplers, executor: Any, 
             driver.show()  # however it ended
         if driver.ending is not None:
             raise driver.ending
+        return driver.result()
     except EquipoiseError as error:
-        samples = journal.study.result().samples
-        error.reason = str(error)
-        if error is driver.ending:
-            taken = count(samples, "sample")
-            kept = (
-                f"{taken} saved in {journal.store.name}; repeat the call to continue"
-                if journal.store is not None
-                else f"{taken} taken so far; they are in the `study` attribute of this error"
-            )
-            error.args = (f"{error}; {kept}",)
-        error.study = journal.study
+        _explain(error, log, error is driver.ending)
         raise
+    finally:
+        if owner is not None:
+            owner.close()
+        if watcher is not None:
+            watcher.close()
 
 
-def _weighed(journal: Journal, wanted: Precision | None) -> bool:
-    """Whether the weights of a study were set by a run with this precision."""
-    if wanted is None or journal.store is None or journal.study.objective.weights is None:
-        return False
-    asked = followed = None
-    for line in journal.store.events():
-        if line.kind == "start":
-            asked = line.text
-        elif line.kind == "weights":
-            followed = asked
-    before = None if followed is None else loads(followed).get("precision")
-    return before is not None and precision_of(before, wanted.level, journal.study.arms) == wanted
-
-
-def _options(objective: Any, weights: Any, costs: Any) -> dict[str, Any]:
-    """Return the options of a study that are not the default, as they are saved in the log."""
-    found = {} if isinstance(objective, float) and objective == math.inf else {"objective": objective}
-    return found | {n: _savable(v) for n, v in (("weights", weights), ("costs", costs)) if v is not None}
-
-
-def _savable(given: Any) -> Any:
-    """Return what was given for each arm as a log can hold it: labels as a dict, other iterables as a list."""
-    labels = labelled(given)
-    if labels is not None:
-        return dict(labels)
-    plain = isinstance(given, str | bytes | list | tuple | np.ndarray) or not isinstance(given, Iterable)
-    return given if plain else list(given)
-
-
-def _first_arms(guess: Any, header: Header) -> Ints:
-    """Return the places of the arms to sample first, by guessed variances."""
-    if guess is None:
-        return np.zeros(0, np.int64)
-    arms = len(header.arms)
-    variances = np.array(numbers_by_arm("guess", guess, header.arms))
-    chosen = {name: header.options.get(name) for name in ("weights", "costs")}
-    goal = objective_of(header.arms, header.options.get("objective", math.inf), **chosen)
-    most = 10 * arms
-    if header.budget is not None:
-        most = min(most, int(number("budget", header.budget) / goal.cost(arms).max() / 10))
-    # As an oracle with these variances would choose: the largest key, as if each arm had had one pull.
-    scores = goal.scales(arms) * variances**goal.exponent
-    heap = [(-score, k, 1) for k, score in enumerate(scores.tolist())]
-    heapq.heapify(heap)
-    order = []
-    for _ in range(most):
-        _, k, pulls = heap[0]
-        order.append(k)
-        heapq.heapreplace(heap, (-float(scores[k]) / (pulls + 1), k, pulls + 1))
-    return np.array(order, np.int64)
-
-
-def _first_rounds(header: Header) -> Ints:
-    """
-    Return the places of the arms for the first rounds, as many as an interval that rests on the sample variance needs.
-
-    An arm of small weight would otherwise be left without one. Nothing if these rounds would take half of the budget.
-    """
-    arms = len(header.arms)
-    rests = header.support is None or (header.populations is not None and header.support != "binary")
-    most = math.inf
-    if header.budget is not None:
-        costs = objective_of(header.arms, costs=header.options.get("costs")).cost(arms)
-        most = number("budget", header.budget) / costs.sum() / 2
-    return np.tile(np.arange(arms), START if rests and most >= START else 0)
+def _explain(error: EquipoiseError, log: Log | Memory, sampling: bool) -> None:
+    """Say in an error what was sampled, and where it is."""
+    error.reason = str(error)
+    if sampling:
+        taken = count(log.study.ledger.samples, "sample")
+        kept = (
+            f"{taken} saved in {log.name}; repeat the call to continue"
+            if isinstance(log, Log)
+            else f"{taken} taken so far; they are in the `study` attribute of this error"
+        )
+        error.args = (f"{error}; {kept}",)
+    with contextlib.suppress(EquipoiseError):  # a store that is away cannot be read
+        error.study = log.study

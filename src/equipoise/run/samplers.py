@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from equipoise.arrays import Ints
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import by_arm, integer, number, shown
+from equipoise.inputs import by_arm, check_names, integer, masked, number, printable, shown
 from equipoise.run import seeds
 from equipoise.tables import count
 
@@ -85,6 +85,8 @@ def _checked(call: Call, values: Any) -> Any:
     """Return what a sampler returned as a float or an array of floats, or refuse it."""
     if call.size is None:
         return values if type(values) is float else number("a sample", values)
+    if missing := masked(values):
+        raise ValueError(f"a sampler must return no masked values, got {missing:,} of {call.size:,}")
     array = np.asarray(values)
     if array.shape != (call.size,):
         raise ValueError(
@@ -102,12 +104,20 @@ def _described(values: Any, array: npt.NDArray[Any]) -> str:
 def _gone_wrong(error: Exception, seconds: float) -> Outcome:
     if isinstance(error, Exhausted):
         return Outcome(None, seconds, None, None)
-    message = " ".join(str(error).split())
     refused = isinstance(error, TypeError | ValueError) and error.__traceback__ and _is_ours(error)
     if refused or isinstance(error, EquipoiseError):  # a sentence of ours, which needs no name of a class
-        return Outcome(None, seconds, message, "")
-    wrong = f"{type(error).__name__}: {message}" if message else type(error).__name__
-    return Outcome(None, seconds, wrong, "".join(traceback.format_exception(error)))
+        return Outcome(None, seconds, _message(error), "")
+    return Outcome(None, seconds, _in_words(error), "".join(traceback.format_exception(error)))
+
+
+def _in_words(error: Exception) -> str:
+    message = _message(error)
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def _message(error: Exception) -> str:
+    """Return what an exception says, in one line; what a sampler raises may quote anything."""
+    return printable(" ".join(str(error).split()))
 
 
 def _is_ours(error: Exception) -> bool:
@@ -133,13 +143,24 @@ class Stream:
     def __init__(self, iterable: Iterable[Any]) -> None:
         self._iterator: Iterator[Any] = iter(iterable)
         self._lock = threading.Lock()
+        self._raised = ""  # what the last call raised
 
     def __call__(self) -> Any:
         with self._lock:
             try:
-                return next(self._iterator)
+                value = next(self._iterator)
             except StopIteration:
+                if self._raised:
+                    # It has not run out of samples: Python ends a generator that raises.
+                    raise EquipoiseError(
+                        f"the iterator ended when it raised {self._raised}; use a function for samples that can fail"
+                    ) from None
                 raise Exhausted from None
+            except Exception as error:
+                self._raised = _in_words(error)
+                raise
+            self._raised = ""
+            return value
 
 
 class Samplers:
@@ -160,6 +181,7 @@ class Samplers:
 
     def __init__(self, given: Any, arms: Any, populations: Any, seed: int) -> None:
         functions, self.arms = _by_arm(given, arms, populations)
+        check_names(self.arms)
         self._items = None if populations is None else _items(populations, self.arms)
         self.populations = None if self._items is None else tuple(len(items) for items in self._items)
         shared = callable(functions)
@@ -176,6 +198,8 @@ class Samplers:
                         f"arm {arm!r} must have a function of an item as its sampler, because it has a population"
                     )
                 samples = _iterable(function, arm)
+                if missing := masked(samples):
+                    raise ValueError(f"arm {arm!r} must have no masked samples, got {missing:,} of {len(function):,}")
                 if isinstance(samples, Sized) and len(samples) == 0:
                     raise ValueError(f"arm {arm!r} must have at least one sample, got {shown(function)}")
                 if not isinstance(samples, Sequence | np.ndarray):
@@ -278,7 +302,7 @@ def _by_arm(given: Any, arms: Any, populations: Any) -> tuple[Any, Sequence[Hash
     if arms is None:
         raise TypeError("one sampler for all arms needs their names, as in arms=['a', 'b']")
     if isinstance(arms, str | bytes):
-        raise TypeError(f"arms must be a list of names or the number of arms, got {arms!r}; write [{arms!r}]")
+        raise TypeError(f"arms must be a list of names or the number of arms, got {shown(arms)}; write [{shown(arms)}]")
     if isinstance(arms, int):
         return given, range(integer("arms", arms, least=1))
     return given, arms if isinstance(arms, range) else tuple(arms)
@@ -299,6 +323,10 @@ def _items(populations: Any, arms: Sequence[Hashable]) -> list[Any]:
                 ) from None
         if len(items) == 0:
             raise ValueError(f"the population of arm {arm!r} must have at least one item, got none")
+        if missing := masked(items):
+            raise ValueError(
+                f"the population of arm {arm!r} must have no masked items, got {missing:,} of {len(items):,}"
+            )
         found.append(items)
     return found
 

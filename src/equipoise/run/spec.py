@@ -21,14 +21,13 @@ import numpy.typing as npt
 
 from equipoise.arrays import Floats
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import choice, did_you_mean, integer, listed, positive, shown
+from equipoise.inputs import check_names, choice, did_you_mean, integer, listed, positive, shown, without_password
 from equipoise.lab import texts
 from equipoise.run import tables
 from equipoise.run.commands import MEASURES, Command, CommandError, Running
 from equipoise.run.estimate import estimate
 from equipoise.run.progress import Progress
-from equipoise.store import Store
-from equipoise.store.plain import loads
+from equipoise.store import Log
 from equipoise.study import Result
 
 EXAMPLE: Final = """\
@@ -138,21 +137,20 @@ class Spec:
                     raise failure from None
 
     def _same_as_before(self) -> None:
-        """Refuse to mix samples of different things; the first event of a log says what was sampled."""
+        """Refuse to mix samples of different things; the header of a log says what was sampled."""
+        if self.store is None:
+            return
         try:
-            if self.store is None:
-                return
-            with Store(self.store) as store:
-                first = next(store.events(), None)
+            with Log(self.store, write=False) as log:
+                before = log.header.about
         except ValueError:  # there is no study yet, or `estimate` raises the same error
             return
-        before = loads(first.text or "null").get("about") if first is not None and first.kind == "start" else None
         for key, was in (before or {}).items():
             now = self.about.get(key)
             if was != now:
                 what, one, other = _change(key, was, now)
                 raise ValueError(
-                    f"{what} must stay {one} to continue the study in {self.store}, got {other}; "
+                    f"{what} must stay {one} to continue the study in {without_password(self.store)}, got {other}; "
                     "change it back or use another store"
                 )
 
@@ -219,6 +217,7 @@ def _of_commands(given: dict[str, Any], folder: Path, settings: dict[str, Any]) 
             'no arms were given; add a section [arms] with lines such as gzip = "gzip -c data.bin", or use a table '
             "or a function (equipoise run --example shows how)"
         )
+    check_names(arms)  # before the warm-up runs any
     for arm, command in arms.items():
         if not isinstance(command, str) or not command.strip():
             is_key = arm in (*_COMMON, *_KINDS["shell commands"])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.arrays import Floats
-from equipoise.inputs import did_you_mean, install_hint, listed, shown
+from equipoise.inputs import did_you_mean, install_hint, listed, printable, shown
 from equipoise.tables import count
 
 Columns = dict[str, list[Any]]
@@ -85,6 +85,8 @@ def _column(table: Columns, key: str, name: Any) -> list[Any]:
     if name not in table:
         titles = f"; the columns are {listed(table, most=8)}"
         raise ValueError(f"{key}: there is no column {shown(name)}{did_you_mean(name, table) or titles}")
+    if printable(name) != name:  # it becomes the title of an axis
+        raise ValueError(f"{key}: the title of a column must not contain control characters, got {shown(name)}")
     return table[name]
 
 

@@ -125,8 +125,19 @@ class EventLoop:
     def __init__(self, width: int) -> None:
         self.width = width
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="equipoise-loop")
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, daemon=True, name="equipoise-loop")
         self._thread.start()
+
+    def _run(self) -> None:
+        # SystemExit and KeyboardInterrupt leave the loop before the future that waits for them has learnt of them.
+        while not self._closed:
+            with contextlib.suppress(SystemExit, KeyboardInterrupt):
+                self._loop.run_forever()
+
+    def _stop(self) -> None:
+        self._closed = True
+        self._loop.stop()
 
     def submit(self, calls: Sequence[Call]) -> Answer:
         return asyncio.run_coroutine_threadsafe(perform_async(calls), self._loop)
@@ -146,7 +157,7 @@ class EventLoop:
 
         with contextlib.suppress(TimeoutError):  # a sampler that blocks the loop holds up its thread, not the caller
             asyncio.run_coroutine_threadsafe(end(), self._loop).result(timeout=1)
-            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._loop.call_soon_threadsafe(self._stop)
             self._thread.join()
             self._loop.close()
 

@@ -1,7 +1,10 @@
-"""The log of a study in SQLite or PostgreSQL, and the study that follows from it."""
+"""The log of a study in SQLite or PostgreSQL, and the replicas that follow from it."""
 
-from equipoise.store.fold import differences, fold, replay
-from equipoise.store.journal import Journal
-from equipoise.store.log import FORMAT, Event, Header, Store
+from equipoise.store.database import FORMAT
+from equipoise.store.events import Event
+from equipoise.store.header import Header
+from equipoise.store.log import Log, Patience, replay
+from equipoise.store.replica import Replica, differences
+from equipoise.store.turn import Turn
 
-__all__ = ["FORMAT", "Event", "Header", "Journal", "Store", "differences", "fold", "replay"]
+__all__ = ["FORMAT", "Event", "Header", "Log", "Patience", "Replica", "Turn", "differences", "replay"]

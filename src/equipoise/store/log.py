@@ -1,66 +1,42 @@
 """
-The log of one study: what happened, in order, and nothing else.
+The log of one study, and this process's replica of it.
 
-A log only grows. An event is permanent once `commit` has returned: that is what "acknowledged" means everywhere. Events
-are numbered without gaps, and a commit includes all events that were appended before it, so that a crash always leaves
-a beginning of the log: never an answer without its ask, nor a later event without an earlier one. The number of events
-is saved in the same transaction, so that a missing event is noticed, even the last one.
-
-======= ===================================== =====================================================
-kind    columns                               what happened
-======= ===================================== =====================================================
-start   text: settings as JSON                a run began
-ask     ticket, arm                           a ticket was handed out
-tell    ticket, value, seconds                its answer arrived, after these seconds of sampling
-fail    ticket, value: attempt, text          sampling failed, with this error
-forget  ticket, text: why                     it was given up
-budget  text: JSON                            the budget was changed
-weights text: JSON                            the weights of the losses were changed
-more    arm, text: [count, mean, m2] as JSON  samples taken elsewhere were added
-close   arm, text: why                        the arm was closed
-open    arm                                   the arm was opened again
-======= ===================================== =====================================================
-
-Tickets and arms are integers here: the id of a ticket, the place of an arm in the header.
+The log is the only sequencer: whatever happens to a study is decided in a turn, which is taken by one process at a
+time. It folds what came meanwhile, decides on its replica, appends and commits. An event is permanent once its turn has
+been committed: that is what "acknowledged" means everywhere.
 """
 
 from __future__ import annotations
 
 import contextlib
-import math
+import itertools
 import os
-import signal
+import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from types import FrameType
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
 
 from equipoise.errors import EquipoiseError
-from equipoise.store.plain import dumps, loads
-from equipoise.store.sql import Lost, Row, connect
-from equipoise.strategies import Strategy, Support, deserialise, serialise
+from equipoise.store import events as kinds
+from equipoise.store import snapshots
+from equipoise.store.database import Database, Head, Lost, Row, link
+from equipoise.store.events import Damaged, Event
+from equipoise.store.header import Header
+from equipoise.store.plain import dumps
+from equipoise.store.postgres import Postgres
+from equipoise.store.replica import Replica, tag_of
+from equipoise.store.sqlite import SQLite
+from equipoise.store.turn import Turn
+from equipoise.study import Study
 
-# Format 1 had no `equipoise_length` and no events `weights`. The first commit makes a store of it one of format 2.
-FORMAT: Final = 2
-
-# Every format has `equipoise_study` with its first four columns, by which an older program recognises a newer store.
-_SCHEMA: Final = (
-    """create table if not exists equipoise_study (
-        study bigint not null, name text not null, format integer not null, header text not null,
-        started double precision not null, primary key (study), unique (name))""",
-    """create table if not exists equipoise_log (
-        study bigint not null, event bigint not null, at double precision not null, kind text not null,
-        ticket bigint, arm bigint, value double precision, seconds double precision, text text,
-        primary key (study, event))""",
-    "create table if not exists equipoise_length (study bigint not null, events bigint not null, primary key (study))",
-)
-_INSERT: Final = "insert into equipoise_log values (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_PAGE: Final = 20_000
+T = TypeVar("T")
 
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 5.0
+_SNAPSHOTS: Final = 2
 
 
 @dataclass(frozen=True)
@@ -75,327 +51,417 @@ class Patience:
 PATIENCE: Final = Patience()
 
 
-@dataclass(frozen=True)
-class Header:
-    """What a study is made of. Equal headers mean equal decisions, given the same answers."""
-
-    arms: Sequence[Any]
-    strategy: Strategy
-    support: Support
-    budget: Any
-    seed: int | None
-    options: dict[str, Any] = field(default_factory=dict)
-    populations: tuple[int | None, ...] | None = None
-    first_number: int | None = field(default=None, compare=False)
-
-    def to_json(self) -> str:
-        """Return the header as JSON, from which `from_json` makes an equal one."""
-        saved = serialise(self.strategy)
-        return dumps(
-            {
-                "arms": self.arms,
-                "strategy": [saved["name"], saved["parameters"]],
-                "support": self.support,
-                "budget": self.budget,
-                "seed": self.seed,
-                "options": self.options,
-                "populations": self.populations,
-                "first_number": self.first_number,
-            }
-        )
-
-    @staticmethod
-    def from_json(text: str) -> Header:
-        """Return the header that `to_json` wrote."""
-        try:
-            known = loads(text)
-            name, parameters = known.pop("strategy")
-        except (AttributeError, KeyError, TypeError, ValueError):
-            raise EquipoiseError("cannot read the store: the header of its study is damaged") from None
-        return Header(strategy=deserialise({"name": name, "parameters": parameters}), **known)
-
-
-class Event(NamedTuple):
-    """One event of a log."""
-
-    event: int
-    at: float
-    kind: str
-    ticket: int | None
-    arm: int | None
-    value: float | None
-    seconds: float | None
-    text: str | None
-
-
-class Store:
+def connect(where: str | os.PathLike[str], write: bool = True, create: bool = False) -> Database:
     """
-    The log of one study in a file or a database.
+    Return the database at a path or a URL, either with `#name` for one of several studies in it.
 
     Parameters
     ----------
     where
-        A path, for SQLite, or a URL `postgresql://user@host/database#name`; without a name it is "study".
+        The path or the URL.
+    write, create
+        Whether to write, and whether to create a file that does not exist.
+    """
+    text = os.fspath(where)
+    place, _, name = text.partition("#")
+    name = name or "study"
+    if place.startswith(("postgresql://", "postgres://")):
+        return Postgres(place, name)
+    if "://" in place and not place.startswith("sqlite:///"):
+        scheme = place.partition("://")[0]  # not the rest, which may contain a password
+        raise ValueError(f"store must be a path such as 'study.db' or a postgresql:// URL, got {scheme}://...")
+    place = place.removeprefix("sqlite:///")
+    if place in ("", ":memory:"):
+        raise ValueError(f"store must be a file that outlives the process, such as 'study.db', got {place!r}")
+    return SQLite(Path(place), name, write, create)
+
+
+class Log:
+    """
+    The log of one study in a file or a database, and a replica of the study.
+
+    Parameters
+    ----------
+    where
+        A path, for SQLite, or a URL `postgresql://user@host/database`; with `#name` for one of several studies.
+    header
+        What the study is made of. One that exists must be made of the same, but for its budget, precision and level,
+        which are changed to these. None for a study that exists, as it is.
     write
-        Whether to write. Only one process at a time can; any number can read meanwhile.
+        Whether to take turns; else the log is only read.
     patience
         How long to try to reconnect.
-
-    Attributes
-    ----------
-    header
-        What the study is made of; None in a new store.
     """
 
-    def __init__(self, where: str | os.PathLike[str], write: bool = False, patience: Patience = PATIENCE) -> None:
-        self._database, self._study_name = connect(where, write)
-        self._patience = patience
-        self._waiting: list[Row] = []
-        self._cut = False  # whether the connection is lost
+    def __init__(
+        self,
+        where: str | os.PathLike[str],
+        header: Header | None = None,
+        write: bool = True,
+        patience: Patience = PATIENCE,
+    ) -> None:
+        if header is not None:
+            header = Header.from_json(header.to_json())  # so that it compares equal to the one in the store
+            header.study()  # if it is refused, nothing is left behind
+        self._patience, self._gave_up = patience, False
+        self._pid, self._closed = os.getpid(), False
+        self._guard, self._thread = threading.Lock(), 0
+        self._replica: Replica | None = None
+        self._lost = False
+        # Bytes of the turns since the last snapshot, and the turn of that.
+        self._tail = self._snapshot = 0
+        self._write = write
+        self._database = connect(where, write, create=header is not None)
         try:
-            self.header = self._read_header()
-            if write:
-                self._database.claim(self._study_name)
-                self.header = self._read_header()
-            elif self.header is None:
-                raise ValueError(f"there is no study{self._called()} in {self.name}")
-            self._next = 0
-            if self.header is not None:
-                length = self._length()  # first, because another process may be writing
-                self._next = self._events()
-                if self._next < length:
-                    raise self._torn(f"it had {length:,} events, and {self._next:,} are left")
+            exists = self._database.find()
+            if not exists and header is None:
+                raise ValueError(f"there is no study {self._database.study_name!r} in {self.name}{self._others()}")
+            if not exists and header is not None:
+                self._create(header)
+            else:
+                self._catch_up()
+            if header is not None:
+                self.replica.header.check_same(header)
+                self.turn(lambda turn: _continue(turn, header))
         except BaseException:
             self._database.close()
             raise
+
+    def _others(self) -> str:
+        names = self._database.studies()
+        return f"; it holds {', '.join(map(repr, names[:5]))}{', ...' * (len(names) > 5)}" if names else ""
+
+    def _create(self, header: Header) -> None:
+        seed = secrets.randbits(63) if header.seed is None else header.seed
+        whole = replace(header, seed=seed, salt=secrets.token_hex(16))
+        identity, at, body = secrets.token_bytes(8), time.time(), whole.to_json().encode()
+        row = Row(0, identity, at, body, link(b"", 0, identity, at, body))
+        if self._database.create(row):
+            self._replica = Replica.begin(row)
+        else:
+            self._catch_up()
+
+    # ---- what is known
 
     @property
     def name(self) -> str:
         """Where the store is, for messages; without a password."""
         return self._database.name
 
-    def __enter__(self) -> Store:
+    @property
+    def replica(self) -> Replica:
+        """The study as far as this process has followed its log."""
+        if self._replica is None:
+            self._catch_up()
+        assert self._replica is not None
+        return self._replica
+
+    @property
+    def header(self) -> Header:
+        """What the study is made of."""
+        return self.replica.header
+
+    @property
+    def study(self) -> Study:
+        """The study as far as this process has followed its log; to be read."""
+        return self.replica.study
+
+    def look(self, view: Callable[[Replica], T]) -> T:
+        """Catch up with the log, and return what `view` says of the replica."""
+
+        def looked() -> T:
+            self._catch_up()
+            return view(self.replica)
+
+        return self._alone(lambda: self._reconnecting(looked))
+
+    @contextlib.contextmanager
+    def checked(self) -> Iterator[None]:
+        """Say of what is damaged where it is."""
+        try:
+            yield
+        except Damaged as error:
+            raise self._database.damaged(str(error)) from None
+
+    def _catch_up(self, head: Head | None = None) -> None:
+        """Fold what was written since the last time."""
+        try:
+            with self.checked():
+                self._fold_new(head)
+        except BaseException:
+            self._replica = None  # in doubt, it is thrown away and folded again
+            raise
+
+    def _fold_new(self, head: Head | None) -> None:
+        if self._replica is None:
+            self._replica = self._start()
+        head = head or self._database.head()
+        if head.turns < self._replica.turns:
+            raise Damaged(f"it had {self._replica.turns:,} turns, and {head.turns:,} are left")
+        for rows in self._database.rows(self._replica.turns + 1, head.turns):
+            self._replica.fold(rows)
+            self._tail += sum(snapshots.weight(row) for row in rows)
+        if self._replica.chain != head.chain:
+            raise Damaged("the last turn does not match the checksum of the study")
+
+    def _start(self) -> Replica:
+        """Return the replica of the latest snapshot that is of use, or of the header alone."""
+        database = self._database
+        (first,) = next(database.rows(0, 0))
+        replica = Replica.begin(first)
+        self._tail = self._snapshot = 0
+        turns = database.head().turns
+        for turn, body in database.snapshots():
+            if turn > turns:
+                continue
+            ((row,),) = database.rows(turn, turn)
+            found = snapshots.read(replica.header, turn, row.chain, body)
+            if found is not None:
+                self._snapshot = turn
+                return found
+        return replica
+
+    def events(self, after: int = 0) -> Iterator[Event]:
+        """Iterate over all events of the turns that follow `after`, in order; refuse what does not fit its checksum."""
+        chain, issued = b"", 0
+        with self.checked():
+            for row in itertools.chain.from_iterable(self.pages()):
+                chain = link(chain, row.turn, row.id, row.at, row.body)
+                if chain != row.chain:
+                    raise Damaged(f"turn {row.turn:,} does not match its checksum")
+                found = kinds.unpack([row.body] if row.turn else [])
+                for j, kind in enumerate(found.kinds.tolist()):
+                    place = int(found.places[j])
+                    ticket = place if kind in kinds.OF_TICKET else None
+                    if kind == kinds.ASK:
+                        ticket, issued = issued, issued + 1
+                    if row.turn > after:
+                        yield Event(
+                            row.turn,
+                            row.at,
+                            kinds.KINDS[kind],
+                            ticket,
+                            place if kind in kinds.OF_ARM else None,
+                            float(found.values[j]) if kind in kinds.VALUED else None,
+                            float(found.seconds[j]) if kind in kinds.TIMED else None,
+                            found.texts.get(j),
+                        )
+
+    def pages(self) -> Iterator[list[Row]]:
+        """Iterate over the rows of the log, in pages, from the header to the last turn there is now."""
+        return self._database.rows(0, self._database.head().turns)
+
+    # ---- turns
+
+    def turn(self, work: Callable[[Turn], T]) -> T:
+        """
+        Take a turn, and return what `work` returns in it.
+
+        What `work` did is committed, also where it raises, unless it was interrupted within one step. If the connection
+        to a server is lost, this tries to reconnect for about a minute, and then finds out whether the turn was
+        committed. If it was not, `work` is called again: it must not change anything but the turn.
+
+        Raises
+        ------
+        EquipoiseError
+            If the turn could not be committed, within another turn, or in a forked child.
+        """
+        if not self._write:
+            raise EquipoiseError(f"the store {self.name} is open for reading only")
+
+        def taken() -> T:
+            tried: list[_Tried] = []
+            found = self._reconnecting(lambda: self._take(work, tried))
+            if snapshots.due(self._tail, self.replica):
+                self._write_snapshot()
+            return found
+
+        return self._alone(taken)
+
+    def _reconnecting(self, attempt: Callable[[], T]) -> T:
+        patience = self._patience
+        until, pause = None, _FIRST_PAUSE
+        while True:
+            try:
+                if self._lost:
+                    self._database.reconnect()
+                    self._lost = False
+                found = attempt()
+                self._gave_up = False
+                return found
+            except Lost as error:
+                self._lost = True
+                now = patience.clock()
+                # From the first loss on; after a wait in vain, the next call does not wait.
+                until = now + (0.0 if self._gave_up else patience.seconds) if until is None else until
+                if now + pause > until:
+                    self._gave_up = True
+                    raise EquipoiseError(f"{error}; what was committed is saved") from error
+                patience.pause(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _take(self, work: Callable[[Turn], T], tried: list[_Tried]) -> T:
+        """Take a turn, unless one of those that were tried before was committed after all."""
+        database = self._database
+        if not tried:
+            self._catch_up()  # before the lock, so that it is held for a short time
+        try:
+            self._catch_up(database.begin())
+            for before in tried:
+                pages = database.rows(before.turns + 1, self.replica.turns)
+                if any(row.id == before.identity for rows in pages for row in rows):
+                    database.rollback()
+                    return _delivered(before.outcome, before.failure)  # type: ignore[no-any-return]
+            outcome, failure = self._work_and_commit(Turn(self.replica, database), work, tried)
+        except BaseException:
+            if os.getpid() == self._pid:
+                database.rollback()
+            raise
+        return _delivered(outcome, failure)  # type: ignore[no-any-return]
+
+    def _work_and_commit(
+        self, turn: Turn, work: Callable[[Turn], T], tried: list[_Tried]
+    ) -> tuple[T | None, BaseException | None]:
+        outcome, failure = None, None
+        try:
+            try:
+                outcome = work(turn)
+            except BaseException as error:
+                # A child that was forked in the turn leaves it by an exception too; the turn is its parent's.
+                if not turn.whole or isinstance(error, Lost) or os.getpid() != self._pid:
+                    raise
+                failure = error
+            self._commit(turn, _Tried(turn.replica.turns, turn.identity, outcome, failure), tried)
+        except BaseException:
+            self._replica = None  # it is ahead of the log
+            raise
+        return outcome, failure
+
+    def _commit(self, turn: Turn, this: _Tried, tried: list[_Tried]) -> None:
+        database, replica = self._database, self.replica
+        if not turn.wrote:
+            database.rollback()
+            return
+        try:
+            row = None
+            if turn.draft is not None and turn.draft.kinds:
+                row = self._row(turn.identity, turn.draft.pack())
+                database.append(row)
+            turn.write_rest()
+            database.commit()
+            if row is not None:
+                self._tail += snapshots.weight(row)
+                if turn.first < replica.study.ledger.issued:
+                    replica.numbered([turn.first], [tag_of(row.id)])
+                replica.count(turn.draft.kinds if turn.draft is not None else b"")
+                replica.written(row.at, row.at, 1, row.chain)
+        except Lost:
+            tried.append(this)
+            raise
+
+    def _row(self, identity: bytes, body: bytes) -> Row:
+        replica = self.replica
+        turn, at = replica.turns + 1, time.time()
+        return Row(turn, identity, at, body, link(replica.chain, turn, identity, at, body))
+
+    def _alone(self, do: Callable[[], T]) -> T:
+        """Do something as one thread at a time, in the process that opened the log, and not within its own turn."""
+        if os.getpid() != self._pid:
+            raise EquipoiseError(f"{self.name} was opened by the parent of this process; open it again here")
+        if self._closed:
+            raise EquipoiseError(f"the store {self.name} is closed")
+        if self._thread == threading.get_ident():
+            raise EquipoiseError(f"a turn of {self.name} cannot begin within another one")
+        with self._guard:
+            try:
+                self._thread = threading.get_ident()
+                return do()
+            finally:
+                self._thread = 0
+
+    def _write_snapshot(self) -> None:
+        """Write a snapshot, unless another process has written one; what goes wrong with it does no harm."""
+        database, replica = self._database, self.replica
+        body = snapshots.write(replica)
+        try:
+            database.begin()
+            latest = max(database.snapshot_turns(), default=0)
+            if latest <= self._snapshot:
+                database.keep_snapshot(replica.turns, body, _SNAPSHOTS)
+                latest = replica.turns
+            database.commit()
+            self._snapshot, self._tail = latest, 0
+        except EquipoiseError:
+            database.rollback()
+        except BaseException:
+            database.rollback()
+            raise
+
+    # ---- owners of tickets
+
+    def hold(self, owner: int) -> None:
+        """Show that an owner of tickets is alive."""
+        self._database.hold(owner)
+
+    def release(self, owner: int) -> None:
+        """Let others take over the tickets of an owner at once."""
+
+        def released() -> None:
+            try:
+                self._database.begin()
+                self._database.renew(owner, -1.0)
+                self._database.commit()
+            finally:
+                self._database.rollback()
+                self._database.release(owner)
+
+        self._alone(released)
+
+    def close(self) -> None:
+        """Close the store; what was not committed is lost."""
+        if os.getpid() == self._pid and not self._closed:  # else the connection is the parent's
+            self._closed = True
+            self._database.close()
+
+    def __enter__(self) -> Log:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def close(self) -> None:
-        """Close the store; what was not committed is lost."""
-        self._database.close()
 
-    # ---- writing
-
-    def begin(self, header: Header) -> None:
-        """Write the header of a new study."""
-        text = header.to_json()
-        database = self._database
-        database.begin()
-        try:
-            database.alone()  # two new studies in one database would both make the tables
-            for statement in _SCHEMA:
-                database.execute(f"{statement} {database.table_options}")
-            ((self._study,),) = database.execute("select coalesce(max(study), 0) + 1 from equipoise_study")
-            database.execute(
-                "insert into equipoise_study values (?, ?, ?, ?, ?)",
-                (self._study, self._study_name, FORMAT, text, time.time()),
-            )
-            database.execute("insert into equipoise_length values (?, 0)", (self._study,))
-            database.commit()
-        except BaseException:
-            database.rollback()
-            raise
-        self.header, self._format = header, FORMAT
-
-    def _upgrade(self) -> None:
-        """
-        Upgrade a store of an earlier format, within the transaction of the first commit.
-
-        It is repeated if that commit was lost, so that every statement may run twice.
-        """
-        database = self._database
-        database.alone()
-        database.execute(f"{_SCHEMA[-1]} {database.table_options}")
-        database.execute("insert into equipoise_length values (?, 0) on conflict do nothing", (self._study,))
-        database.execute("update equipoise_study set format = ? where study = ?", (FORMAT, self._study))
-
-    def append(
-        self,
-        kind: str,
-        ticket: int | None = None,
-        arm: int | None = None,
-        value: float | None = None,
-        seconds: float | None = None,
-        text: str | None = None,
-    ) -> None:
-        """Append an event; it is saved once `commit` has returned."""
-        self._waiting.append((self._study, self._next, time.time(), kind, ticket, arm, value, seconds, text))
-        self._next += 1
-
-    def asked(self, tickets: Sequence[int], arms: Sequence[int]) -> None:
-        """Append an ask for each of these tickets."""
-        now, study, first = time.time(), self._study, self._next
-        self._waiting += [
-            (study, first + j, now, "ask", ticket, arm, None, None, None)
-            for j, (ticket, arm) in enumerate(zip(tickets, arms, strict=True))
-        ]
-        self._next += len(tickets)
-
-    def told(self, tickets: Sequence[int], values: Sequence[float], seconds: Sequence[float]) -> None:
-        """Append an answer for each of these tickets."""
-        now, study, first = time.time(), self._study, self._next
-        self._waiting += [
-            (study, first + j, now, "tell", ticket, None, value, took, None)
-            for j, (ticket, value, took) in enumerate(zip(tickets, values, seconds, strict=True))
-        ]
-        self._next += len(tickets)
-
-    def commit(self) -> None:
-        """
-        Write everything that was appended to the disk; if this raises, it can be called again.
-
-        If the connection to a server is lost, this tries to reconnect for about a minute. The interrupted commit may
-        have succeeded or not, so that the log is read before anything is written again.
-        """
-        # After a wait in vain, the next call does not wait.
-        patience = self._patience
-        seconds = 0.0 if self._cut else patience.seconds
-        until, pause = math.inf, _FIRST_PAUSE
-        while self._waiting:
-            try:
-                if self._cut:
-                    self._mend()
-                self._write_down()
-            except Lost:
-                self._cut = True
-                until = min(until, patience.clock() + seconds)  # from the first loss on, however late it was noticed
-                if patience.clock() + pause > until:
-                    raise
-                patience.pause(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE)
-
-    def _mend(self) -> None:
-        """Reconnect as the one writer, and check that the log is as it was left."""
-        self._database.reconnect()
-        # This succeeds only once the lost connection has ended, and with it its last transaction, either way.
-        self._database.claim(self._study_name)
-        first = self._waiting[0][1]
-        sql = "select event, at, kind, ticket from equipoise_log where study = ? and event >= ? order by event"
-        kept = list(self._database.execute(sql, (self._study, first)))
-        events = self._events()
-        if kept != [row[1:5] for row in self._waiting[: len(kept)]] or events != first + len(kept):
-            raise EquipoiseError(
-                f"the connection to {self.name} was lost, and another process changed the log meanwhile: it had "
-                f"{first:,} events and has {events:,}; what was committed is saved"
-            )
-        del self._waiting[: len(kept)]
-        self._cut = False
-
-    def _write_down(self) -> None:
-        with _uninterrupted():
-            if not self._waiting:
-                return
-            self._database.begin()
-            try:
-                if self._format < FORMAT:
-                    self._upgrade()
-                self._database.insert(_INSERT, self._waiting)
-                sql = "update equipoise_length set events = ? where study = ?"
-                self._database.execute(sql, (self._next, self._study))
-                self._database.commit()
-            except BaseException:
-                self._database.rollback()
-                raise
-            self._format = FORMAT
-            self._waiting.clear()
-
-    # ---- reading
-
-    def events(self, after: int = -1) -> Iterator[Event]:
-        """
-        Iterate over the committed events in order, from the one that follows `after`.
-
-        Raises
-        ------
-        EquipoiseError
-            If an event is missing.
-        """
-        if self.header is None:
-            return
-        sql = (
-            "select event, at, kind, ticket, arm, value, seconds, text from equipoise_log "
-            f"where study = ? and event > ? order by event limit {_PAGE}"
-        )
-        while rows := self._database.execute(sql, (self._study, after)):
-            if rows[-1][0] != after + len(rows):
-                gap = next(i for i, row in enumerate(rows, after + 1) if row[0] != i)
-                raise self._torn(f"event {gap:,} is missing")
-            yield from map(Event._make, rows)
-            after = rows[-1][0]
-
-    def _events(self) -> int:
-        """Return the number of events in the log."""
-        sql = "select coalesce(max(event), -1) + 1 from equipoise_log where study = ?"
-        ((found,),) = self._database.execute(sql, (self._study,))
-        return int(found)
-
-    def _length(self) -> int:
-        """Return the number of events committed at least; 0 in a format that did not save it."""
-        if self._format < 2:
-            return 0
-        found = self._database.execute("select events from equipoise_length where study = ?", (self._study,))
-        if not found:
-            raise self._torn("the number of its events is missing")
-        return int(found[0][0])
-
-    def _torn(self, what: str) -> EquipoiseError:
-        return EquipoiseError(f"the log in {self.name} is damaged: {what}; restore a copy of it or use another store")
-
-    def _read_header(self) -> Header | None:
-        tables = self._database.tables()
-        if "equipoise_study" not in tables:
-            # A database server may well hold other tables; in a file they mean that it is not a store.
-            if tables and self._database.table_options:
-                raise ValueError(f"{self.name} is not an equipoise store: it is a database with other tables")
-            return None
-        sql = "select study, format, header from equipoise_study where name = ?"
-        found = self._database.execute(sql, (self._study_name,))
-        if not found:
-            return None
-        ((self._study, self._format, text),) = found
-        if self._format > FORMAT:
-            raise EquipoiseError(
-                f"{self.name} has format {self._format}, and this version of equipoise reads formats up to {FORMAT}; "
-                "install a newer version"
-            )
-        return Header.from_json(text)
-
-    def _called(self) -> str:
-        return "" if self._database.table_options else f" called {self._study_name!r}"
+def replay(where: str | os.PathLike[str]) -> Replica:
+    """Return the replica of a log, folded from its beginning, whatever snapshots say."""
+    with Log(where, write=False) as log, log.checked():
+        replica = None
+        for rows in log.pages():
+            if replica is None:
+                replica = Replica.begin(rows[0])
+                rows = rows[1:]
+            replica.fold(rows)
+        assert replica is not None
+        return replica
 
 
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """
-    Delay Ctrl-C until this is over; a second Ctrl-C is not delayed.
+class _Tried(NamedTuple):
+    """A turn whose commit got no reply: after how many turns, its id, and what it would have returned or raised."""
 
-    After an interrupt between the database's commit and ours, it would not be known whether the events are saved.
-    """
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield
-        return
-    delayed: list[tuple[int, FrameType | None]] = []
+    turns: int
+    identity: bytes
+    outcome: Any
+    failure: BaseException | None
 
-    def delay(number: int, frame: FrameType | None) -> None:
-        delayed.append((number, frame))
-        if len(delayed) > 1:
-            before(number, frame)
 
-    signal.signal(signal.SIGINT, delay)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if len(delayed) == 1:
-            before(*delayed[0])
+def _delivered(outcome: Any, failure: BaseException | None) -> Any:
+    if failure is not None:
+        raise failure
+    return outcome
+
+
+def _continue(turn: Turn, header: Header) -> None:
+    """Change what a new call asks of a study that exists."""
+    if dumps(header.budget) != dumps(turn.study.budget):
+        turn.set_budget(header.budget)
+    known = turn.replica
+    if (dumps(header.precision), header.level) != (dumps(known.precision), known.level):
+        turn.set_goal(header.precision, header.level)

@@ -5,22 +5,28 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from equipoise.inputs import shown
 from equipoise.problem import Stratified
 
+# What a text that `dumps` did not write may raise, here or where its content is used.
+UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+
 
 def dumps(thing: Any) -> str:
     """Return JSON of strings, numbers, None, and of lists, tuples, ranges and mappings of them."""
-    return json.dumps(_plain(thing), ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(_plain(thing), separators=(",", ":"))
 
 
 def loads(text: str) -> Any:
     """Return what `dumps` was given; NumPy numbers come back as Python numbers."""
-    return _thing(json.loads(text))
+    try:
+        return _thing(json.loads(text))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def _plain(thing: Any) -> Any:

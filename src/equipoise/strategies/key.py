@@ -63,6 +63,18 @@ def warmup_key(pulls: float) -> float:
     return HUGE / pulls if pulls > 0 else math.inf
 
 
+def silent_key(tops: float, arms: float, asked: float) -> float:
+    """
+    Return the key of a silent arm: one that declined, and has no answer or fewer than the warm-up asks for.
+
+    Nothing is known of its variance, so it is compared as an average arm whose declines are pulls: `tops` is the sum
+    over arms of the key times the pulls, where there is a key, and `asked` counts its pulls and declines. So an arm
+    that never answers gets at most about an even split's share of the budget, and the others share the rest as they
+    would without it. Where no key is positive, silent arms take turns after all others.
+    """
+    return tops / arms / asked if tops > 0 else -asked
+
+
 def in_turn(warmup: int, arms: int) -> int:
     """Return how many pulls go to the arms in turn before keys decide: the warm-up, at least one for each arm."""
     return max(1, warmup) * arms

@@ -45,7 +45,8 @@ class Strategy:
         The names of the numbers that `pool` makes of the sums, on a schedule (`key.next_refresh`). All of them are 0
         until the first time, and a strategy must cope with that.
     uses_mean
-        Whether decisions depend on the means of the arms. If not, the Gaussian lemma applies.
+        Whether decisions depend on the means of the arms. If not, the Gaussian lemma applies, and `simulate` may move
+        an arm that is far from 0 to 0.
     shift_invariant, scale_invariant
         Whether the choices stay the same when one constant is added to every sample, or every sample is multiplied by
         one.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 SLOW: Final = 0.001
 # A bias is mentioned from this share of its standard error on.
 _BIAS: Final = 0.05
+# As many arms are named whose tickets were declined.
+_MOST_DECLINED: Final = 5
 # The decisions of these strategies do not depend on the samples.
 _BLIND: Final = ("uniform", "oracle")
 
@@ -66,6 +68,30 @@ def without_error(result: Result) -> str:
     return "All samples of each arm are equal." if nothing_varies and not result.intervals().half_widths.any() else ""
 
 
+def declines(result: Result) -> tuple[tuple[Hashable, float], ...]:
+    """Return the arms some of whose tickets were declined, with the share of those, the highest first."""
+    shares = result.declined_shares
+    order = np.argsort(-shares, kind="stable")[: np.count_nonzero(shares)]
+    return tuple((result.arms[k], float(shares[k])) for k in order.tolist())
+
+
+def who_declined(shares: Sequence[tuple[Hashable, float]]) -> str:
+    """Return the sentence about arms whose tickets were declined, given their shares; empty where there is none."""
+    if not shares:
+        return ""
+    some = ", ".join(f"{named(arm)} {_percent(share)}" for arm, share in shares[:_MOST_DECLINED])
+    others = len(shares) - _MOST_DECLINED
+    more = f" and {count(others, 'other arm')}" if others > 0 else ""
+    return f"Declined: {some}{more}; non-response can bias a mean."
+
+
+def _percent(share: float) -> str:
+    """Return a share in percent: to one digit below 10%, and never 0% or 100% where it is not."""
+    if share == 1:
+        return "100%"
+    return "<0.1%" if share < 0.0005 else f"{100 * share:.1f}%" if share < 0.0995 or share > 0.995 else f"{share:.0%}"
+
+
 @dataclass(frozen=True, repr=False)
 class Certificate:
     """
@@ -95,7 +121,11 @@ class Certificate:
         skewed arm those are the low ones. None and 0 where no arm is clearly skewed, or the decisions of the strategy
         do not depend on the samples.
     answered
-        How many samples were asked for, given up and never answered, and are in flight. None where nobody counted.
+        How many samples were asked for, given up and never answered, are in flight, and were declined. None where
+        nobody counted.
+    declined
+        The arms some of whose tickets were declined, and the share of those among their tickets that were answered or
+        declined; the highest first.
     slow
         The arms whose slow answers differ from their fast ones, by a rank test at p < 0.001 for all arms at once; None
         where it is not known how long samples took.
@@ -123,6 +153,7 @@ class Certificate:
     bias_in_errors: float
     answered: Answered | None
     slow: tuple[Hashable, ...] | None
+    declined: tuple[tuple[Hashable, float], ...] = ()
     combined: Combined | None = None
     proportional_loss: float = math.nan
     squared: bool = True
@@ -142,7 +173,7 @@ class Certificate:
             if self.combined is None
             else (self._strata(), self._least_precise())
         )
-        return list(filter(None, (*first, self._bias(), self._unanswered(), self._slow())))
+        return list(filter(None, (*first, self._bias(), self._unanswered(), who_declined(self.declined), self._slow())))
 
     def __str__(self) -> str:
         return " ".join(self.sentences())
@@ -253,6 +284,7 @@ def certify(result: Result) -> Certificate:
         bias_in_errors=float(in_errors[most]),
         answered=None if evidence is None else evidence.answered,
         slow=slow,
+        declined=declines(result),
         combined=None if result.objective.shares is None else result.combine(),
         proportional_loss=result.proportional_loss,
         squared=result.objective.p == math.inf and (result.objective.weights is None or result.by_precision),

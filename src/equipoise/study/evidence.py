@@ -4,13 +4,14 @@ Each arm's answers in the order of asking, and what can be said of them.
 Confidence sequences need each arm's samples in the order in which they were asked for (`intervals.Intervals`). A
 study keeps all its tickets in that order, so that nothing need be done when one is asked for or answered: whoever looks
 lines up the answers since the last look. An arm's line ends at its first ticket in flight. A ticket that was given up
-is passed over, for good: what comes later does not enter, whether somebody looked meanwhile or not. So a line only
-grows, and is the same whenever one looks.
+or declined is passed over, for good: what comes later does not enter, whether somebody looked meanwhile or not. So a
+line only grows, and is the same whenever one looks.
 """
 
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from equipoise import moments
 from equipoise.arrays import Floats, Ints
 from equipoise.compiled import jit
 from equipoise.intervals import Intervals, Kind, default_kind
@@ -28,6 +30,8 @@ from equipoise.study.state import ANSWERED, IN_FLIGHT
 LEVEL = 0.95
 # A state of more numbers than this is not made for the sake of a few arms.
 MANY = 1_000_000
+
+_add = jit(moments.add_shifted)
 
 
 @cache
@@ -43,16 +47,16 @@ def _follower(update: Callable[..., None]) -> Any:
 
 @jit
 def _cubes(tickets: Any, order: Any, size: int, arms: int) -> Any:
-    """By arm: count, mean, and the sums of squared and cubed deviations from it; twice through, for the digits."""
-    count, mean, m2, m3 = np.zeros(arms), np.zeros(arms), np.zeros(arms), np.zeros(arms)
+    """By arm: count, and the sums of squared and cubed deviations from the mean; twice through, for the digits."""
+    count, shift, mean = np.zeros(arms), np.zeros(arms), np.zeros(arms)
+    spread, m2, m3 = np.zeros(arms), np.zeros(arms), np.zeros(arms)
     for i in range(size):
         ticket = tickets[order[i]]
         k = ticket.arm
-        count[k] += 1
-        mean[k] += (ticket.value - mean[k]) / count[k]
+        count[k], shift[k], mean[k], spread[k] = _add(count[k], shift[k], mean[k], spread[k], ticket.value)
     for i in range(size):
         ticket = tickets[order[i]]
-        e = ticket.value - mean[ticket.arm]
+        e = (ticket.value - shift[ticket.arm]) - mean[ticket.arm]
         m2[ticket.arm] += e * e
         m3[ticket.arm] += e * e * e
     return count, m2, m3
@@ -67,7 +71,8 @@ class Lines:
         self._order = np.empty(0, np.int64)
         self._size = self._scanned = 0
         self._waiting = np.empty(0, np.int64)
-        # By kind, a state and how many tickets of the order are in it.
+        # By kind, a state and how many tickets of the order are in it; for one thread at a time.
+        self.lock = threading.Lock()
         self.states: dict[Kind, tuple[Floats, int]] = {}
 
     def look(self, tickets: Any, answered: Answered, seconds: Floats | None) -> Evidence:
@@ -80,7 +85,8 @@ class Lines:
         ids = np.concatenate([self._waiting, np.arange(self._scanned, stop)])
         self._scanned = stop
         status, arms = tickets["status"][ids], tickets["arm"][ids]
-        kept = (status == IN_FLIGHT) | (status == ANSWERED)  # a ticket that was ever given up is passed over, for good
+        # A ticket that was declined or ever given up is passed over, for good.
+        kept = (status == IN_FLIGHT) | (status == ANSWERED)
         ids, arms, in_flight = ids[kept], arms[kept], (status == IN_FLIGHT)[kept]
         # The line of an arm ends at its first ticket in flight.
         waiting_from = np.full(self.arms if in_flight.any() else 0, len(ids))
@@ -102,15 +108,25 @@ class Lines:
 
 @dataclass(frozen=True)
 class Answered:
-    """How many tickets were handed out, how many of them were given up unanswered, and how many are in flight."""
+    """
+    How many tickets were handed out, and what became of those that were not answered.
+
+    Attributes
+    ----------
+    asked
+        Tickets handed out: as many were answered as are none of the following.
+    given_up, in_flight, declined
+        Tickets that were forgotten and never answered; that are waited for; that were declined.
+    """
 
     asked: int
     given_up: int
     in_flight: int
+    declined: int
 
     @property
     def share(self) -> float:
-        """The share of those that are not in flight that was never answered."""
+        """The share of those that are not in flight that was given up."""
         settled = self.asked - self.in_flight
         return self.given_up / settled if settled else 0.0
 
@@ -142,14 +158,15 @@ class Evidence:
         """The state of the sequences of this kind. Each sample enters once, however often one looks."""
         if kind not in self._states:
             assert self._lines is not None
-            state, done = self._lines.states.get(kind, (None, 0))
-            if state is None or done > self._size:  # by a later look
-                state, done = self.intervals(kind).start(), 0
-            self._follow(kind, state, done, np.arange(self.arms))
-            known = self._lines.states.get(kind, (None, 0))[1]
-            if self._size >= known:
-                self._lines.states[kind] = state, self._size
-            self._states[kind] = state.copy()
+            with self._lines.lock:
+                state, done = self._lines.states.get(kind, (None, 0))
+                if state is None or done > self._size:  # by a later look
+                    state, done = self.intervals(kind).start(), 0
+                self._follow(kind, state, done, np.arange(self.arms))
+                known = self._lines.states.get(kind, (None, 0))[1]
+                if self._size >= known:
+                    self._lines.states[kind] = state, self._size
+                self._states[kind] = state.copy()
         return self._states[kind]
 
     def state_of(self, kind: Kind, places: Sequence[int]) -> Floats:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
+from equipoise import moments
 from equipoise.arrays import Bools, Floats, Ints
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import LARGEST, Names, integer
+from equipoise.inputs import LARGEST, Names, integer, shown
 from equipoise.problem import Objective, money
+from equipoise.problem.objective import GREATEST
 from equipoise.problem.objective import objective as objective_of
 from equipoise.strategies import Strategy, Support, check_numbers, check_params, check_strategy, initial_own, label
 from equipoise.strategies.key import next_refresh
@@ -19,11 +23,19 @@ from equipoise.study import steps
 from equipoise.study.evidence import Answered, Lines
 from equipoise.study.functions import compile_rule
 from equipoise.study.snapshot import Snapshot
-from equipoise.study.state import State
+from equipoise.study.state import ANSWERED, ANSWERED_LATE, DECLINED, IN_FLIGHT, State, word
 from equipoise.tables import amount, count
 
+# Where some numbers stand among the words of a study.
+_ISSUED, _USED, _CREDIT = map(word, ("issued", "used", "credit"))
+
+# In place of the costs of many tickets: none is known.
+_NO_COSTS: Final = np.empty(0)
+
 # Of what a saved study looks like; another version's is refused.
-FORMAT: Final = 6
+FORMAT: Final = 7
+# The largest M2 that samples from elsewhere may lead to; variances and what is computed from them stay finite.
+LARGEST_M2: Final = 1e306
 
 
 class Ledger:
@@ -32,6 +44,9 @@ class Ledger:
 
     Arms are places (0, 1, 2, ... in the order of their names), tickets are ids (0, 1, 2, ... in the order of asking). A
     call that is refused changes nothing.
+
+    `ask_one` and `tell_one` may be called by any thread at any time. Everything else is for the holder of a lock, which
+    is the study's (`Study`).
 
     Parameters
     ----------
@@ -46,10 +61,11 @@ class Ledger:
 
     Attributes
     ----------
-    issued
-        How many tickets were ever handed out; their ids are below this.
     arm_of
         The place of the arm of each ticket, by its id; to be read.
+    ask_one, tell_one
+        The steps of this name, of no argument, and of a ticket, the place of its arm and a value: the fast way. Where
+        they refuse, `ask` and `tell` do it, or say why not.
     """
 
     def __init__(
@@ -69,26 +85,20 @@ class Ledger:
         self._params = self._params_for(self.budget)
         check_numbers(strategy, self._params, support)
         self._rule = compile_rule(strategy, self._params)
-        self.issued = 0
-        # Tickets handed out, less those that were forgotten.
-        self._used = 0
-        # How many tickets can be handed out before budget and room have to be looked at again.
-        self._credit = 0
         self._from_elsewhere = 0
         self._open = arms
         # Sequences are tuned to what was planned before the first sample.
         self._planned = None if self.budget is None else objective.samples(self.budget, arms)
         self._lines: Lines | None = None
-        self._state = State(arms, strategy, populations)
+        self._state = State(arms, strategy, populations, None if objective.costs is None else objective.cost(arms))
         self._state.own[:] = initial_own(strategy, arms, objective.units(arms))
-        self._state.arms["scale"] = objective.scales(arms)
-        self._state.arms["cost"] = objective.cost(arms)
+        self._set_scales()
         header = self._state.header
         header["warmup"], header["next_refresh"] = strategy.warmup, next_refresh(0, arms)
         header["exponent"], header["finite_exponent"] = objective.exponent, objective.finite_exponent
         header["low"], header["high"] = support if isinstance(support, tuple) else (-LARGEST, LARGEST)
-        header["binary"], header["priced"] = support == "binary", objective.costs is not None
-        header["limit"], header["cheapest"] = self._limit(self.budget), min(objective.costs or (1.0,))
+        header["binary"], header["limit"] = support == "binary", self._limit(self.budget)
+        header["cost_power"] = objective.cost_power
         self._keep_buffers()
         if strategy.warmup == 0:
             # The one case in which there is a key before the first sample.
@@ -100,12 +110,33 @@ class Ledger:
         # A view of memory gives plain ints, faster than an array does.
         self.arm_of = self._state.tickets["arm"].data.toreadonly()
         self._values = self._state.tickets["value"]
+        self._words = self._memory.view(np.int64).data
+        buffers = (self._memory, self._rule, self._ticket_memory)
+        self.ask_one, self.tell_one = partial(steps.ask_one, *buffers), partial(steps.tell_one, *buffers)
+
+    def _set_scales(self) -> None:
+        """Set the arms' scales: the objective's, at what samples are expected to cost now."""
+        arms, prices, scales = self._state.arms, self._state.prices, self.objective.scales(len(self.names))
+        arms["scale"] = scales
+        if self.objective.costs is not None:
+            prices["scale"] = scales
+            arms["scale"] *= (arms["cost"] / prices["declared"]) ** self.objective.cost_power
 
     # ---- what can be read
 
     @property
+    def issued(self) -> int:
+        """How many tickets were ever handed out; their ids are below this."""
+        return self._words[_ISSUED]
+
+    @property
+    def _used(self) -> int:
+        """How many tickets were handed out, less those that were forgotten."""
+        return self._words[_USED]
+
+    @property
     def spent(self) -> float:
-        """What the tickets cost that were handed out and not forgotten; their number without costs."""
+        """What the tickets cost that were handed out and not forgotten, as far as known; their number without costs."""
         header = self._state.header
         return self._used if self.objective.costs is None else float(header["spent"] + header["carry"])
 
@@ -115,8 +146,13 @@ class Ledger:
         return math.inf if self.budget is None else max(0, self.budget - self.spent)
 
     @property
+    def samples(self) -> int:
+        """How many samples are in."""
+        return int(self._state.header["samples"])
+
+    @property
     def in_flight(self) -> int:
-        """How many tickets are neither answered nor forgotten."""
+        """How many tickets are neither answered nor declined nor forgotten."""
         return int(self._state.arms["pulls"].sum() - self._state.arms["count"].sum())
 
     @property
@@ -132,30 +168,36 @@ class Ledger:
     @property
     def _used_up(self) -> Bools:
         """For each arm, whether its population has been handed out; only where there are populations."""
-        return np.asarray(self._state.arms["pulls"] >= self.populations)
+        arms = self._state.arms
+        return np.asarray(arms["pulls"] + arms["declined"] >= self.populations)
 
     @property
     def done(self) -> bool:
         """Whether no further ticket can be handed out."""
         if not self._open:
             return True
-        if self.objective.costs is None and self.budget is not None and self._used >= self.budget:
-            return True
-        cheapest = self.cheapest
-        if self.populations is not None:
-            costs = self._state.arms["cost"][~self.retired & ~self._used_up]
-            if not len(costs):
-                return True
-            cheapest = float(costs.min())
-        header = self._state.header
-        return self.objective.costs is not None and not money.affordable(
-            cheapest, header["spent"], header["carry"], header["limit"]
-        )
+        if self.objective.costs is None:
+            return (self.budget is not None and self._used >= self.budget) or self.all_used_up
+        header, cheapest = self._state.header, self.cheapest
+        return cheapest == math.inf or not money.affordable(cheapest, header["spent"], header["carry"], header["limit"])
 
     @property
     def cheapest(self) -> float:
-        """What a sample of the cheapest arm costs that is not retired; infinite where all are."""
-        return float(self._state.header["cheapest"])
+        """What the next sample costs of the cheapest arm that is neither retired nor used up; infinite without one."""
+        return 1.0 if self.objective.costs is None else -float(self._state.by_cost["score"][0])
+
+    @property
+    def costs(self) -> Floats | None:
+        """The mean of each arm's real costs, or the declared cost where none is known; None without costs."""
+        if self.objective.costs is None:
+            return None
+        prices = self._state.prices
+        return np.where(prices["paid"] > 0, prices["bill"] / np.maximum(prices["paid"], 1), prices["declared"])
+
+    @property
+    def declined(self) -> Ints:
+        """For each arm, how many of its tickets were declined."""
+        return self._state.arms["declined"].astype(np.int64)
 
     @property
     def retired(self) -> Bools:
@@ -166,6 +208,18 @@ class Ledger:
     def tickets(self) -> Any:
         """A copy of the records of all tickets, with the fields `arm`, `status` (see `state`) and `value`."""
         return self._state.tickets[: self.issued].copy()
+
+    def is_in_flight(self, ticket: int) -> bool:
+        """Return whether a ticket is neither answered nor declined nor forgotten."""
+        return bool(self._state.tickets["status"][ticket] == IN_FLIGHT)
+
+    def is_declined(self, ticket: int) -> bool:
+        """Return whether a ticket was declined."""
+        return bool(self._state.tickets["status"][ticket] == DECLINED)
+
+    def in_flight_ids(self) -> Ints:
+        """Return the ids of the tickets in flight, in the order of asking."""
+        return np.flatnonzero(self._state.tickets["status"][: self.issued] == IN_FLIGHT)
 
     def arms_of(self, tickets: Any) -> Ints:
         """Return the places of the arms of several tickets, by an array of ids or a slice."""
@@ -206,36 +260,56 @@ class Ledger:
         if self._lines is None:
             self._lines = Lines(len(self.names), self.support, self._planned)
         arms = self._state.arms
-        counts = arms["count"].copy()
-        in_flight = self.in_flight
-        unanswered = self.issued - in_flight - (int(counts.sum()) - self._from_elsewhere)
+        counts, declined, costs = arms["count"].copy(), self.declined, self.costs
+        in_flight, answered = self.in_flight, int(counts.sum()) - self._from_elsewhere
+        given_up = self.issued - in_flight - answered - int(declined.sum())
+        objective, bill = self.objective, float((counts + declined).sum())
+        if costs is not None:
+            prices = self._state.prices
+            # Samples whose cost nobody told cost what those of their arm do on average.
+            bill = math.fsum(prices["bill"] + (counts + declined - prices["paid"]) * costs)
+            if prices["paid"].any():
+                objective = replace(objective, costs=tuple(arms["cost"].tolist()))
         return Snapshot(
             names=self.names,
             strategy=self.strategy.name or type(self.strategy).__name__,
             support=self.support,
-            objective=self.objective,
+            objective=objective,
             counts=counts,
-            means=arms["mean"].copy(),
+            means=self._state.means,
             m2s=arms["m2"].copy(),
             spent=self.spent,
+            bill=bill,
+            declined=declined if declined.any() else None,
+            replies=self._replies() if declined.any() else None,
+            costs=costs,
             evidence=self._lines.look(
                 self._state.tickets,
-                Answered(self.issued, unanswered, in_flight),
+                Answered(self.issued, given_up, in_flight, int(declined.sum())),
                 None if seconds is None else np.asarray(seconds, dtype=float),
             ),
             populations=self.populations,
         )
 
+    def _replies(self) -> Ints:
+        """Return how many tickets of each arm were answered or declined."""
+        tickets = self._state.tickets[: self.issued]
+        replied = np.isin(tickets["status"], (ANSWERED, ANSWERED_LATE, DECLINED))
+        return np.bincount(tickets["arm"][replied], minlength=len(self.names))
+
     def fingerprint(self) -> dict[str, Any]:
         """Return all that decisions and results depend on, by what it is; two ledgers with equal ones agree."""
+        memory = self._state.memory.copy()
+        # How far ahead one looked is no part of a study.
+        memory[_CREDIT] = 0
         return {
             "arms": tuple(self.names.names),
-            "counts, means, own and pooled numbers, keys, queues": self._state.memory.tobytes(),
+            "counts, means, own and pooled numbers, keys, queues": memory.tobytes(),
             "parameters": self._params,
             "tickets": self._state.tickets[: self.issued].tobytes(),
             "objective": self.objective,
             "populations": None if self.populations is None else tuple(self.populations.tolist()),
-            "budget": (self.budget, self.spent),
+            "budget": (self.budget, self.spent, self._used),
             "strategy": self.strategy,
         }
 
@@ -243,12 +317,13 @@ class Ledger:
 
     def ask(self, m: int) -> int:
         """Hand out up to m tickets, as many as the budget and the arms allow; return how many. They are the latest."""
-        if m > self._credit:
+        if m == 1 and self.ask_one() >= 0:
+            return 1
+        if m > self._words[_CREDIT]:
             m = min(m, self._renew_credit(m))
             if m == 0:
                 return 0
-        step = steps.ask if self.objective.costs is None else steps.ask_paid
-        found = step(self._memory, self._rule, self._ticket_memory, self.issued, self._used, m)
+        found = steps.ask(self._memory, self._rule, self._ticket_memory, m)
         if found < 0:
             found = -1 - found
             if found == 0:
@@ -256,9 +331,6 @@ class Ledger:
                     f"the floor of strategy {self.strategy!r} must be a number, got NaN after "
                     f"{count(self._used, 'pull')}"
                 )
-        self.issued += found
-        self._used += found
-        self._credit -= found
         return found
 
     def _renew_credit(self, m: int) -> int:
@@ -269,20 +341,19 @@ class Ledger:
         if self.budget is not None and self.objective.costs is None:
             most = int(self.budget) - self._used
         elif self.budget is not None:
-            most = int((self._state.header["limit"] - self.spent) / self.cheapest) + 1
+            # More may be spent than the budget, where samples cost more than expected.
+            most = int(max(0, self._state.header["limit"] - self.spent) / self.cheapest) + 1
         self._make_room(min(m, most))
-        self._credit = self._room_left() if self.budget is None else min(most, self._room_left())
-        return self._credit
+        credit = self._room_left() if self.budget is None else min(most, self._room_left())
+        self._words[_CREDIT] = credit
+        return credit
 
     def ask_for(self, places: Ints) -> int:
         """Hand out tickets for these arms, whatever the strategy and the budget say; return how many."""
-        m = len(places)
-        self._make_room(m)
-        steps.ask_for(self._memory, self._rule, self._ticket_memory, self.issued, self._used, places)
-        self.issued += m
-        self._used += m
-        self._credit = 0
-        return m
+        self._make_room(len(places))
+        steps.ask_for(self._memory, self._rule, self._ticket_memory, places)
+        self._words[_CREDIT] = 0
+        return len(places)
 
     def latest(self, tickets: int) -> range:
         """Return the ids of the tickets that were handed out last, given their number."""
@@ -298,7 +369,13 @@ class Ledger:
 
     # ---- telling
 
-    def tell(self, tickets: int | Sequence[int] | Ints, values: Any, arm: int | None = None) -> None:
+    def tell(
+        self,
+        tickets: int | Sequence[int] | Ints,
+        values: Any,
+        arm: int | None = None,
+        costs: float | Sequence[float] | Floats | None = None,
+    ) -> None:
         """
         Take the value of a ticket, or of an array of tickets: all of them or none.
 
@@ -310,26 +387,61 @@ class Ledger:
             A float, or an array of them.
         arm
             The place that a single ticket is said to be of; it must be right.
+        costs
+            What the sample really cost, or an array for several, NaN where that is not known; None if it never is.
         """
         if type(tickets) is int:
             place = self.arm_of[tickets] if arm is None else arm
-            answer = steps.tell(self._memory, self._rule, self._ticket_memory, tickets, place, values)
-            if answer == steps.OTHER_ARM:
-                self._refuse_arm(tickets, place)
-            if answer > steps.KNOWN:
-                self._refuse(answer, tickets, values)
-            return
-        ids = np.asarray(tickets, np.int64)
+            answer = self.tell_one(tickets, place, values) if costs is None else steps.REFUSED
+            if answer <= steps.KNOWN:
+                return
+            if answer != steps.REFUSED or self.arm_of[tickets] != place or tickets >= self.issued:
+                self.refuse(answer, tickets, place, values)
+            values, costs = np.array([values]), None if costs is None else np.array([costs])
+        ids = np.atleast_1d(np.asarray(tickets, np.int64))
         before = np.empty(len(ids), np.int32)
-        answer, j = steps.tell_many(self._memory, self._rule, self._ticket_memory, ids, values, before)
+        paid = _NO_COSTS if costs is None else self._checked_costs(costs, len(ids))
+        answer, j = steps.tell_many(self._memory, self._rule, self._ticket_memory, ids, values, paid, before)
         if answer != steps.DONE:
-            self._refuse(answer, int(ids[j]), float(values[j]))
+            self.refuse(answer, int(ids[j]), self.arm_of[int(ids[j])], float(values[j]))
 
-    def _refuse(self, answer: int, ticket: int, value: float) -> None:
+    def checked_cost(self, cost: float) -> float:
+        """Return the real cost of a ticket, or refuse what cannot be one."""
+        if not 0 <= cost <= GREATEST:
+            raise ValueError(f"cost must be a number between 0 and {GREATEST:g}, got {shown(cost)}")
+        if self.objective.costs is None:
+            raise ValueError(f"cost needs a study with costs=..., such as the costs you expect, got {shown(cost)}")
+        return cost
+
+    def _cost(self, cost: Any) -> float:
+        """Return the real cost of a ticket, NaN where it is not known."""
+        return math.nan if cost is None or math.isnan(cost) else self.checked_cost(float(cost))
+
+    def _checked_costs(self, costs: Any, tickets: int) -> Floats:
+        """Return the real costs of several tickets as an array, empty where none is known, or refuse them."""
+        found = np.ascontiguousarray(costs, np.float64)
+        if found.shape != (tickets,):
+            raise ValueError(f"costs must have one value for each of the {tickets:,} tickets, got {shown(costs)}")
+        known = ~np.isnan(found)
+        if not known.any():
+            return _NO_COSTS
+        wrong = known if self.objective.costs is None else known & ~((found >= 0) & (found <= GREATEST))
+        if wrong.any():
+            self.checked_cost(float(found[wrong.argmax()]))
+        return found
+
+    def refuse(self, answer: int, ticket: int, place: int, value: float) -> None:
+        """Raise what a step answered to the value of a ticket that is said to be of the arm at this place."""
         self._judge(answer, "the sample is kept")
+        if ticket >= self.issued:
+            raise ValueError(f"ticket {ticket} was never handed out")
+        if self.arm_of[ticket] != place:
+            self._refuse_arm(ticket, place)
         what = f"ticket {ticket} of arm {self.names.names[self.arm_of[ticket]]!r}"
         if answer == steps.OUTSIDE:
             raise ValueError(f"{what}: {self.refusal(value)}")
+        if answer == steps.UNANSWERED:
+            raise ValueError(f"{what} was already declined, got {value!r}")
         known = float(self.answers(ticket))
         if math.isnan(known):
             raise ValueError(f"{what} comes twice in one call with different values, one of them {value!r}")
@@ -352,6 +464,13 @@ class Ledger:
             raise ValueError(f"mean: {self.refusal(mean)}")
         if self.support is not None:
             self._check_moments(samples, mean, m2)
+        arm = self._state.arms[place]
+        _, _, merged = moments.merge(int(arm["count"]), float(arm["mean"]), float(arm["m2"]), samples, mean, m2)
+        if not merged <= LARGEST_M2:
+            raise ValueError(
+                f"mean and m2 must not make the variance of arm {self.names.names[place]!r} overflow, "
+                f"got mean {mean!r} and m2 {m2!r} where its mean is {float(arm['mean'])!r}"
+            )
         self._from_elsewhere += samples
         self._judge(steps.tell_moments(self._memory, self._rule, place, samples, mean, m2), "the samples are kept")
 
@@ -379,6 +498,52 @@ class Ledger:
                 f"{what_happened}"
             )
 
+    # ---- folding a log
+
+    def fold(self, actions: Ints, places: Ints, values: Floats, costs: Floats) -> int:
+        """
+        Apply what a log has of tickets (`steps.ASK`, TELL and DECLINE), in order.
+
+        Where a strategy gave an invalid variance, the sample was kept when the log was written, and is now. Arms and
+        ids must be within range, which the caller checks.
+
+        Returns
+        -------
+        int
+            The position of the first that cannot be, of which nothing is applied; -1 where all can.
+        """
+        paid = self._checked_costs(costs, len(places))
+        if not len(paid):
+            paid = np.full(len(places), math.nan)
+        self._make_room(int(np.count_nonzero(actions == steps.ASK)))
+        wrong = steps.fold(self._memory, self._rule, self._ticket_memory, actions, places, values, paid)
+        self._words[_CREDIT] = 0
+        return int(wrong)
+
+    def arrays(self) -> dict[str, Any]:
+        """Return the state as plain arrays and numbers, from which `restore` makes it again."""
+        return {
+            "memory": self._state.memory,
+            "tickets": self._state.tickets[: self.issued],
+            "from_elsewhere": self._from_elsewhere,
+            "budget": self.budget,
+            "weights": None if self.objective.weights is None else list(self.objective.weights),
+        }
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Take the state that `arrays` gave, of a ledger like this one; ValueError where it cannot be one."""
+        self._state.check(saved["memory"], saved["tickets"])
+        self.set_budget(saved["budget"])
+        if self.objective.shares is None:
+            weights = saved["weights"]
+            self.objective = objective_of(self.names.names, self.objective.p, weights, self.objective.costs)
+        self._state.memory[:] = saved["memory"]
+        self._state.make_room(len(saved["tickets"]))
+        self._state.tickets[: self.issued] = saved["tickets"]
+        self._keep_buffers()
+        self._from_elsewhere, self._words[_CREDIT] = saved["from_elsewhere"], 0
+        self._open = int((~self.retired).sum())
+
     # ---- what may change on the way
 
     def forget(self, ticket: int, arm: int | None = None) -> None:
@@ -388,12 +553,35 @@ class Ledger:
         if answer == steps.OTHER_ARM:
             self._refuse_arm(ticket, place)
         if answer == steps.CONFLICT:
-            raise ValueError(
-                f"cannot forget ticket {ticket} of arm {self.names.names[place]!r}: it has already been answered, "
-                f"with {float(self.answers(ticket))!r}"
-            )
-        if answer == steps.DONE:
-            self._used -= 1
+            self._refuse_settled("forget", ticket)
+        self._judge(answer, "the ticket is forgotten")
+
+    def decline(self, ticket: int, arm: int | None = None, cost: float | None = None) -> None:
+        """
+        Note that a ticket was asked for and not answered, and will not be: it uses budget, and is not a sample.
+
+        Parameters
+        ----------
+        ticket
+            An id. Declining it again changes nothing. A forgotten ticket is charged only with a cost that is given.
+        arm
+            The place that it is said to be of; it must be right.
+        cost
+            What it really cost; None or NaN where that is not known.
+        """
+        place = self.arm_of[ticket] if arm is None else arm
+        answer = steps.decline(self._memory, self._rule, self._ticket_memory, ticket, place, self._cost(cost))
+        if answer == steps.OTHER_ARM:
+            self._refuse_arm(ticket, place)
+        if answer == steps.CONFLICT:
+            self._refuse_settled("decline", ticket)
+        self._judge(answer, "the ticket is declined")
+
+    def _refuse_settled(self, verb: str, ticket: int) -> None:
+        declined = self._state.tickets["status"][ticket] == DECLINED
+        how = "declined" if declined else f"answered, with {float(self.answers(ticket))!r}"
+        arm = self.names.names[self.arm_of[ticket]]
+        raise ValueError(f"cannot {verb} ticket {ticket} of arm {arm!r}: it has already been {how}")
 
     def retire(self, place: int) -> None:
         """Ask for no more samples of an arm; answers in flight are still taken."""
@@ -408,10 +596,8 @@ class Ledger:
         if bool(arms["retired"][place]) == retired:
             return
         self._open += -1 if retired else 1
-        self._credit = 0
+        self._words[_CREDIT] = 0
         answer = steps.retire(self._memory, self._rule, place, int(retired))
-        if self.objective.costs is not None:
-            self._state.header["cheapest"] = float(arms["cost"][~self.retired].min(initial=math.inf))
         self._judge(answer, "the arm is open")
 
     def set_budget(self, budget: float | None) -> None:
@@ -422,8 +608,9 @@ class Ledger:
         params = self._params_for(budget)
         # What can fail first: the strategy is compiled for its number of parameters.
         self._rule = compile_rule(self.strategy, params)
-        self._params, self.budget, self._credit = params, budget, 0
-        self._state.header["limit"] = self._limit(budget)
+        self._params, self.budget = params, budget
+        self._state.header["limit"], self._words[_CREDIT] = self._limit(budget), 0
+        self._keep_buffers()
         # Not what is pooled: that has a schedule of its own.
         self._judge(steps.rekey_study(self._memory, self._rule), "the budget is set")
 
@@ -432,7 +619,7 @@ class Ledger:
         if self.objective.shares is not None:
             raise ValueError("the weights of strata are the squares of their shares and cannot be set")
         self.objective = objective_of(self.names.names, self.objective.p, weights, self.objective.costs)
-        self._state.arms["scale"] = self.objective.scales(len(self.names))
+        self._set_scales()
         step = steps.rekey_study
         if "weight" in self.strategy.own:
             self._state.own[:, self.strategy.own.index("weight")] = self.objective.units(len(self.names))
@@ -475,8 +662,12 @@ class Ledger:
 
     def __getstate__(self) -> dict[str, Any]:
         # The lines can be made from the tickets again, the rule and the views of the buffers from the rest.
-        of_this_process = ("_rule", "_lines", "_memory", "_ticket_memory", "arm_of", "_values")
+        of_this_process = {"_rule", "_lines", "_memory", "_ticket_memory", "arm_of", "_values", "_words"}
+        of_this_process |= {"ask_one", "tell_one"}
         kept = {name: value for name, value in self.__dict__.items() if name not in of_this_process}
+        # Without the room for tickets to come, and so without credit for them.
+        kept["_state"] = self._state.with_tickets(self.issued)
+        kept["_state"].header["credit"] = 0
         return {"format": FORMAT, "layout": self._layout(), **kept}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 
 # What there is one of for each arm, of the result and of the objective.
-_BY_ARM = ("means", "counts", "variances", "standard_errors", "losses")
-_OF_OBJECTIVE = ("weights", "costs", "shares")
+_BY_ARM = ("means", "counts", "declined", "variances", "standard_errors", "losses")
+_OF_OBJECTIVE = ("weights", "shares")
 
 
 class Difference(NamedTuple):
@@ -88,10 +88,15 @@ class Result:
         Where the arms are strata, what samples for as much in proportion to the shares would have had, if the variances
         are those observed; else NaN.
     spent, uniform_spent
-        What the samples that are in cost, and what `uniform_samples` would have cost; their numbers without costs.
+        What the samples that are in and the declines cost, and what `uniform_samples` would have cost; their numbers
+        without costs. A sample whose real cost nobody told costs what those of its arm do on average.
+    costs
+        By arm: the mean of the real costs that are known, or the declared cost before the first; None without costs.
+    declined
+        By arm: how many tickets were declined.
     objective
         What was minimised, with weights and costs in the arms' order. Where the weights follow a precision, they are
-        those of the targets now.
+        those of the targets now, and costs are those that are planned with now.
     support
         Which values were possible.
     populations
@@ -178,6 +183,22 @@ class Result:
     def standard_errors(self) -> ByArm:
         return ByArm(self.names, np.sqrt(self.losses.array))
 
+    @cached_property
+    def declined(self) -> ByArm:
+        declined = self.snapshot.declined
+        return ByArm(self.names, np.zeros(len(self.arms), np.int64) if declined is None else declined)
+
+    @property
+    def declined_shares(self) -> Floats:
+        """The share of declines among the tickets that were answered or declined, in the arms' order; 0 of none."""
+        if self.snapshot.replies is None:
+            return np.zeros(len(self.arms))
+        return np.asarray(self.declined.array / np.maximum(self.snapshot.replies, 1))
+
+    @property
+    def costs(self) -> ByArm | None:
+        return None if self.snapshot.costs is None else ByArm(self.names, self.snapshot.costs)
+
     @property
     def weighted_losses(self) -> Floats:
         """The losses times their weights, in the arms' order; 0 for an arm of weight 0, even if its loss is unknown."""
@@ -208,6 +229,15 @@ class Result:
 
     @property
     def spent(self) -> float:
+        return self.snapshot.bill if self.objective.costs is not None else int(self.snapshot.bill)
+
+    @property
+    def price(self) -> float:
+        """
+        What as many samples of each arm as are in cost on average; their number without costs.
+
+        Other ways of sampling are compared at this price: their samples would have been declined as often.
+        """
         if self.objective.costs is None:
             return self.samples
         return math.fsum(self.objective.cost(len(self.arms)) * self.counts.array)
@@ -222,11 +252,11 @@ class Result:
         if not self.samples:
             return math.nan
         if self.populations is not None:
-            return finite.oracle_loss(self.objective, self.variances.array, self.populations, self.spent)
+            return finite.oracle_loss(self.objective, self.variances.array, self.populations, self.price)
         if self.objective.plain:
             return float(self.variances.array.sum()) / self.samples
         variances = np.where(self.objective.weight(len(self.arms)) > 0, self.variances.array, 0.0)
-        return self.objective.optimal_loss(variances, self.spent)
+        return self.objective.optimal_loss(variances, self.price)
 
     @property
     def regret(self) -> float:
@@ -238,8 +268,8 @@ class Result:
             return math.nan
         each = math.fsum(self.objective.cost(len(self.arms)))
         if self.populations is not None:
-            return self.objective.loss(self._losses_of(np.full(len(self.arms), self.spent / each)))
-        return self.objective.loss(self.variances.array) * each / self.spent
+            return self.objective.loss(self._losses_of(np.full(len(self.arms), self.price / each)))
+        return self.objective.loss(self.variances.array) * each / self.price
 
     @property
     def uniform_samples(self) -> float:
@@ -256,7 +286,7 @@ class Result:
         if self.objective.shares is None or not self.samples:
             return math.nan
         shares = np.array(self.objective.shares)
-        pulls = shares * self.spent / math.fsum(shares * self.objective.cost(len(self.arms)))
+        pulls = shares * self.price / math.fsum(shares * self.objective.cost(len(self.arms)))
         with np.errstate(divide="ignore", invalid="ignore"):
             return self.objective.loss(self._losses_of(pulls))
 
@@ -366,7 +396,7 @@ class Result:
         if kind != "fixed-n" and evidence is not None:
             return evidence.state(kind) if places is None else evidence.state_of(kind, places)
         means = np.where(self.counts.array >= 1, self.means.array, 0.0)
-        state = np.array([self.counts.array, means, self.snapshot.m2s]).T
+        state = np.array([self.counts.array, means, self.snapshot.m2s, np.zeros(len(means))]).T
         return state if places is None else state[np.asarray(places)]
 
     def _widen(
@@ -500,8 +530,8 @@ class Result:
                 for name, numbers in given.items()
                 if numbers is not None
             }
-        if objective.costs is not None:
-            known |= {"spent": self.spent, "uniform_spent": self.uniform_spent}
+        if self.costs is not None:
+            known |= {"costs": dict(self.costs), "spent": self.spent, "uniform_spent": self.uniform_spent}
         if objective.shares is not None:
             known |= {"combined": self.combine()._asdict(), "proportional_loss": self.proportional_loss}
         worst = plain_name(self.worst)  # a tuple stays one
@@ -515,7 +545,7 @@ class Result:
         """
         known = self.to_dict()
         names = list(known["means"])
-        by_arm = (*_BY_ARM, *_OF_OBJECTIVE, "intervals")
+        by_arm = (*_BY_ARM, *_OF_OBJECTIVE, "costs", "intervals")
         text: Callable[[Any], str] = str if len(set(map(str, names))) == len(names) else repr
         if len(set(map(text, names))) < len(names):
             raise ValueError("names of arms must have different texts for JSON, and two have the same; use to_dict")
@@ -530,12 +560,14 @@ class Result:
         Return a table with a row for each arm, as a pandas or polars DataFrame: by default whichever is installed.
 
         `low` and `high` are the ends of `intervals()`, infinite, or those of the support, where too little is known;
-        `interval_kind` and `interval_level`, the same in every row, say what they are.
+        `interval_kind` and `interval_level`, the same in every row, say what they are. With costs, `cost` is the mean
+        cost of a sample.
         """
         intervals = self.intervals()
         columns: dict[str, Any] = {
             "arm": list(map(plain_name, self.arms)),
             "count": self.counts.array,
+            "declined": self.declined.array,
             "mean": self.means.array,
             "variance": self.variances.array,
             "standard_error": self.standard_errors.array,
@@ -545,6 +577,8 @@ class Result:
             "interval_kind": [intervals.kind] * len(self.arms),
             "interval_level": [intervals.level] * len(self.arms),
         }
+        if self.costs is not None:
+            columns["cost"] = self.costs.array
         return tables.frame(columns, library)
 
     # ---- for people

@@ -21,11 +21,19 @@ class Snapshot:
     names
         The arms.
     strategy, support, objective
-        What the study was set up with; the objective has weights and costs in the arms' order.
+        What the study was set up with; the objective has weights in the arms' order, and what samples are expected to
+        cost by what is known.
     counts, means, m2s
         Of each arm: samples in, their mean, and the sum of squared deviations from it.
     spent
         What the tickets that were handed out cost, less those that were forgotten; their number without costs.
+    bill
+        What the samples that are in and the tickets that were declined cost; their number without costs.
+    declined, replies
+        Of each arm: tickets that were declined, and tickets that were answered or declined; None where none was
+        declined.
+    costs
+        The mean of each arm's real costs, or the declared cost where none is known; None without costs.
     evidence
         The samples in the order of asking; None where only moments are known.
     populations
@@ -40,5 +48,9 @@ class Snapshot:
     means: Floats
     m2s: Floats
     spent: float
+    bill: float
+    declined: Ints | None = None
+    replies: Ints | None = None
+    costs: Floats | None = None
     evidence: Evidence | None = None
     populations: Floats | None = None

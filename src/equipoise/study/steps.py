@@ -1,10 +1,13 @@
 """
-The compiled steps of a study: ask, tell, forget, retire.
+The compiled steps of a study: ask, tell, decline, forget, retire.
 
 Each step takes the flat buffers of a study (`study.state`) and opens them as records. The arm with the largest key is
 asked for, unless an arm has fewer pulls than the strategy's floor: then the least pulled one is. Both are on top of a
 heap. The heap of pulls is put right only as far as needed, when somebody looks: pulls grow, so that no arm has fewer
 than its entry says. A forgotten ticket is the one case in which pulls fall, and moves its arm at once.
+
+A declined ticket is a pull for the floor, and none for the key, which is about answers: only an arm that has too few of
+those for a key of its own is compared by its declines too (`strategies.key.silent_key`).
 """
 
 from __future__ import annotations
@@ -20,40 +23,84 @@ from equipoise.heap import NO_ARM, arm_at, change, heapify, least_pulled
 from equipoise.problem import money
 from equipoise.strategies import key as keys
 from equipoise.study.functions import call_floor, call_keep, call_pool, call_share, call_variance
-from equipoise.study.state import ANSWERED, ANSWERED_LATE, FORGOTTEN, IN_FLIGHT, Book, open_book, own_at, tickets_of
+from equipoise.study.state import (
+    ANSWERED,
+    ANSWERED_LATE,
+    DECLINED,
+    FORGOTTEN,
+    IN_FLIGHT,
+    Book,
+    mean_of,
+    open_book,
+    own_at,
+    tickets_of,
+)
+
+# What a log has of a ticket: it was handed out, answered, declined.
+ASK, TELL, DECLINE = range(3)
 
 # In place of an arm: the strategy's floor is not a number.
 BAD_FLOOR = -2
 
+# In place of a ticket: none can be handed out without a look at the budget and at the room for tickets.
+NOT_NOW = -1
+
 # What a step answers: done; the same was told before; the value is outside the support; another value was told before;
-# the ticket is of another arm; done, but the strategy gave a variance that is none.
-DONE, KNOWN, OUTSIDE, CONFLICT, OTHER_ARM, BAD_VARIANCE = range(6)
+# the ticket is of another arm; done, but the strategy gave a variance that is none; the ticket was declined before;
+# there is no such ticket.
+DONE, KNOWN, OUTSIDE, CONFLICT, OTHER_ARM, BAD_VARIANCE, UNANSWERED, REFUSED = range(8)
 
 _key = inlined(keys.key)
 _warmup_key = inlined(keys.warmup_key)
+_silent_key = inlined(keys.silent_key)
 _unseen = inlined(keys.unseen)
 _next_refresh = inlined(keys.next_refresh)
-_add = inlined(moments.add)
-_merge = inlined(moments.merge)
+_add = inlined(moments.add_shifted)
+_merge = inlined(moments.merge_shifted)
 _spend = inlined(money.spend)
 _affordable = inlined(money.affordable)
+_expected_cost = inlined(money.expected_cost)
 
 
 # ---- keys
+
+
+@inlined
+def asked_for(arm: Any) -> float:
+    """Return how many tickets of an arm were answered, declined or are in flight, with its samples from elsewhere."""
+    return float(arm.pulls + arm.declined)
+
+
+@inlined
+def closed(book: Book, k: int) -> bool:
+    """
+    Return whether arm k is not to be asked for: it is retired, or its population is used up.
+
+    An item that was drawn and declined to answer is used up too.
+    """
+    at = book.header.sizes_at
+    return book.arms[k].retired != 0 or (at != 0 and asked_for(book.arms[k]) >= book.memory[at + k])
+
+
+@inlined
+def set_top(book: Book, k: int, top: float) -> None:
+    """Give arm k another top."""
+    book.header.tops += top - book.arms[k].top
+    book.arms[k].top = top
 
 
 @internal
 def evaluate(book: Book, k: int) -> int:
     """Ask the strategy about arm k, if that is due; BAD_VARIANCE if its variance is not a finite number >= 0."""
     arm, header = book.arms[k], book.header
-    if arm.count < header.warmup or arm.retired != 0:
+    if arm.count < header.warmup or closed(book, k):
         return DONE
     # Read before the call, so that they need not be read again after it.
     scale, exponent = arm.scale, header.exponent
     v = call_variance(
         book.functions.variance,
         float(arm.count),
-        arm.mean,
+        mean_of(arm),
         arm.m2,
         book.memory,
         header.pooled_at,
@@ -61,15 +108,14 @@ def evaluate(book: Book, k: int) -> int:
         book.rule,
     )
     fine = 0 <= v < math.inf
-    book.arms[k].top = _key(v, 1.0, scale, exponent) if fine else 0.0
+    set_top(book, k, _key(v, 1.0, scale, exponent) if fine else 0.0)
     return DONE if fine else BAD_VARIANCE
 
 
 @inlined
-def closed(book: Book, k: int) -> bool:
-    """Return whether arm k is not to be asked for: it is retired, or its population is used up."""
-    at = book.header.sizes_at
-    return book.arms[k].retired != 0 or (at != 0 and float(book.arms[k].pulls) >= book.memory[at + k])
+def silent(arm: Any, header: Any) -> bool:
+    """Return whether an arm declined, and has no answer or fewer than the warm-up asks for."""
+    return arm.declined != 0 and arm.count < max(header.warmup, 1)
 
 
 @inlined
@@ -79,6 +125,8 @@ def key_of(book: Book, k: int) -> float:
         return -math.inf
     arm, header = book.arms[k], book.header
     pulls = float(arm.pulls)
+    if silent(arm, header):
+        return _silent_key(header.tops, float(header.arms), asked_for(arm))
     if arm.count < header.warmup or pulls == 0:
         return _warmup_key(pulls)
     key = arm.top / pulls
@@ -89,20 +137,52 @@ def key_of(book: Book, k: int) -> float:
 
 @inlined
 def requeue(book: Book, k: int) -> None:
-    """Put arm k where its pulls belong in the queue of pulls, if there is one: last where it is closed."""
+    """Put arm k where it belongs in the queues of pulls and of costs, if there are any: last where it is closed."""
     if book.functions.floor != 0:
-        change(book.by_pulls, k, -math.inf if closed(book, k) else -float(book.arms[k].pulls))
+        change(book.by_pulls, k, -math.inf if closed(book, k) else -asked_for(book.arms[k]))
+    if book.header.prices_at != 0:
+        change(book.by_cost, k, -math.inf if closed(book, k) else -book.arms[k].cost)
+
+
+@inlined
+def close_if_used_up(book: Book, k: int) -> None:
+    """Let arm k come last in the queues if its population is used up."""
+    if book.header.sizes_at != 0 and closed(book, k):
+        set_top(book, k, 0.0)
+        requeue(book, k)
+
+
+@inlined
+def rekey(book: Book, k: int) -> None:
+    """
+    Put arm k where its key belongs.
+
+    The key of a silent arm depends on the tops of all arms. One that is too large is put right when the arm is asked
+    for. Lest one stay too small, those of all silent arms are computed when the sum of the tops has doubled.
+    """
+    change(book.by_key, k, key_of(book, k))
+    if book.header.declined != 0 and book.header.tops > 2.0 * book.header.tops_seen:
+        book.header.tops_seen = book.header.tops
+        for j in range(book.header.arms):
+            if silent(book.arms[j], book.header):
+                change(book.by_key, j, key_of(book, j))
 
 
 @inlined
 def rekey_all(book: Book) -> int:
     """Ask the strategy about every arm, and put all of them where their keys belong."""
-    answer = DONE
+    answer, tops = DONE, 0.0
     for i in range(book.header.arms):
         k = arm_at(book.by_key, i)
         if evaluate(book, k) == BAD_VARIANCE:
             answer = BAD_VARIANCE
+        tops += book.arms[k].top
         book.by_key[i].score = key_of(book, k)
+    book.header.tops = book.header.tops_seen = tops
+    if book.header.declined != 0:
+        # The key of a silent arm depends on all tops.
+        for i in range(book.header.arms):
+            book.by_key[i].score = key_of(book, arm_at(book.by_key, i))
     heapify(book.by_key)
     return answer
 
@@ -120,7 +200,7 @@ def refresh(book: Book) -> int:
             call_share(
                 book.functions.share,
                 float(arm.count),
-                arm.mean,
+                mean_of(arm),
                 arm.m2,
                 book.memory,
                 header.pooled_at,
@@ -149,12 +229,6 @@ def refresh_study(memory: Any, rule: Any) -> int:
 
 
 @inlined
-def pulls_of(arm: Any) -> float:
-    """Return the pulls of an arm, as the scores of a queue have them."""
-    return float(arm.pulls)
-
-
-@inlined
 def under_floor(book: Book, t: int) -> int:
     """Return the least pulled arm if it has fewer pulls than the floor after t pulls, else NO_ARM; or BAD_FLOOR."""
     if book.functions.floor == 0:
@@ -162,7 +236,7 @@ def under_floor(book: Book, t: int) -> int:
     floor = call_floor(book.functions.floor, float(t), float(book.header.arms), book.memory, book.rule)
     if math.isnan(floor):
         return BAD_FLOOR
-    return least_pulled(book.by_pulls, book.arms, pulls_of, floor)
+    return least_pulled(book.by_pulls, book.arms, asked_for, floor)
 
 
 @inlined
@@ -174,28 +248,57 @@ def can_pay(book: Book, cost: float) -> bool:
 @internal
 def best_affordable(book: Book, t: int) -> int:
     """Return the arm that is wanted most of those that are not closed and can be paid for; NO_ARM if none can be."""
-    least, best, best_key = NO_ARM, NO_ARM, 0.0
+    least, fewest, best, best_key = NO_ARM, 0.0, NO_ARM, 0.0
     for i in range(book.header.arms):
         k = arm_at(book.by_key, i)
         arm = book.arms[k]
         if closed(book, k) or not can_pay(book, arm.cost):
             continue
-        fewest = book.arms[least].pulls if least != NO_ARM else arm.pulls + 1
-        if arm.pulls < fewest or (arm.pulls == fewest and k < least):
-            least = k
+        asked = asked_for(arm)
+        if least == NO_ARM or asked < fewest or (asked == fewest and k < least):
+            least, fewest = k, asked
         key = book.by_key[i].score
         if best == NO_ARM or key > best_key or (key == best_key and k < best):
             best, best_key = k, key
     if best == NO_ARM or book.functions.floor == 0:
         return best
     floor = call_floor(book.functions.floor, float(t), float(book.header.arms), book.memory, book.rule)
-    return least if book.arms[least].pulls < floor else best
+    return least if fewest < floor else best
 
 
 @inlined
 def pay(book: Book, cost: float) -> None:
     """Add a cost to what is spent; a refund is negative."""
     book.header.spent, book.header.carry = _spend(book.header.spent, book.header.carry, cost)
+
+
+@inlined
+def charge(book: Book, k: int, tickets: int) -> None:
+    """Charge a ticket of arm k with what it is expected to cost, or refund one with `tickets` -1."""
+    book.prices[k].unpaid += tickets
+    pay(book, tickets * book.arms[k].cost)
+
+
+@inlined
+def settle(book: Book, k: int, cost: float, charged: int) -> None:
+    """
+    Take the real cost of a ticket of arm k; `charged` is 1 where it was charged with the expected cost before, else 0.
+
+    From then on the arm is planned with the mean of its real costs, and its other tickets are charged with that.
+    """
+    arm, price = book.arms[k], book.prices[k]
+    before = arm.cost
+    price.paid += 1
+    price.bill += cost
+    after = _expected_cost(price.declared, price.paid, price.bill)
+    price.unpaid -= charged
+    pay(book, -charged * before)
+    pay(book, cost)
+    pay(book, price.unpaid * (after - before))
+    arm.cost = after
+    arm.scale = price.scale * (after / price.declared) ** book.header.cost_power
+    if not closed(book, k):
+        change(book.by_cost, k, -after)
 
 
 @inlined
@@ -208,70 +311,78 @@ def wanted(book: Book, t: int) -> int:
 
 
 @inlined
-def hand_out(book: Book, tickets: Any, i: int, k: int) -> None:
-    """Make ticket i one of arm k."""
+def hand_out(book: Book, tickets: Any, k: int) -> None:
+    """Make the next ticket one of arm k."""
     book.arms[k].pulls += 1
+    if book.header.prices_at != 0:
+        charge(book, k, 1)
     change(book.by_key, k, key_of(book, k))
-    if book.header.sizes_at != 0 and closed(book, k):
-        requeue(book, k)
-    ticket = tickets[i]
+    close_if_used_up(book, k)
+    ticket = tickets[book.header.issued]
     ticket.arm = k
     ticket.status = IN_FLIGHT
     ticket.value = math.nan
+    book.header.issued += 1
+    book.header.used += 1
+    book.header.credit -= 1
+
+
+@inlined
+def next_arm(book: Book) -> int:
+    """
+    Return the arm to ask for, of those that can be paid for; NO_ARM if there is none; or BAD_FLOOR.
+
+    A look at every arm is taken only where the one that is wanted cannot be paid for, near the end.
+    """
+    priced, used = book.header.prices_at != 0, book.header.used
+    # Before the heap of pulls is touched: a log has no trace of asks that came to nothing.
+    if priced and not can_pay(book, -book.by_cost[0].score):
+        return NO_ARM
+    k = wanted(book, used)
+    if priced and k >= 0 and not can_pay(book, book.arms[k].cost):
+        k = best_affordable(book, used)
+    return k
 
 
 @borrowing
-def ask(memory: Any, rule: Any, ticket_memory: Any, first: int, t: int, m: int) -> int:
+def ask(memory: Any, rule: Any, ticket_memory: Any, m: int) -> int:
     """
-    Hand out m tickets from the id `first` on, after t pulls, or as many as there are open arms for; return how many.
+    Hand out m tickets, or as many as there are open arms and money for; return how many.
 
     Where the floor is not a number it stops and returns -1 less the number of tickets handed out.
     """
     book, tickets = open_book(memory, rule), tickets_of(ticket_memory)
     for j in range(m):
-        k = wanted(book, t + j)
+        k = next_arm(book)
         if k == NO_ARM:
             return j
         if k == BAD_FLOOR:
             return -1 - j
-        hand_out(book, tickets, first + j, k)
+        hand_out(book, tickets, k)
     return m
 
 
 @borrowing
-def ask_paid(memory: Any, rule: Any, ticket_memory: Any, first: int, t: int, m: int) -> int:
-    """
-    Hand out up to m tickets where samples have costs, as many as can be paid for; return how many, as `ask` does.
-
-    A look at every arm is taken only where the one that is wanted cannot be paid for, near the end.
-    """
+def ask_one(memory: Any, rule: Any, ticket_memory: Any) -> int:
+    """Hand out a ticket, and return its id; or NOT_NOW."""
     book, tickets = open_book(memory, rule), tickets_of(ticket_memory)
-    for j in range(m):
-        # Before the heap of pulls is touched: a log has no trace of asks that came to nothing.
-        if not can_pay(book, book.header.cheapest):
-            return j
-        k = wanted(book, t + j)
-        if k == BAD_FLOOR:
-            return -1 - j
-        if k != NO_ARM and not can_pay(book, book.arms[k].cost):
-            k = best_affordable(book, t + j)
-        if k == NO_ARM:
-            return j
-        pay(book, book.arms[k].cost)
-        hand_out(book, tickets, first + j, k)
-    return m
+    if book.header.credit <= 0:
+        return NOT_NOW
+    k = next_arm(book)
+    if k < 0:
+        return NOT_NOW
+    hand_out(book, tickets, k)
+    return book.header.issued - 1
 
 
 @borrowing
-def ask_for(memory: Any, rule: Any, ticket_memory: Any, first: int, t: int, arms: Any) -> None:
+def ask_for(memory: Any, rule: Any, ticket_memory: Any, arms: Any) -> None:
     """Hand out tickets of these arms, whatever the strategy and the budget say."""
     book, tickets = open_book(memory, rule), tickets_of(ticket_memory)
     for j in range(len(arms)):
         # Puts the heap of pulls right as far as `ask` does, so that the state is the same to the bit.
-        under_floor(book, t + j)
-        if book.header.priced != 0:
-            pay(book, book.arms[arms[j]].cost)
-        hand_out(book, tickets, first + j, arms[j])
+        under_floor(book, book.header.used)
+        hand_out(book, tickets, arms[j])
 
 
 # ---- telling
@@ -294,7 +405,7 @@ def check(header: Any, ticket: Any, arm: int, value: float) -> int:
         return OUTSIDE
     if ticket.status == ANSWERED or ticket.status == ANSWERED_LATE:
         return KNOWN if ticket.value == value else CONFLICT
-    return DONE
+    return UNANSWERED if ticket.status == DECLINED else DONE
 
 
 @internal
@@ -302,19 +413,19 @@ def take(book: Book, k: int, count: int, mean: float, m2: float, landed: int) ->
     """Add samples of arm k to what is known, `landed` of which were in flight."""
     arm, header = book.arms[k], book.header
     if count == 1:
-        _, arm.mean, arm.m2 = _add(arm.count, arm.mean, arm.m2, mean)
+        _, arm.shift, arm.mean, arm.m2 = _add(arm.count, arm.shift, arm.mean, arm.m2, mean)
     else:
-        _, arm.mean, arm.m2 = _merge(arm.count, arm.mean, arm.m2, count, mean, m2)
+        _, arm.shift, arm.mean, arm.m2 = _merge(arm.count, arm.shift, arm.mean, arm.m2, count, mean, m2)
     arm.count += count
     arm.pulls += count - landed
-    if header.sizes_at != 0 and count > landed and closed(book, k):
-        requeue(book, k)
+    if count > landed:
+        close_if_used_up(book, k)
     if book.functions.keep != 0:
         call_keep(
             book.functions.keep,
             mean if count == 1 else math.nan,
             float(arm.count),
-            arm.mean,
+            mean_of(arm),
             arm.m2,
             book.memory,
             header.pooled_at,
@@ -326,7 +437,7 @@ def take(book: Book, k: int, count: int, mean: float, m2: float, landed: int) ->
         header.next_refresh = _next_refresh(header.samples, header.arms)
         return refresh(book)
     answer = evaluate(book, k)
-    change(book.by_key, k, key_of(book, k))
+    rekey(book, k)
     return answer
 
 
@@ -344,9 +455,16 @@ def answered(ticket: Any, value: float) -> None:
 
 
 @borrowing
-def tell(memory: Any, rule: Any, ticket_memory: Any, i: int, arm: int, value: float) -> int:
-    """Take the value of ticket i, which is said to be of this arm; a forgotten ticket's counts too."""
-    book, ticket = open_book(memory, rule), tickets_of(ticket_memory)[i]
+def tell_one(memory: Any, rule: Any, ticket_memory: Any, i: int, arm: int, value: float) -> int:
+    """
+    Take the value of ticket i; a forgotten ticket's counts too.
+
+    The ticket is said to be of this arm.
+    """
+    book, tickets = open_book(memory, rule), tickets_of(ticket_memory)
+    if i >= book.header.issued:
+        return REFUSED
+    ticket = tickets[i]
     answer = check(book.header, ticket, arm, value)
     if answer != DONE:
         return answer
@@ -356,18 +474,20 @@ def tell(memory: Any, rule: Any, ticket_memory: Any, i: int, arm: int, value: fl
 
 
 @borrowing
-def tell_many(memory: Any, rule: Any, ticket_memory: Any, ids: Any, values: Any, before: Any) -> tuple[int, int]:
+def tell_many(
+    memory: Any, rule: Any, ticket_memory: Any, ids: Any, values: Any, costs: Any, before: Any
+) -> tuple[int, int]:
     """
     Take the values of many tickets, in order, or of none.
 
     Return the answer, and the place of the first that was refused or of the last that was taken with a bad variance.
-    `before` is room for the status of each ticket.
+    `costs` are the real costs, NaN where one is not known, or empty; `before` is room for the status of each ticket.
     """
     book, tickets = open_book(memory, rule), tickets_of(ticket_memory)
     for j in range(len(ids)):
         ticket = tickets[ids[j]]
         answer = check(book.header, ticket, ticket.arm, values[j])
-        if answer in (OUTSIDE, CONFLICT):
+        if answer in (OUTSIDE, CONFLICT, UNANSWERED):
             # Undo, last first, so that a ticket that came twice ends as it was.
             for i in range(j - 1, -1, -1):
                 if before[i] == IN_FLIGHT or before[i] == FORGOTTEN:
@@ -380,8 +500,10 @@ def tell_many(memory: Any, rule: Any, ticket_memory: Any, ids: Any, values: Any,
     worst, bad = DONE, -1
     for j in range(len(ids)):
         if before[j] == IN_FLIGHT or before[j] == FORGOTTEN:
-            landed = 1 if before[j] == IN_FLIGHT else 0
-            if take(book, arm_of(tickets[ids[j]]), 1, values[j], 0.0, landed) == BAD_VARIANCE:
+            landed, k = 1 if before[j] == IN_FLIGHT else 0, arm_of(tickets[ids[j]])
+            if len(costs) > 0 and not math.isnan(costs[j]):
+                settle(book, k, costs[j], landed)
+            if take(book, k, 1, values[j], 0.0, landed) == BAD_VARIANCE:
                 worst, bad = BAD_VARIANCE, j
     return worst, bad
 
@@ -392,12 +514,46 @@ def tell_moments(memory: Any, rule: Any, k: int, count: int, mean: float, m2: fl
     return take(open_book(memory, rule), k, count, mean, m2, 0)
 
 
-# ---- forgetting and retiring
+# ---- declining, forgetting and retiring
+
+
+@inlined
+def turn_down(book: Book, ticket: Any, k: int, cost: float) -> int:
+    """Note that a ticket of arm k, in flight or forgotten, was not answered."""
+    landed = 1 if ticket.status == IN_FLIGHT else 0
+    ticket.status = DECLINED
+    book.arms[k].declined += 1
+    book.arms[k].pulls -= landed
+    book.header.declined += 1
+    close_if_used_up(book, k)
+    answer = DONE
+    if not math.isnan(cost):
+        settle(book, k, cost, landed)
+        answer = evaluate(book, k)
+    rekey(book, k)
+    return answer
+
+
+@borrowing
+def decline(memory: Any, rule: Any, ticket_memory: Any, i: int, k: int, cost: float) -> int:
+    """
+    Note that ticket i of arm k was not answered; CONFLICT if it was, KNOWN if it was declined before.
+
+    `cost` is what it really cost, NaN where that is not known. A ticket that was forgotten is not charged otherwise.
+    """
+    book, ticket = open_book(memory, rule), tickets_of(ticket_memory)[i]
+    if ticket.arm != k:
+        return OTHER_ARM
+    if ticket.status == DECLINED:
+        return KNOWN
+    if ticket.status != IN_FLIGHT and ticket.status != FORGOTTEN:
+        return CONFLICT
+    return turn_down(book, ticket, k, cost)
 
 
 @borrowing
 def forget(memory: Any, rule: Any, ticket_memory: Any, i: int, k: int) -> int:
-    """Give ticket i of arm k back; CONFLICT if it was answered, KNOWN if it was given back before."""
+    """Give ticket i of arm k back; CONFLICT if it was answered or declined, KNOWN if it was given back."""
     book, ticket = open_book(memory, rule), tickets_of(ticket_memory)[i]
     if ticket.arm != k:
         return OTHER_ARM
@@ -406,11 +562,14 @@ def forget(memory: Any, rule: Any, ticket_memory: Any, i: int, k: int) -> int:
     arm = book.arms[k]
     ticket.status = FORGOTTEN
     arm.pulls -= 1
-    if book.header.priced != 0:
-        pay(book, -arm.cost)
+    book.header.used -= 1
+    if book.header.prices_at != 0:
+        charge(book, k, -1)
     requeue(book, k)
-    change(book.by_key, k, key_of(book, k))
-    return DONE
+    # The population of the arm may have been used up.
+    answer = evaluate(book, k) if book.header.sizes_at != 0 else DONE
+    rekey(book, k)
+    return answer
 
 
 @borrowing
@@ -418,7 +577,42 @@ def retire(memory: Any, rule: Any, k: int, retired: int) -> int:
     """Let arm k come last in both heaps, or, with `retired` 0, where it belongs."""
     book = open_book(memory, rule)
     book.arms[k].retired = retired
+    set_top(book, k, 0.0)
     requeue(book, k)
     answer = evaluate(book, k)
-    change(book.by_key, k, key_of(book, k))
+    rekey(book, k)
     return answer
+
+
+# ---- folding a log
+
+
+@borrowing
+def fold(memory: Any, rule: Any, ticket_memory: Any, actions: Any, places: Any, values: Any, costs: Any) -> int:
+    """
+    Apply asks, answers and declines in the order in which they happened; return the position of one that cannot be.
+
+    It is -1 where all of them can. `places` are arms of asks and ids of the other tickets; `costs` are NaN where they
+    are not known.
+    """
+    book, tickets = open_book(memory, rule), tickets_of(ticket_memory)
+    for j in range(len(places)):
+        if actions[j] == ASK:
+            under_floor(book, book.header.used)
+            hand_out(book, tickets, places[j])
+            continue
+        ticket = tickets[places[j]]
+        k = arm_of(ticket)
+        if ticket.status != IN_FLIGHT and ticket.status != FORGOTTEN:
+            return j
+        if actions[j] == DECLINE:
+            turn_down(book, ticket, k, costs[j])
+            continue
+        if not possible(book.header, values[j]):
+            return j
+        landed = 1 if ticket.status == IN_FLIGHT else 0
+        answered(ticket, values[j])
+        if not math.isnan(costs[j]):
+            settle(book, k, costs[j], landed)
+        take(book, k, 1, values[j], 0.0, landed)
+    return -1

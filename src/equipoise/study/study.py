@@ -7,6 +7,7 @@ import copy
 import math
 import operator
 import secrets
+import threading
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, SupportsFloat, overload
 
@@ -15,7 +16,7 @@ import numpy as np
 from equipoise import tables
 from equipoise.arrays import Floats, Ints
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import MISSING, Names, integer, number, shown
+from equipoise.inputs import MISSING, Names, integer, masked, number, shown
 from equipoise.keywords import suggests_keywords
 from equipoise.problem.objective import Objective, Stratified, Wholes, wholes_by_arm
 from equipoise.problem.objective import objective as objective_of
@@ -23,13 +24,14 @@ from equipoise.strategies import Strategy, Support, check_support, resolve
 from equipoise.study.goal import Goal
 from equipoise.study.ledger import Ledger
 from equipoise.study.result import Result
+from equipoise.study.steps import KNOWN, REFUSED
 from equipoise.study.ticket import BITS, Ticket
 from equipoise.tables import amount, count
 
 _FOREIGN: Final = "belongs to another study"
 _PLACE: Final = (1 << BITS) - 1
 
-_PAIRS: Final = "tell_many takes pairs (ticket, value), as in [(ticket, 0.3)]"
+_PAIRS: Final = "tell_many takes pairs (ticket, value) or triples (ticket, value, cost), as in [(ticket, 0.3)]"
 
 
 class Study:
@@ -52,7 +54,8 @@ class Study:
     weights
         Weights on the losses (squared errors), by arm or in the arms' order; None for 1 each.
     costs
-        The cost of one sample, by arm or in the arms' order; None for 1 each. The budget is then money.
+        The cost of one sample, by arm or in the arms' order; None for 1 each. The budget is then money. Where it is
+        known only afterwards, give what you expect, and `tell` what each sample really cost.
     populations
         The size of each arm's population, by arm or in the arms' order, where samples are drawn from it without
         replacement; None for infinite ones. An arm that is nearly used up is asked for less, and one that is used up
@@ -61,9 +64,10 @@ class Study:
     Notes
     -----
     A ticket that was handed out counts as a pull at once, so that many can be in flight. Answers may come in any order,
-    or never: `forget` gives a ticket back. Decisions use no randomness; exact ties go to the first arm.
+    or never: `forget` gives a ticket back, and `decline` counts one that somebody refused to answer. Decisions use no
+    randomness; exact ties go to the first arm.
 
-    A study is not safe to use from several threads at once: let one of them ask and tell.
+    A study may be used by several threads at once: one lock lets them ask and tell in turn.
 
     Examples
     --------
@@ -96,6 +100,7 @@ class Study:
         if populations is not None:
             sizes = wholes_by_arm("populations", populations, names.names, math.inf)
             goal.check_populations(sizes)
+        self._lock = threading.RLock()
         self._ledger = Ledger(names, budget, resolve(strategy), check_support(support), goal, sizes)
         self._series: list[tuple[int, int]] = []
         self._start_series()
@@ -142,28 +147,37 @@ class Study:
 
     @property
     def spent(self) -> float:
-        """The cost of all tickets that were handed out and not forgotten; their number without costs."""
-        return self._ledger.spent
+        """
+        The cost of all tickets that were handed out and not forgotten; their number without costs.
+
+        Tickets whose real cost is not known are charged with what a sample of their arm is expected to cost.
+        """
+        with self._lock:
+            return self._ledger.spent
 
     @property
     def remaining(self) -> float:
         """How many tickets may still be handed out, or with costs how much is left; infinite without a budget."""
-        return self._ledger.remaining
+        with self._lock:
+            return self._ledger.remaining
 
     @property
     def in_flight(self) -> int:
-        """How many tickets are neither answered nor forgotten."""
-        return self._ledger.in_flight
+        """How many tickets are neither answered nor declined nor forgotten."""
+        with self._lock:
+            return self._ledger.in_flight
 
     @property
     def done(self) -> bool:
         """Whether no further sample can be asked for. Tickets may still be in flight: their answers are taken."""
-        return self._ledger.done
+        with self._lock:
+            return self._ledger.done
 
     @property
     def retired(self) -> tuple[Hashable, ...]:
         """The arms that are retired."""
-        return tuple(self._names[k] for k in np.flatnonzero(self._ledger.retired).tolist())
+        with self._lock:
+            return tuple(self._names[k] for k in np.flatnonzero(self._ledger.retired).tolist())
 
     def result(self, *, goal: Goal | None = None, seconds: Floats | None = None) -> Result:
         """
@@ -177,7 +191,8 @@ class Study:
             How long each sample took, by the tickets' ids, NaN where that is not known. The certificate then says
             whether slow answers differ from fast ones.
         """
-        return Result(self._ledger.snapshot(seconds), goal or Goal())
+        with self._lock:
+            return Result(self._ledger.snapshot(seconds), goal or Goal())
 
     def __repr__(self) -> str:
         return f"<Study of {', '.join(self._facts().values())}>"
@@ -186,22 +201,21 @@ class Study:
         return tables.html([["study", ""], *([name, fact] for name, fact in self._facts().items())])
 
     def _facts(self) -> dict[str, str]:
-        samples = count(self._ledger.issued, "sample")
-        if self.objective.costs is not None:
-            of = "" if self.budget is None else f" of {amount(self.budget)}"
-            total = f"{amount(self.spent)}{of} spent on {samples}"
-        else:
-            total = (
-                f"{samples} asked for"
-                if self.budget is None
-                else f"{self.spent:,} of {self.budget:,} samples asked for"
-            )
-        return {
-            "arms": count(len(self._names), "arm"),
-            "budget": total,
-            "in flight": f"{self.in_flight:,} in flight",
-            "strategy": f"strategy {self.strategy!r}",
-        }
+        with self._lock:
+            samples = count(self._ledger.issued, "sample")
+            if self.objective.costs is not None:
+                of = "" if self.budget is None else f" of {amount(self.budget)}"
+                total = f"{amount(self.spent)}{of} spent on {samples}"
+            elif self.budget is None:
+                total = f"{samples} asked for"
+            else:
+                total = f"{self.spent:,} of {self.budget:,} samples asked for"
+            return {
+                "arms": count(len(self._names), "arm"),
+                "budget": total,
+                "in flight": f"{self.in_flight:,} in flight",
+                "strategy": f"strategy {self.strategy!r}",
+            }
 
     # ---- ask and tell
 
@@ -229,19 +243,25 @@ class Study:
         EquipoiseError
             Without `m`, when the budget is spent or every arm is retired or used up.
         """
+        ledger = self._ledger
         if m is None:
-            ledger = self._ledger
-            ticket = ledger.issued
-            if ledger.ask(1) == 0:
-                raise EquipoiseError(self._nothing_left())
-            return Ticket((self._first_number + ticket, self._names[ledger.arm_of[ticket]]))
-        ids = self._ledger.latest(self._ledger.ask(integer("m", m, least=1)))
-        if not ids:
-            return []
-        numbers = range(self._first_number + ids.start, self._first_number + ids.stop)
-        return list(map(Ticket, zip(numbers, self._names_of(slice(ids.start, ids.stop)), strict=True)))
+            with self._lock:
+                ticket = ledger.ask_one()
+                if ticket < 0:
+                    if ledger.ask(1) == 0:
+                        raise EquipoiseError(self.nothing_left())
+                    ticket = ledger.issued - 1
+                return Ticket((self._first_number + ticket, self._names[ledger.arm_of[ticket]]))
+        m = integer("m", m, least=1)
+        with self._lock:
+            ids = ledger.latest(ledger.ask(m))
+            if not ids:
+                return []
+            numbers = range(self._first_number + ids.start, self._first_number + ids.stop)
+            return list(map(Ticket, zip(numbers, self._names_of(slice(ids.start, ids.stop)), strict=True)))
 
-    def _nothing_left(self) -> str:
+    def nothing_left(self) -> str:
+        """Return why there is nothing left to ask for, in words."""
         if self._ledger.all_retired:
             return "every arm is retired; reopen(arm) makes one available again"
         if self._ledger.all_used_up:
@@ -253,7 +273,14 @@ class Study:
             f"costs {amount(self._ledger.cheapest)}; set_budget() can raise it"
         )
 
-    def tell(self, ticket: Ticket = MISSING, value: SupportsFloat = MISSING, *, arm: Hashable = MISSING) -> None:
+    def tell(
+        self,
+        ticket: Ticket = MISSING,
+        value: SupportsFloat = MISSING,
+        *,
+        arm: Hashable = MISSING,
+        cost: SupportsFloat | None = None,
+    ) -> None:
         """
         Take the value of a sample.
 
@@ -266,35 +293,49 @@ class Study:
             The sample.
         arm
             Instead of a ticket: the arm of a sample that comes from elsewhere. It uses no budget.
+        cost
+            What the sample really cost, in a study with `costs`. The budget is charged with it, and from then on the
+            arm is planned with the mean of its real costs. None if that is not known.
 
         Raises
         ------
         ValueError, TypeError
-            For a value that is not a finite number inside the support; a ticket of another study; a value different
-            from the one already recorded. The study is left unchanged.
+            For a value that is not a finite number inside the support; a ticket of another study, or that was declined;
+            a value different from the one already recorded; a cost that is negative. The study is left unchanged.
         """
         if type(value) is not float:
             value = number("value", value)
-        if arm is not MISSING:
-            if ticket is not MISSING:
-                raise TypeError("tell takes a ticket or an arm, not both")
-            if not self._ledger.possible(value):
-                raise ValueError(self._ledger.refusal(value))
-            self._ledger.tell_moments(self._ledger.names.find(arm), 1, value, 0.0)
-            return
-        try:
-            number_of, name = ticket
-            ticket_id, k = number_of - self._first_number, self._place[name]
-            plain = type(ticket_id) is int and self._start <= ticket_id < self._ledger.issued
-        except (TypeError, ValueError, LookupError):
-            plain = False
-        if not plain:
+        with self._lock:
+            if arm is not MISSING:
+                if ticket is not MISSING:
+                    raise TypeError("tell takes a ticket or an arm, not both")
+                if cost is not None:
+                    raise TypeError(f"cost needs a ticket: a sample from elsewhere uses no budget, got {shown(cost)}")
+                if not self._ledger.possible(value):
+                    raise ValueError(self._ledger.refusal(value))
+                self._ledger.tell_moments(self._ledger.names.find(arm), 1, value, 0.0)
+                return
+            try:
+                number_of, name = ticket
+                ticket_id, k = number_of - self._first_number, self._place[name]
+                plain = type(ticket_id) is int and self._start <= ticket_id <= _PLACE
+            except (TypeError, ValueError, LookupError):
+                plain = False
+            answer = self._ledger.tell_one(ticket_id, k, value) if plain and cost is None else REFUSED
+            if answer <= KNOWN:
+                return
+            if answer != REFUSED:
+                self._ledger.refuse(answer, ticket_id, k, value)
             ticket_id, k = self._own(ticket)
-        self._ledger.tell(ticket_id, value, k)
+            paid = None if cost is None else self._ledger.checked_cost(number("cost", cost))
+            self._ledger.tell(ticket_id, value, k, paid)
 
-    def tell_many(self, answers: Iterable[tuple[Ticket, SupportsFloat]]) -> None:
+    def tell_many(
+        self,
+        answers: Iterable[tuple[Ticket, SupportsFloat] | tuple[Ticket, SupportsFloat, SupportsFloat | None]],
+    ) -> None:
         """
-        Take many pairs (ticket, value), in order. If one of them is refused, none is taken.
+        Take many pairs (ticket, value) or triples (ticket, value, cost), in order: all of them or none.
 
         Raises
         ------
@@ -304,14 +345,19 @@ class Study:
         numbers: list[int] = []
         names: list[Hashable] = []
         samples: list[SupportsFloat] = []
+        paid: dict[int, SupportsFloat | None] = {}
         try:
-            pairs = iter(answers)
+            given = iter(answers)
         except TypeError:
             raise TypeError(_PAIRS) from None
-        # What goes wrong in the iterator itself, such as a generator's own error, is not ours to word.
-        for pair in pairs:
+        # What goes wrong in the iterator itself, such as a generator's own error, is not ours to word. Nor is the lock
+        # held, as the iterator may wait for another thread.
+        for answer in given:
             try:
-                ticket, value = pair
+                try:
+                    ticket, value = answer  # type: ignore[misc]
+                except ValueError:
+                    ticket, value, paid[len(samples)] = answer  # type: ignore[misc]
                 numbers.append(ticket[0])
                 names.append(ticket[1])
             except (TypeError, ValueError, LookupError):
@@ -319,6 +365,17 @@ class Study:
             samples.append(value)
         if not numbers:
             return
+        values, costs = _floats(samples), None
+        if paid:
+            costs = np.full(len(samples), math.nan)
+            for j, cost in paid.items():
+                if cost is not None:
+                    costs[j] = self._ledger.checked_cost(number("cost", cost))
+        with self._lock:
+            self._ledger.tell(self._ids(numbers, names), values, costs=costs)
+
+    def _ids(self, numbers: list[int], names: list[Hashable]) -> Ints:
+        """Return the ids of tickets of this study, by their numbers and the names of their arms."""
         try:
             ids = np.fromiter(map(operator.index, numbers), np.int64, len(numbers)) - self._first_number
         except (TypeError, OverflowError):
@@ -329,7 +386,7 @@ class Study:
         if own != names:
             wrong = next(j for j, (a, b) in enumerate(zip(own, names, strict=True)) if a is not b and a != b)
             self._check_arm(Ticket((numbers[wrong], names[wrong])), int(ids[wrong]), -1)
-        self._ledger.tell(ids, _floats(samples))
+        return ids
 
     def tell_moments(self, arm: Hashable, count: int, mean: SupportsFloat, m2: SupportsFloat) -> None:
         """
@@ -337,7 +394,34 @@ class Study:
 
         They use no budget.
         """
-        self._ledger.tell_moments(self._ledger.names.find(arm), count, number("mean", mean), number("m2", m2))
+        with self._lock:
+            self._ledger.tell_moments(self._ledger.names.find(arm), count, number("mean", mean), number("m2", m2))
+
+    def decline(self, ticket: Ticket, *, cost: SupportsFloat | None = None) -> None:
+        """
+        Take note that a ticket was asked for and not answered, and will not be: somebody declined.
+
+        It uses budget, unlike a forgotten one, and is not a sample: results count it by arm. An arm that never answers
+        gets at most about an even split's share of the budget.
+
+        Parameters
+        ----------
+        ticket
+            The ticket. Declining it again changes nothing. A forgotten one can still be declined: that is counted, and
+            uses no budget but the `cost` that is given.
+        cost
+            What it really cost, in a study with `costs`; None if that is not known.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For a ticket that was answered, or of another study; a cost that is negative. The study is left unchanged.
+        """
+        with self._lock:
+            ticket_id, k = self._own(ticket)
+            if cost is not None:
+                cost = self._ledger.checked_cost(number("cost", cost))
+            self._ledger.decline(ticket_id, k, cost)
 
     def forget(self, ticket: Ticket) -> None:
         """
@@ -345,8 +429,9 @@ class Study:
 
         A late answer is still accepted.
         """
-        ticket_id, k = self._own(ticket)
-        self._ledger.forget(ticket_id, k)
+        with self._lock:
+            ticket_id, k = self._own(ticket)
+            self._ledger.forget(ticket_id, k)
 
     def set_budget(self, budget: float | None) -> None:
         """
@@ -354,19 +439,23 @@ class Study:
 
         The strategy's parameters are updated.
         """
-        self._ledger.set_budget(budget)
+        with self._lock:
+            self._ledger.set_budget(budget)
 
     def set_weights(self, weights: Iterable[float] | Mapping[Any, float] | None) -> None:
         """Change how much each arm's loss matters, by arm or in the arms' order; None for 1 each."""
-        self._ledger.set_weights(weights)
+        with self._lock:
+            self._ledger.set_weights(weights)
 
     def retire(self, arm: Hashable) -> None:
         """Ask for no more samples of an arm. Its answers in flight are taken, and `reopen` makes it available again."""
-        self._ledger.retire(self._ledger.names.find(arm))
+        with self._lock:
+            self._ledger.retire(self._ledger.names.find(arm))
 
     def reopen(self, arm: Hashable) -> None:
         """Ask for samples of a retired arm again."""
-        self._ledger.reopen(self._ledger.names.find(arm))
+        with self._lock:
+            self._ledger.reopen(self._ledger.names.find(arm))
 
     # ---- tickets and their numbers
 
@@ -377,8 +466,9 @@ class Study:
 
     @first_number.setter
     def first_number(self, number: int) -> None:
-        self._first_number = number
-        self._series[-1] = (self._start, number)
+        with self._lock:
+            self._first_number = number
+            self._series[-1] = (self._start, number)
 
     def _start_series(self) -> None:
         """
@@ -443,11 +533,13 @@ class Study:
         return copy.deepcopy(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"ledger": self._ledger, "series": self._series}
+        with self._lock:
+            return {"ledger": copy.copy(self._ledger), "series": self._series}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         if "ledger" not in saved:
             raise EquipoiseError("this study was saved by an older version of equipoise, which this one cannot read")
+        self._lock = threading.RLock()
         self._ledger, self._series = saved["ledger"], saved["series"]
         self._start_series()
         self._keep_names()
@@ -455,8 +547,9 @@ class Study:
 
 def _floats(values: list[Any]) -> Floats:
     """Return many samples at once; NumPy tells whether they are plain numbers faster than a look at each would."""
-    with contextlib.suppress(ValueError, OverflowError):
-        array = np.array(values)
-        if array.dtype.kind in "fiub" and array.ndim == 1:
-            return array.astype(np.float64, copy=False)
+    if not masked(values):
+        with contextlib.suppress(ValueError, OverflowError):
+            array = np.array(values)
+            if array.dtype.kind in "fiub" and array.ndim == 1:
+                return array.astype(np.float64, copy=False)
     return np.array([number("value", value) for value in values])

@@ -11,7 +11,15 @@ import numpy as np
 from equipoise.inputs import named
 from equipoise.intervals import describe
 from equipoise.intervals.asymptotic import START
-from equipoise.study.certificate import needed_for_interval, no_interval, too_few, used_up, without_error
+from equipoise.study.certificate import (
+    declines,
+    needed_for_interval,
+    no_interval,
+    too_few,
+    used_up,
+    who_declined,
+    without_error,
+)
 from equipoise.tables import MOST_ROWS, amount, count, percent, plus_minus, rounded
 
 if TYPE_CHECKING:
@@ -21,6 +29,7 @@ if TYPE_CHECKING:
 
 # An even split is mentioned if it would have needed this many times what was spent.
 WORTH_SAYING: Final = 1.05
+_REMARKS: Final = 3
 
 
 def verdict(result: Result) -> str:
@@ -80,11 +89,14 @@ def ranked_by(result: Result) -> str:
 
 
 def remarks(result: Result) -> list[str]:
-    """Return what the intervals promise, what is still least precise, and what an even split would have needed."""
+    """
+    Return at most three of: what the intervals promise, what is still least precise, who declined, and what an even
+    split would have needed.
+    """
     found = [describe(result.interval_kind, result.level)] if _with_interval(result).any() else []
     if result.reached is False:
         found.append(least_precise(result))
-    return list(filter(None, (*found, even_split(result))))
+    return list(filter(None, (*found, who_declined(declines(result)), even_split(result))))[:_REMARKS]
 
 
 def even_split(result: Result) -> str:
@@ -95,7 +107,7 @@ def even_split(result: Result) -> str:
     """
     if len(result.arms) < 2 or result.strategy == "uniform" or not result.loss > 0:
         return ""
-    if not result.uniform_spent >= WORTH_SAYING * result.spent or not _with_interval(result).all():
+    if not result.uniform_spent >= WORTH_SAYING * result.price or not _with_interval(result).all():
         return ""
     paid = "" if result.objective.costs is None else f" (cost {amount(result.uniform_spent)})"
     what = "precision" if result.objective.p == math.inf else "loss"
@@ -116,7 +128,10 @@ def _with_interval(result: Result) -> Bools:
 
 def rows(result: Result, places: Sequence[int], intervals: IntervalsByArm) -> list[list[str]]:
     """Return a title row, and a row for each of the arms at these places, whose intervals are given."""
+    somebody = bool(result.declined.array.any())
     found = [["arm", "count", "mean", f"{percent(intervals.level)} interval", "std. error"]]
+    if somebody:
+        found[0].insert(2, "declined")
     for i, k in enumerate(places):
         half, low, high = (float(ends[i]) for ends in (intervals.half_widths, intervals.low, intervals.high))
         error = float(result.standard_errors.array[k])
@@ -129,6 +144,8 @@ def rows(result: Result, places: Sequence[int], intervals: IntervalsByArm) -> li
                 rounded(error, error),
             ]
         )
+        if somebody:
+            found[-1].insert(2, f"{result.declined.array[k]:,}")
     return found
 
 

@@ -16,14 +16,13 @@ import random
 import signal
 import sys
 from collections import defaultdict
-from functools import partial
 from typing import Any
 
 import equipoise as eq
 from equipoise.run import seeds
-from equipoise.store import Event, Store, differences, fold, replay
-from equipoise.store.fold import begin
-from tests.waiting import HANG, until
+from equipoise.store import Event, Log, Replica, differences, replay
+from tests.logs import events, expire_leases
+from tests.waiting import HANG
 
 ARMS = ("a", "b", "c")
 BUDGET = 1000
@@ -85,50 +84,51 @@ def attempt(where: str, seed: int, acknowledged: int, lines: int, lease: float |
     return os.WIFSIGNALED(status), [line for line in said.decode().split("\n")[:-1] if line.endswith("]")]
 
 
-def check(where: str, seed: int, said: list[str], before: list[Event]) -> list[Event]:
+def check(where: str, said: list[str], before: list[Event]) -> list[Event]:
     """The log after a kill: complete, free of doubles, a continuation."""
-    # As a writer, who waits until the server has noticed that the last one is dead: it may still be committing.
-    until(partial(can_be_written, where), "the last writer is known to be dead")
-    with Store(where, write=True) as store:
-        lines = list(store.events())
-        study = replay(store)
-        header = store.header
-    assert header is not None
-    folded = begin(header)
-    fold(folded, lines)
-    assert differences(study, folded) == []
+    with Log(where) as log:
+        assert differences(log.study, replay(where).study) == []
+        # Within a turn, which the server begins when it has noticed that the last writer is dead.
+        lines = log.turn(lambda turn: list(log.events()))
     assert lines[: len(before)] == before
     told = [line for line in lines if line.kind == "tell"]
     assert len({line.ticket for line in told}) == len(told)
-    # What was acknowledged last is the state after some beginning of the log, to the bit.
+    # What was acknowledged last is the state after some turn, to the bit.
     if said:
         counts, means = json.loads(said[-1])
-        ends = [i for i, line in enumerate(lines) if line.kind == "tell"]
         assert len(told) >= sum(counts)
-        again = begin(header)
-        fold(again, lines[: ends[sum(counts) - 1] + 1] if sum(counts) else [])
-        assert acknowledgement(again.result()) == [counts, means]
-    assert study.remaining >= 0
+        assert [counts, means] in states(where)
+    assert replay(where).study.remaining >= 0
     return lines
+
+
+def states(where: str) -> list[list[Any]]:
+    """What the study knew after each turn."""
+    with Log(where, write=False) as log:
+        first, *rows = (row for rows in log.pages() for row in rows)
+    replica = Replica.begin(first)
+    known = [acknowledgement(replica.study.result())]
+    for row in rows:
+        replica.fold([row])
+        known.append(acknowledgement(replica.study.result()))
+    return known
 
 
 def check_end(where: str, seed: int, budget: int) -> None:
     """The log of a study that has ended: the first samples of each arm, as many as the budget."""
-    with Store(where) as store:
-        lines = list(store.events())
-        study = replay(store)
+    lines, study = events(where), replay(where).study
     arm_of = {line.ticket: line.arm for line in lines if line.kind == "ask"}
     assert len(arm_of) == budget
     assert study.remaining == study.in_flight == 0
-    found = defaultdict(list)
+    found: defaultdict[Any, list[Any]] = defaultdict(list)
     for line in lines:
         if line.kind == "tell":
             found[arm_of[line.ticket]].append(line.value)
     assert sum(map(len, found.values())) == budget
     for place, values in found.items():
-        arm = ARMS[place or 0]
+        arm = ARMS[place]
         first = [value(arm, seeds.seed(seeds.base(seed, arm), i)) for i in range(len(values))]
-        assert sorted(values) == sorted(first)  # type: ignore[type-var]
+        assert sorted(values) == sorted(first)
 
 
 def main(where: str, moments: int, seed: int) -> None:
@@ -150,27 +150,18 @@ def main(where: str, moments: int, seed: int) -> None:
             kills += killed
             acknowledged += len(said)
             if lines or said or started(name):
-                lines = check(name, seed, said, lines)
+                lines = check(name, said, lines)
+                expire_leases(name)
         if killed:
-            until(partial(can_be_written, name), "the last writer is known to be dead")
             eq.estimate(value, budget=BUDGET, arms=ARMS, seed=seed, store=name, executor=8)
         check_end(name, seed, BUDGET)
     print(json.dumps({"kills": kills, "studies": studies, "acknowledgements": acknowledged}))
 
 
-def can_be_written(where: str) -> bool:
-    """Whether nobody writes."""
-    try:
-        Store(where, write=True).close()
-    except eq.EquipoiseError:
-        return False
-    return True
-
-
 def started(where: str) -> bool:
     """Whether there is a study yet."""
     try:
-        Store(where).close()
+        Log(where, write=False).close()
     except ValueError:
         return False
     return True

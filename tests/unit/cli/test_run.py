@@ -19,10 +19,10 @@ import numpy as np
 import polars
 import pytest
 
-from equipoise.cli import main
+from equipoise.cli import exits, main
 from equipoise.run import spec
 from equipoise.run.commands import Command, CommandError, Running
-from equipoise.store import Store
+from tests.logs import events, kinds
 from tests.waiting import HANG, until
 
 
@@ -63,7 +63,9 @@ def never(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "never"
     os.mkfifo(path)
     yield path
-    os.close(os.open(path, os.O_RDWR))
+    writer = os.open(path, os.O_RDWR)
+    path.unlink()  # so that who comes later does not wait
+    os.close(writer)
 
 
 DICE = """
@@ -202,6 +204,9 @@ def test_a_command_that_fails_is_tried_again_then_named(run: Run, tmp_path: Path
         ("echo 3 4", "failed: a sample must be a number on the last line printed, got '3 4'"),
         ("echo nan", "nan"),
         ("kill -TERM $$", "failed: the command was killed by SIGTERM"),
+        ("printf 'error code %05000d' 7", "a sample must be a number on the last line printed, got 'error code 000"),
+        (r"printf 'error\\f7'", r"a sample must be a number on the last line printed, got 'error\x0c7'"),
+        ("yes | head -c 17000000; echo 7", "failed: the command printed more than 16 MB and was killed"),
     ],
 )
 def test_output_that_is_not_a_number(run: Run, command: str, sentence: str) -> None:
@@ -210,6 +215,30 @@ def test_output_that_is_not_a_number(run: Run, command: str, sentence: str) -> N
     assert "arm 'odd'" in done.err
     assert sentence in done.err
     assert done.err.endswith("; no samples were taken\n")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "yes | head -c 1000000; echo 7",
+        "echo 7; yes '' | head -c 1000000",
+        "yes | head -c 20000000 >&2; echo 7",
+        "printf '%05000d' 7",
+        r"printf '1%%\r7'",
+        "echo 7; kill -0 $$",
+    ],
+)
+def test_numbers_after_and_before_much_else(tmp_path: Path, command: str) -> None:
+    """However long the last line is, all of it is the number; and stderr may say what it likes."""
+    assert Command("a", command, "stdout", tmp_path)() == 7
+
+
+@pytest.mark.usefixtures("never")
+def test_a_command_that_prints_too_much_is_killed_at_once(tmp_path: Path) -> None:
+    """It would not end by itself."""
+    with pytest.raises(CommandError, match=r"^the command printed more than 16 MB and was killed$"):
+        Command("a", "yes | head -c 17000000; cat never", "stdout", tmp_path)()
+    assert list(tmp_path.glob("**/*")) == [tmp_path / "never"]
 
 
 @pytest.mark.usefixtures("never")
@@ -222,16 +251,41 @@ def test_a_command_that_is_late_is_killed(run: Run) -> None:
     assert run(text.replace('"seconds"', '"exit"'), "--budget", "2", "--json").json["means"] == {"late": 0}
 
 
+# How a command starts a child: in its group, in a session of its own, and as an orphan in one.
+CHILDREN = [
+    "cat never & echo $! > started; mv started child; wait",
+    "setsid cat never & echo $! > started; mv started child; wait",
+    "(setsid cat never & echo $! > started; mv started child); cat never",
+    "(env -u EQUIPOISE_COMMAND setsid sh -c 'echo $$ > started; mv started child; cat never' & wait)",
+]
+
+
 @pytest.mark.usefixtures("never")
-def test_a_command_is_killed_with_all_that_it_started(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", CHILDREN)
+@pytest.mark.parametrize("end", [Running.stop, lambda running: running.kill("mark")], ids=["stop", "timeout"])
+def test_a_command_is_killed_with_all_that_it_started(
+    tmp_path: Path, command: str, end: Callable[[Running], None]
+) -> None:
     running, child = Running(), tmp_path / "child"
-    command = "cat never & echo $! > started; mv started child; wait"
     with (tmp_path / "err").open("wb") as err:
-        process = running.start(command, tmp_path, subprocess.DEVNULL, err, dict(os.environ))
+        process = running.start("mark", command, tmp_path, subprocess.DEVNULL, err, dict(os.environ))
         until(child.exists, "the command has started a child")
-        running.stop()
+        end(running)
         assert process.wait(HANG) == -signal.SIGKILL
     _wait_for_the_end(int(child.read_text()))
+
+
+@pytest.mark.usefixtures("never")
+def test_other_commands_are_left_alone(tmp_path: Path) -> None:
+    running = Running()
+    with (tmp_path / "err").open("wb") as err:
+        start = partial(running.start, folder=tmp_path, out=subprocess.DEVNULL, err=err, env=dict(os.environ))
+        first, second = start("one", "cat never"), start("two", "cat never")
+        running.kill("one")
+        assert first.wait(HANG) == -signal.SIGKILL
+        assert second.poll() is None
+        running.stop()
+        assert second.wait(HANG) == -signal.SIGKILL
 
 
 def _state(process: int) -> str:
@@ -284,27 +338,39 @@ b = "echo $$ >> processes; echo 2; test $(wc -l < processes) -lt 16 -o -e go || 
 
 
 @pytest.mark.usefixtures("never")
-@pytest.mark.parametrize("jobs", ["1", "3"])
-def test_ctrl_c_stops_and_the_same_command_goes_on(run: Run, tmp_path: Path, jobs: str) -> None:
+@pytest.mark.parametrize(
+    ("number", "jobs", "said"),
+    [
+        (signal.SIGINT, "1", "stopped"),
+        (signal.SIGINT, "3", "stopped"),
+        (signal.SIGTERM, "1", "ended by SIGTERM"),
+        (signal.SIGTERM, "3", "ended by SIGTERM"),
+        (signal.SIGHUP, "1", "ended by SIGHUP"),
+        (signal.SIGQUIT, "3", "ended by SIGQUIT"),
+    ],
+)
+def test_a_signal_stops_and_the_same_command_goes_on(
+    run: Run, tmp_path: Path, number: signal.Signals, jobs: str, said: str
+) -> None:
     file, processes = tmp_path / "study.toml", tmp_path / "processes"
     file.write_text(HANGING)
     words = [sys.executable, "-m", "equipoise", "run", str(file), "--jobs", jobs, "--json"]
-    listen = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # ignored in the background of a shell
+    listen = partial(signal.signal, number, signal.SIG_DFL)  # some are ignored in the background of a shell
     child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=listen)
     try:
         until(lambda: processes.exists() and len(processes.read_text().split()) >= 16, "a command hangs")
         until(lambda: _state(child.pid) == "S", "its main thread waits for it")
-        child.send_signal(signal.SIGINT)
+        child.send_signal(number)
         out, err = child.communicate(timeout=HANG)
     finally:
         child.kill()
-    assert child.returncode == 130
+    assert child.returncode == 128 + number
     [line] = err.splitlines()
     so_far = json.loads(out)
-    assert line.startswith(f"equipoise: stopped; {so_far['samples']} samples saved in ")
+    assert line.startswith(f"equipoise: {said}; {so_far['samples']} samples saved in ")
     assert line.endswith("kept.db; run the same command to continue")
     assert 10 < so_far["samples"] < 20
-    assert so_far["exit"] == 130
+    assert so_far["exit"] == 128 + number
     for process in processes.read_text().split():
         _wait_for_the_end(int(process))
     (tmp_path / "go").touch()
@@ -312,10 +378,25 @@ def test_ctrl_c_stops_and_the_same_command_goes_on(run: Run, tmp_path: Path, job
     assert done.code == 0, done.err
     assert done.json["samples"] == 40
     assert done.json["means"] == {"a": 1, "b": 2}
-    with Store(tmp_path / "kept.db") as store:
-        kinds = [event.kind for event in store.events()]
-    assert kinds.count("ask") == kinds.count("tell") == 40
-    assert kinds.count("start") == 2
+    found = kinds(tmp_path / "kept.db")
+    assert found.count("ask") == found.count("tell") == 40
+
+
+def test_signals_are_as_they_were_afterwards() -> None:
+    """The first raises and the others do not; one that is ignored, as by nohup, stays so."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with exits.Signals() as signals:
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+            with pytest.raises(exits.Ended, match=r"^ended by SIGTERM$") as ended:
+                signal.raise_signal(signal.SIGTERM)
+            assert ended.value.code == 143
+            signal.raise_signal(signal.SIGQUIT)
+            signals.ignore()
+            signal.raise_signal(signal.SIGTERM)
+        assert signal.getsignal(signal.SIGTERM) is signal.getsignal(signal.SIGQUIT) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_it_goes_on_where_it_was(run: Run, tmp_path: Path) -> None:
@@ -327,9 +408,8 @@ def test_it_goes_on_where_it_was(run: Run, tmp_path: Path) -> None:
         assert known.pop("intervals").keys() == {"coin", "die"}
         assert known.pop("certificate").startswith("60 samples. Least precise: ")
     assert whole == afresh
-    with Store(tmp_path / "kept.db") as store:
-        kinds = [event.kind for event in store.events()]
-    assert kinds.count("tell") == kinds.count("ask") == 60
+    found = kinds(tmp_path / "kept.db")
+    assert found.count("tell") == found.count("ask") == 60
     # Nothing is left to do, and the same is said again.
     assert run(text, "--json").json | whole == run(text, "--json").json
     elsewhere = tmp_path / "elsewhere.db"
@@ -441,8 +521,7 @@ def test_arms_take_turns(run: Run, tmp_path: Path) -> None:
     assert run("rounds = 2\n" + text.format("with")).code == 0
     longest = {}
     for name in ("with", "without"):
-        with Store(tmp_path / f"{name}.db") as store:
-            asked = [event.arm for event in store.events() if event.kind == "ask"]
+        asked = [event.arm for event in events(tmp_path / f"{name}.db") if event.kind == "ask"]
         assert asked[:6] == [0, 1, 2, 0, 1, 2]
         assert len(asked) == 300
         longest[name] = max(len(list(run)) for _, run in groupby(asked))
@@ -501,6 +580,15 @@ def _written(folder: Path, text: str) -> Path:
         ('table = "gaps.csv"\ngroup = "plan"\nvalue = "visits"', "row 3 has no value for 'visits'"),
         ('table = "ragged.csv"\ncolumns = ["a"]', "must have 2 cells like the header, got 1"),
         ('table = "empty.csv"\ncolumns = ["a"]', "it is empty"),
+        (
+            'measure = "exit"\nwarmup = 1\n[arms]\n"a\\u001b[2J" = "touch ran"',
+            r"the name of an arm must not contain control characters, got 'a\x1b[2J'",
+        ),
+        (
+            'table = "loud.csv"\ngroup = "plan"\nvalue = "visits"',
+            r"must not contain control characters, got '\x1bfree'",
+        ),
+        ('table = "loud.csv"\ngroup = "plan"\nvalue = "a\\u0007"', r"must not contain control characters, got 'a\x07'"),
         ('function = "f"\narms = ["a"]', "function must be module:name, got 'f'"),
         ('function = "math:sin"', "needs a list of its arms"),
     ],
@@ -510,10 +598,46 @@ def test_bad_files(run: Run, tmp_path: Path, text: str, sentence: str) -> None:
     (tmp_path / "gaps.csv").write_text("plan,visits\nfree,1\nfree,\npaid,3\n")
     (tmp_path / "ragged.csv").write_text("a,b\n1\n")
     (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "loud.csv").write_text("plan,visits,a\a\n\x1bfree,1,1\npaid,3,1\n")
     done = run(text)
     assert (done.code, done.out) == (2, "")
     assert sentence in done.err
     assert len(done.err.strip().splitlines()) == 1
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("store", ["mysql://u:secret@host/db", "postgresql://u:secret@127.0.0.1:1/db"])
+def test_a_password_is_not_printed(run: Run, store: str) -> None:
+    done = run(DICE, "--store", store)
+    assert done.code == 2
+    assert "://" in done.err
+    assert "secret" not in done.out + done.err
+
+
+def test_a_password_is_not_printed_where_samples_are_saved(run: Run, tmp_path: Path, postgres: str) -> None:
+    """The server lets anybody in, so that any password will do."""
+    user, _, rest = postgres.partition("@")
+    assert user.startswith("postgresql://postgres:")
+    store = f"postgresql://postgres:secret@{rest}#{tmp_path.name}"
+    failing = DICE.replace('"echo rolling;', '"test -e go || exit 1; echo rolling;')
+    done = run(failing, "--store", store)
+    assert done.code == 3
+    assert "saved in postgresql://postgres:***@" in done.err
+    other = run(DICE.replace("% 2", "% 3"), "--store", store)
+    assert other.code == 2
+    assert "to continue the study in postgresql://postgres:***@" in other.err
+    assert "secret" not in done.out + done.err + other.out + other.err
+
+
+def test_what_a_sample_prints_and_raises_cannot_control_the_terminal(run: Run, tmp_path: Path) -> None:
+    done = run('budget = 9\nmeasure = "exit"\n[arms]\na = "printf \'\\\\033[2Jgone\' >&2; exit 127"\n')
+    assert done.code == 3
+    assert r"its stderr ends with: \x1b[2Jgone" in done.err
+    (tmp_path / "raising_loudly.py").write_text("def sample(arm):\n    raise OSError('\\x1b[2Jgone')\n")
+    raised = run('function = "raising_loudly:sample"\narms = ["a"]\nbudget = 9\n')
+    assert raised.code == 3
+    assert r"OSError: \x1b[2Jgone" in raised.err
+    assert "\x1b" not in done.err + raised.err
 
 
 def test_no_file(run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -220,7 +220,7 @@ def fixed_n(module: Module) -> Numbers:
     found += module.student(fold(module, SAMPLES[:2], (-9.0, 9.0)), 0.02, (-9.0, 9.0))
     found += module.student(fold(module, SAMPLES[:2], (-9.0, 9.0)), 0.5, (-9.0, 9.0))
     found += module.student(fold(module, SAMPLES[:1], (-9.0, 9.0)), 0.02, (-9.0, 9.0))
-    found += module.clopper_pearson(np.zeros(3), 0.02, (0.0, 1.0))
+    found += module.clopper_pearson(np.zeros(module.COLUMNS), 0.02, (0.0, 1.0))
     return found
 
 

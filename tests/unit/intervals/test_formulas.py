@@ -62,6 +62,7 @@ EQUIVALENT: dict[str, dict[tuple[str, ...], str]] = {
         ("lower", "1", "1.5"): "another slope, the same root",
     },
     "asymptotic": {
+        ("the module", "4", "6"): ROOM,
         ("settings", "level + math.log(level)", "level - math.log(level)"): "another start, the same root",
         ("settings", "20", "30"): ENDED,
         (
@@ -73,6 +74,7 @@ EQUIVALENT: dict[str, dict[tuple[str, ...], str]] = {
         ("settings", "1", "1.5"): "another slope, the same root",
     },
     "fixed_n": {
+        ("the module", "4", "6"): ROOM,
         ("the module", "1e-300", "1.5e-300"): "as near to zero",
         ("fraction", "100000", "150000"): ENDED,
         ("fraction", "c * d - 1", "c * d + 1"): "goes on to the end",

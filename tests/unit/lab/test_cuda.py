@@ -135,6 +135,12 @@ b = eq.simulate(gaussian, "auto", [40, 60], runs=40)
 oracle = Setup(gaussian, s.Oracle(), (90,), (), 1, 1, Objective(1.0))
 report["neyman"] = [cuda.simulate(oracle, 0, 2, single, card).counts[0, :, 1].tolist() for single in (False, True)]
 report["simulate"] = [bool((x.losses == y.losses).all()) for x, y in zip(a, b)]
+far, near = (eq.Problem([eq.Gaussian(1.7e9 * far, 4e-6), eq.Gaussian(0, 1e-6)]) for far in (True, False))
+report["far"] = []
+for precision in ("double", "single"):
+    given = {"runs": 40, "engine": "cuda", "estimator": "naive", "precision": precision}
+    a, b = (eq.simulate(each, "auto", 60, **given) for each in (far, near))
+    report["far"].append(bool((a.losses == b.losses).all() and (a.losses < 1e-5).all()))
 report["refused"] = []
 for given in ({"in_flight": 2}, {"costs": [1, 2]}):
     try:
@@ -160,6 +166,8 @@ def test_the_simulator_gives_the_cpus_bits() -> None:
     # Single precision has samples of its own: the loss of arm 1 is 0.09 (bounds.md), to a few percent in 200 runs.
     assert loss == pytest.approx(0.09, rel=0.1)
     assert report.pop("simulate") == [True, True]
+    # Timestamps in single precision have no digit left of their deviations, unless they are simulated around 0.
+    assert report.pop("far") == [True, True]
     # Eight runs of 60: deviations 1 and 128 with weights that make up for it, and with weights that do the opposite.
     even, uneven = report.pop("units")
     assert even == pytest.approx(240, abs=40)

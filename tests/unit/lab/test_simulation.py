@@ -679,3 +679,33 @@ def test_rounding_noise_is_printed_as_0() -> None:
     assert without_noise(1.0, 2e-19, 6e-16) == (0, 0)
     assert without_noise(1e-9, -2e-19, 6e-16) == (-2e-19, 6e-16)
     assert "e-1" not in repr(eq.simulate(PAIR, "oracle", 100, runs=50))
+
+
+# ---- arms far from 0
+
+FAR = eq.Problem([eq.Gaussian(1.7e9, 4e-6), eq.Laplace(-1.7e9, 1e-6), eq.Gaussian(5, 1e-6)])
+NEAR = eq.Problem([eq.Gaussian(0, 4e-6), eq.Laplace(0, 1e-6), eq.Gaussian(5, 1e-6)])
+
+
+@pytest.mark.parametrize("options", [{}, {"in_flight": 3}, {"costs": [1, 2, 1]}, {"objective": 1}])
+def test_arms_far_from_0_are_simulated_around_it(options: dict[str, Any]) -> None:
+    far, near = (eq.simulate(each, "auto", 300, runs=20, estimator="naive", **options) for each in (FAR, NEAR))
+    assert far.problem is FAR
+    assert (numbers(far)["losses"], far.batches.tolist()) == (numbers(near)["losses"], near.batches.tolist())
+    # No run has a mean that is off by a digit of 1.7e9, far more than its standard error.
+    assert (far.losses < 100 * FAR.variances / far.mean_pulls).all()
+
+
+class Relative(eq.strategies.Strategy):
+    """Plans with the square of the mean."""
+
+    uses_mean = True
+
+    @staticmethod
+    def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
+        return mean * mean
+
+
+def test_a_strategy_that_uses_means_sees_those_of_the_laws() -> None:
+    problem = eq.Problem([eq.Gaussian(1.7e9, 1e-6), eq.Gaussian(3.4e9, 1e-6)])
+    assert eq.simulate(problem, Relative(), 100, runs=4).mean_pulls.tolist() == [20, 80]

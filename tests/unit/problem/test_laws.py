@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
+from equipoise.problem.laws import centred
 
 INF = mpmath.inf
 
@@ -131,3 +132,45 @@ def test_parameters_that_are_refused(make: Callable[[], object], words: str) -> 
 def test_parameters_that_are_not_numbers(make: Callable[[], object], words: str) -> None:
     with pytest.raises(TypeError, match=words):
         make()
+
+
+FAR: list[eq.Law] = [
+    eq.Gaussian(1.7e9, 1e-6),
+    eq.Laplace(-1.7e9, 1e-6),
+    eq.Uniform(1.7e9, 1.7e9 + 1e-3),
+    eq.Empirical([1.7e9, 1.7e9 + 1e-3, 1.7e9 + 5e-3]),
+]
+
+
+@pytest.mark.parametrize("law", FAR, ids=repr)
+def test_a_law_that_is_far_from_0_is_moved_there(law: eq.Law) -> None:
+    found = centred(law)
+    assert type(found) is type(law)
+    assert abs(found.mean) < 1e-6  # half of the last digit of 1.7e9 is 1e-7
+    # The moments of the values given are those around their rounded mean.
+    for name in ("variance", "third", "fourth"):
+        assert getattr(found, name) == pytest.approx(getattr(law, name), rel=1e-3)
+    assert centred(found) is found
+    far, near = (each.sample(np.random.default_rng(1), 1000) for each in (law, found))
+    np.testing.assert_allclose(far - law.mean, near, atol=1e-6)
+
+
+def test_a_law_that_is_not_far_stays_as_it_is() -> None:
+    near: list[eq.Law] = [
+        eq.Gaussian(2.0**20 * 0.999, 1),
+        eq.Gaussian(1e9, 0),
+        eq.Constant(1.7e9),
+        eq.Uniform(1e6, 1e6 + 4),
+    ]
+    near += [
+        eq.Bernoulli(0.999),
+        eq.Rademacher(1e9),
+        eq.Exponential(1e9),
+        eq.StudentT(5, 1e9),
+        eq.Empirical([3e9, 3e9]),
+    ]
+    assert [law for law in near if centred(law) is not law] == []
+    assert centred(eq.Gaussian(2.0**20 * 1.001, 1)) == eq.Gaussian(0, 1)
+    problem = eq.Problem(near)
+    assert problem.centred() is problem
+    assert eq.Problem([near[0], FAR[0]]).centred() == eq.Problem([near[0], eq.Gaussian(0, 1e-6)])

@@ -21,8 +21,9 @@ import pytest
 import equipoise as eq
 from equipoise import report
 from equipoise.intervals import asymptotic
-from equipoise.store import Store, differences, replay
+from equipoise.store import Log, differences, replay
 from tests.driving import Clock, drive
+from tests.logs import events, kinds
 from tests.unit.study.moments import result_of_moments
 from tests.waiting import HANG
 
@@ -82,8 +83,7 @@ def test_slow_answers_that_differ_are_told(where: str) -> None:
 
     sampled = functools.partial(drive, measure, arms=ARMS, strategy="uniform", seed=2, clock=clock)
     half = sampled(150, store=where)
-    with Store(where) as store:
-        assert replay(store).result().certificate.slow is None
+    assert replay(where).study.result().certificate.slow is None
     result = sampled(300, store=where)
     for each in (half, result, sampled(150)):
         assert each.certificate.slow == ("rough",)
@@ -187,6 +187,44 @@ def test_awaited_in_a_running_loop() -> None:
         return eq.estimate(measure, budget=30, arms=ARMS)
 
     assert asyncio.run(main()).samples == 30
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
+@pytest.mark.parametrize("kind", ["plain", "threads", "awaited", "awaited inside"])
+def test_a_sampler_that_exits_ends_the_study_and_not_the_loop(error: type[BaseException], kind: str) -> None:
+    """Others are in flight and never answer; they are given up. The exception is the sampler's own."""
+    calls = Counter[str]()
+
+    def measure(arm: str) -> float:
+        calls[arm] += 1
+        if calls.total() == 5:
+            raise error("enough")
+        return 1.0
+
+    async def exits(arm: str) -> float:
+        return measure(arm)
+
+    async def awaited(arm: str) -> float:
+        if calls.total() == 3:
+            calls["waits"] += 1
+            await asyncio.Event().wait()
+        return await (asyncio.ensure_future(exits(arm)) if kind == "awaited inside" else exits(arm))
+
+    found: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            sampler: Any = awaited if kind.startswith("awaited") else measure
+            eq.estimate(sampler, budget=60, arms=ARMS, executor=3 if kind == "threads" else None)
+        except BaseException as raised:
+            found.append(raised)
+
+    # In a thread that does not outlive the test, where it hangs.
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(HANG)
+    assert [(type(each), each.args) for each in found] == [(error, ("enough",))]
+    assert "equipoise-loop" not in [each.name for each in threading.enumerate()]
 
 
 def test_iterables_and_lists() -> None:
@@ -384,17 +422,24 @@ def test_an_arm_that_cannot_be_told_from_zero_leaves_the_default_its_samples() -
 
 
 @pytest.mark.parametrize(("kind", "few"), [(list, [3.0]), (iter, [3.0]), (iter, [])])
-def test_an_arm_of_one_sample_does_not_turn_the_weights_off(where: str, kind: Any, few: list[float]) -> None:
+def test_an_arm_of_one_sample_does_not_turn_the_weights_off(kind: Any, few: list[float]) -> None:
     rng = random.Random(5)
     arms = {arm: [rng.gauss(size, size) for _ in range(2000)] for arm, size in SIZES.items()} | {"few": kind(few)}
-    found = eq.estimate(arms, 600, precision="5%", strategy="greedy", store=where)
+    found = eq.estimate(arms, 600, precision="5%", strategy="greedy")
     assert found.counts.array[:3].tolist() == pytest.approx([200] * 3, rel=0.25)
+    assert found.by_precision
+    assert found.worst == "few"
+
+
+def test_a_report_judges_as_the_run_did_with_an_arm_of_one_sample(where: str) -> None:
+    rng = random.Random(5)
+    arms = {arm: [rng.gauss(size, size) for _ in range(2000)] for arm, size in SIZES.items()} | {"few": [3.0]}
+    found = eq.estimate(arms, 600, precision="5%", strategy="greedy", store=where)
     read = report.read(where).result
     assert read.by_precision is found.by_precision is True
     assert read.objective == found.objective
     assert read.worst == found.worst == "few"
-    with Store(where) as store:
-        assert sum(line.kind == "weights" for line in store.events()) > 5
+    assert kinds(where).count("weights") > 5
 
 
 def test_a_report_judges_as_the_run_did_from_the_beginning(where: str) -> None:
@@ -403,8 +448,7 @@ def test_a_report_judges_as_the_run_did_from_the_beginning(where: str) -> None:
     read = report.read(where).result
     assert read.by_precision is found.by_precision is True
     assert read.objective == found.objective
-    with Store(where) as store:
-        assert not any(line.kind == "weights" for line in store.events())
+    assert "weights" not in kinds(where)
 
 
 @pytest.mark.parametrize("arms", [200, 200_000])
@@ -442,10 +486,9 @@ def test_weights_are_set_at_fixed_numbers_of_samples(where: str) -> None:
         parts = eq.estimate(sized, budget, arms=list(SIZES), precision="2%", seed=1, store=where)
     assert dict(parts.means) == dict(whole.means)
     assert parts.objective == whole.objective
-    with Store(where) as store:
-        assert sum(line.kind == "weights" for line in store.events()) > 10
-        weights = np.array(whole.objective.weights)
-        assert replay(store).objective.weights == pytest.approx(weights / weights.max(), rel=0.3)
+    assert kinds(where).count("weights") > 10
+    weights = np.array(whole.objective.weights)
+    assert replay(where).study.objective.weights == pytest.approx(weights / weights.max(), rel=0.3)
     read = report.read(where).result
     assert (read.worst, read.loss, str(read.certificate)) == (parts.worst, parts.loss, str(parts.certificate))
 
@@ -462,8 +505,7 @@ def test_weights_are_those_of_what_is_asked_for_now(where: str) -> None:
     done = eq.estimate(sized, 600, **options)
     assert done.objective.plain
     assert done.counts["hundred"] > 350  # absolute errors from then on
-    with Store(where) as store:
-        assert replay(store).objective.plain
+    assert replay(where).study.objective.plain
 
 
 @pytest.mark.parametrize("executor", [None, 2])
@@ -475,9 +517,8 @@ def test_another_precision_has_its_weights_at_once(where: str, executor: int | N
     for budget in (1021, 1060, 1120):
         found = eq.estimate(alike, budget, precision={"a": 0.05, "b": 0.005}, **options)
     assert found.counts["b"] >= first.counts["b"] + 99
-    with Store(where) as store:
-        kinds = [line.kind for line in store.events() if line.kind in ("start", "weights")]
-        assert kinds[-5:] == ["weights", "start", "weights", "start", "start"]
+    changes = [kind for kind in kinds(where) if kind in ("budget", "goal", "weights")]
+    assert changes[-6:] == ["weights", "budget", "goal", "weights", "budget", "budget"]
 
 
 def test_weights_of_another_precision_are_the_same_after_a_break(tmp_path: Path) -> None:
@@ -488,8 +529,7 @@ def test_weights_of_another_precision_are_the_same_after_a_break(tmp_path: Path)
         eq.estimate(sized, 500, precision=[0.02, 0.2, 1], store=store, **options)
         for budget in budgets:
             eq.estimate(sized, budget, precision="1%", store=store, **options)
-        with Store(store) as kept:
-            studies.append(replay(kept))
+        studies.append(replay(store).study)
     assert not differences(*studies)
 
 
@@ -651,11 +691,9 @@ def test_a_guess_decides_who_is_first() -> None:
 
 def test_a_store_is_the_whole_study(where: str) -> None:
     result = eq.estimate(sample, budget=300, arms=ARMS, seed=1, store=where)
-    with Store(where) as store:
-        assert brief(replay(store).result()) == brief(result)
-        lines = list(store.events())
-    assert lines[0].kind == "start"
-    assert Counter(line.kind for line in lines) == {"start": 1, "ask": 300, "tell": 300}
+    assert brief(replay(where).study.result()) == brief(result)
+    lines = events(where)
+    assert Counter(line.kind for line in lines) == {"ask": 300, "tell": 300}
     assert all(line.seconds is not None and line.seconds > 0 for line in lines if line.kind == "tell")
 
 
@@ -674,9 +712,8 @@ def test_a_finer_precision_goes_on(where: str) -> None:
     fine = eq.estimate(sample, precision=0.5, arms=ARMS, store=where)
     assert fine.samples > 2 * coarse.samples
     assert (fine.intervals(0.95).half_widths <= 0.5).all()
-    with Store(where) as store:
-        study = replay(store)
-        assert set(study.retired) == set(ARMS)
+    study = replay(where).study
+    assert set(study.retired) == set(ARMS)
     assert brief(study.result()) == brief(fine)
 
 
@@ -830,6 +867,10 @@ def test_time_left() -> None:
             r"^arm 'a' must have at least one sample, got array",
         ),
         (lambda: eq.estimate({"a": set()}, 10), r"^arm 'a' must have at least one sample, got set\(\)$"),
+        (
+            lambda: eq.estimate({"a": [1.0], "b": iter([2.0])}, 10, store="never.db"),
+            "^with a store, every arm must have a function or a list of samples, got a generator or another iterator",
+        ),
         (lambda: eq.estimate({"a": {}.values()}, 10), r"^arm 'a' must have at least one sample, got dict_values"),
         (
             lambda: eq.estimate(sample, 10, populations={"a": 2.5}),
@@ -856,6 +897,43 @@ def test_a_generator_that_ends_at_once_closes_its_arm() -> None:
     assert dict(result.counts) == {"a": 0, "b": 3}
 
 
+@pytest.mark.parametrize("executor", [None, 2])
+def test_a_generator_that_raised_has_not_run_out(executor: int | None) -> None:
+    """Python ends it all the same, so that a retry would find it empty."""
+
+    def broken() -> Iterator[float]:
+        yield 1.0
+        yield 2.0
+        raise ConnectionError("the line is dead")
+
+    with pytest.raises(eq.EquipoiseError) as raised:
+        eq.estimate({"a": broken(), "b": random.random}, 50, retries=1, executor=executor)
+    assert str(raised.value).startswith(
+        "sampling arm 'a' failed 2 times, the last time: the iterator ended when it raised ConnectionError: the line "
+        "is dead; use a function for samples that can fail; "
+    )
+    assert raised.value.study.retired == ()
+
+
+def test_an_iterator_that_goes_on_after_an_error_is_read_to_its_end() -> None:
+    class Flaky:
+        def __init__(self) -> None:
+            self.asked = 0
+
+        def __iter__(self) -> Flaky:
+            return self
+
+        def __next__(self) -> float:
+            self.asked += 1
+            if self.asked == 3:
+                raise ConnectionError("once")
+            if self.asked > 6:
+                raise StopIteration
+            return 1.0
+
+    assert dict(eq.estimate({"a": Flaky(), "b": [1, 2]}, 50, retries=1).counts) == {"a": 5, "b": 2}
+
+
 def test_a_refusal_leaves_no_store(tmp_path: Any) -> None:
     with pytest.raises(ValueError, match="budget"):
         eq.estimate(sample, budget=3, arms=ARMS, store=tmp_path / "study.db")
@@ -877,6 +955,6 @@ def test_differences_between_live_and_replayed_after_a_run(where: str) -> None:
         live.append(progress.result)
 
     result = eq.estimate(measure, budget=200, arms=ARMS, store=where, executor=3, retries=50, progress=watch)
-    with Store(where) as store, Store(where) as again:
-        assert brief(replay(store).result()) == brief(result) == brief(live[-1])
-        assert differences(replay(store), replay(again)) == []
+    assert brief(replay(where).study.result()) == brief(result) == brief(live[-1])
+    with Log(where) as log:
+        assert differences(log.study, replay(where).study) == []

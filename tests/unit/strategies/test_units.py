@@ -14,9 +14,7 @@ from equipoise.lab.cpu import Tuning
 from equipoise.lab.setup import Setup
 from equipoise.problem import Objective
 from equipoise.problem.objective import objective
-from equipoise.store.fold import differences, replay
-from equipoise.store.journal import Journal
-from equipoise.store.log import Header, Store
+from equipoise.store import Header, Log, Turn, differences, replay
 from equipoise.strategies import Numbers, Strategy
 from equipoise.testing import StrategyLaws
 from tests.unit.lab.replay import replay as by_definition
@@ -129,15 +127,17 @@ def test_simulations_fill_weights_in(goal: Objective) -> None:
 def test_a_log_keeps_units(options: dict[str, object], tmp_path: Path) -> None:
     """A study folded from its log has the same own and pooled numbers, to the bit."""
     where = str(tmp_path / "study.db")
-    journal = Journal(Header(("a", "b"), Weighing(), None, 100, 1, options), where)
     rng = np.random.default_rng(2)
-    for _ in range(5):
-        ids = journal.ask(6)
-        journal.tell(ids, rng.normal(0, 3, 6), np.zeros(6))
-    journal.commit()
-    journal.close()
-    with Store(where) as store:
-        folded = replay(store)
-    assert differences(journal.study, folded) == []
+
+    def work(turn: Turn) -> None:
+        ids = np.array(turn.ask(6))
+        turn.tell_many(ids, rng.normal(0, 3, 6), np.zeros(6))
+
+    with Log(where, Header(("a", "b"), Weighing(), None, 100, 1, options)) as log:
+        for _ in range(5):
+            log.turn(work)
+        live = log.study
+    folded = replay(where).study
+    assert differences(live, folded) == []
     assert own_weights(folded) == ([1, 1] if "objective" in options else [0.125, 1.125])
-    assert [ticket.arm for ticket in folded.ask(9)] == [ticket.arm for ticket in journal.study.ask(9)]
+    assert [ticket.arm for ticket in folded.ask(9)] == [ticket.arm for ticket in live.ask(9)]

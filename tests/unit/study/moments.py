@@ -32,6 +32,7 @@ def result_of_moments(
         means=np.array(means or [1.0] * len(counts)),
         m2s=np.array(variances) * np.maximum(n - 1, 0),
         spent=int(n.sum()),
+        bill=int(n.sum()),
     )
     found = eq.Result(snapshot, goal or Goal())
     return found if populations is None else of_populations(found, populations)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -89,3 +90,44 @@ def test_a_saved_ledger_is_the_same_to_the_bit() -> None:
     assert again.fingerprint() == book.fingerprint()
     assert (again.ask(20), book.ask(20)) == (20, 20)
     assert again.fingerprint() == book.fingerprint()
+
+
+@pytest.mark.parametrize("count", [2**52, 2**40, 10**8])
+@pytest.mark.parametrize("strategy", ["auto", "gafs-max", "greedy", "uniform"])
+def test_moments_that_would_overflow_are_refused_and_change_nothing(strategy: str, count: int) -> None:
+    study = eq.Study(["a", "b"], strategy=strategy)
+    study.tell_moments("a", count, 1e150, 0.0)
+    before = study.ledger.fingerprint()
+    with pytest.raises(
+        ValueError, match=r"must not make the variance of arm 'a' overflow, got mean -1e\+150 and m2 0.0"
+    ):
+        study.tell_moments("a", count, -1e150, 0.0)
+    assert study.ledger.fingerprint() == before
+    study.tell_moments("a", count, 1e150, 0.0)
+    for ticket in study.ask(60):
+        study.tell(ticket, (-1.0) ** ticket.id * 1e150)
+    assert np.isfinite(study.result().variances.array).all()
+
+
+@pytest.mark.parametrize("samples", [0, 1, 300, 5000])
+def test_a_saved_study_has_nothing_but_its_tickets(samples: int) -> None:
+    """16 bytes each, and no room for those to come; which has been grown in other steps in a study of equal history."""
+
+    def saved(steps: Sequence[int]) -> bytes:
+        study = eq.Study(["a", "b"])
+        study.first_number = 1 << 40
+        for step in steps:
+            assert len(study.ask(step)) == step
+        for ticket in range(samples):
+            study.ledger.tell(ticket, float(ticket % 7))
+        return pickle.dumps(study)
+
+    one_by_one = saved([1] * samples)
+    assert len(one_by_one) <= 3000 + 16 * samples
+    if samples > 1:
+        assert saved([samples]) == saved([2, samples - 2]) == one_by_one
+    again = pickle.loads(one_by_one)
+    assert again.ledger.issued == samples
+    tickets = [again.ask() for _ in range(600)]
+    again.tell_many([(ticket, 1.0) for ticket in tickets])
+    assert again.result().samples == samples + 600

@@ -12,8 +12,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.problem.objective import Objective
-from equipoise.store.fold import differences, replay
-from equipoise.store.log import Store
+from equipoise.store import differences, replay
 from equipoise.strategies.key import key, unseen
 
 
@@ -166,8 +165,7 @@ def test_an_estimate_goes_by_the_sizes(tmp_path: Path) -> None:
     where = tmp_path / "study.db"
     result = eq.estimate(lambda arm, item: item, populations=pools, budget=60, seed=1, store=where)
     assert result.counts["small"] < 25
-    with Store(where) as store:
-        folded = replay(store)
-        assert folded.ledger.populations is not None
-        assert folded.ledger.populations.tolist() == [30, 5000]
-        assert dict(folded.result().standard_errors) == dict(result.standard_errors)
+    folded = replay(where).study
+    assert folded.ledger.populations is not None
+    assert folded.ledger.populations.tolist() == [30, 5000]
+    assert dict(folded.result().standard_errors) == dict(result.standard_errors)

@@ -339,7 +339,7 @@ def test_a_study_of_another_format_is_not_loaded() -> None:
     study, _ = half_done()
     saved = study.ledger.__getstate__()
     for found in (99, None):
-        with pytest.raises(eq.EquipoiseError, match=f"must be of format 6, got one of format {found}"):
+        with pytest.raises(eq.EquipoiseError, match=f"must be of format 7, got one of format {found}"):
             Ledger.__new__(Ledger).__setstate__(saved | {"format": found})
     with pytest.raises(eq.EquipoiseError, match="saved by an older version"):
         eq.Study.__new__(eq.Study).__setstate__({"format": 4})
@@ -617,7 +617,8 @@ def test_tickets_of_elsewhere() -> None:
         (lambda: study.tell(eq.Ticket((float(mine.number), "a")), 1.0), TypeError, "ticket must be one that ask"),  # type: ignore[arg-type]
         (lambda: study.tell(eq.Ticket((10**30, "a")), 1.0), ValueError, "belongs to another study"),
         (lambda: study.tell_many([({}, 1.0)]), TypeError, "pairs"),  # type: ignore[list-item]
-        (lambda: study.tell_many([(mine, 1.0, 2.0)]), TypeError, "pairs"),  # type: ignore[list-item]
+        (lambda: study.tell_many([(mine, 1.0, 2.0)]), ValueError, "cost needs a study with costs="),
+        (lambda: study.tell_many([(mine, 1.0, 2.0, 3.0)]), TypeError, "pairs"),  # type: ignore[list-item]
         (lambda: study.tell_many([(eq.Ticket((0.5, "a")), 1.0)]), TypeError, "pairs"),  # type: ignore[arg-type]
         (lambda: study.forget("abc"), TypeError, "ticket must be one that ask.. returned, got 'abc'"),  # type: ignore[arg-type]
         (lambda: study.tell_many([7]), TypeError, "pairs"),  # type: ignore[list-item]

@@ -93,7 +93,7 @@ def _measure(job: Job, seed: int, tell: Callable[[float], Any]) -> Curve | Numbe
         )
         ends = Ends.join(list(parts))
     tell(1.0)
-    return STATISTICS[job.what](ends, job.problem, job.budget)
+    return STATISTICS[job.what](ends, setup.problem, job.budget)
 
 
 def _setups(job: Job, seed: int) -> list[Setup]:

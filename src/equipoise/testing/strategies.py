@@ -1,11 +1,4 @@
-"""
-The laws that every strategy keeps, as a test class to inherit.
-
-Two lines test your own strategy (pytest and hypothesis must be installed)::
-
-    class TestMine(eq.testing.StrategyLaws):
-        strategy = Mine()
-"""
+"""The laws that every strategy keeps."""
 
 from __future__ import annotations
 
@@ -71,7 +64,8 @@ class Scan:
         n = None if budget is None else self.objective.samples(budget, arms)
         self.params = strategy.params(n, arms, support) or (0.0,)
         self.counts, self.pulls = [0] * arms, [0] * arms
-        self.means, self.m2s = [0.0] * arms, [0.0] * arms
+        # A mean is its shift and what is above it.
+        self.means, self.shifts, self.above, self.m2s = ([0.0] * arms for _ in range(4))
         own = initial_own(strategy, arms, self.objective.units(arms))
         self.own: list[Numbers] = [tuple(row) or (0.0,) for row in own.tolist()]
         self.t = 0
@@ -126,7 +120,10 @@ class Scan:
 
     def tell(self, k: int, x: float, *, in_flight: bool = True) -> None:
         """Record a sample of arm k."""
-        self.counts[k], self.means[k], self.m2s[k] = moments.add(self.counts[k], self.means[k], self.m2s[k], x)
+        self.counts[k], self.shifts[k], self.above[k], self.m2s[k] = moments.add_shifted(
+            self.counts[k], self.shifts[k], self.above[k], self.m2s[k], x
+        )
+        self.means[k] = self.shifts[k] + self.above[k]
         self.pulls[k] += not in_flight
         if self.strategy.keeps():
             self.own[k] = self.strategy.keep(

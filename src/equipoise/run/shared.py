@@ -1,0 +1,407 @@
+"""A durable study: ask and tell on a log that many processes share."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import operator
+import os
+import time
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, SupportsFloat, overload
+
+import numpy as np
+
+from equipoise.errors import EquipoiseError
+from equipoise.inputs import MISSING, Names, integer, number, positive, probability, shown
+from equipoise.keywords import suggests_keywords
+from equipoise.problem import Objective, Stratified
+from equipoise.problem.objective import Wholes, wholes_by_arm
+from equipoise.run.course import Course
+from equipoise.run.options import options_of, savable
+from equipoise.store import Header, Log, Replica, Turn
+from equipoise.store.database import VISITOR
+from equipoise.store.leases import VISITOR_SECONDS, sweep
+from equipoise.strategies import Strategy, Support, check_support, resolve
+from equipoise.study import Result, Ticket
+from equipoise.study.goal import precision as precision_of
+
+# Seconds between two looks for tickets whose leases are over, unless nothing else is left to ask for.
+SWEEP = 1.0
+
+
+@suggests_keywords
+def open_study(
+    store: str | os.PathLike[str],
+    arms: int | Iterable[Hashable] | None = None,
+    budget: float | None = None,
+    *,
+    strategy: str | Strategy = "auto",
+    support: Support = None,
+    objective: float | Stratified = math.inf,
+    weights: Iterable[float] | Mapping[Any, float] | None = None,
+    costs: Iterable[float] | Mapping[Any, float] | None = None,
+    populations: Wholes | None = None,
+    precision: Any = None,
+    level: float = 0.95,
+    lease: float = VISITOR_SECONDS,
+) -> SharedStudy:
+    """
+    Open a study in a store, or create it: ask and tell that survive a crash, shared by any number of processes.
+
+    Parameters
+    ----------
+    store
+        A path, for SQLite, which serves the processes of one machine; or a postgresql:// URL. Either may end in `#name`
+        for one of several studies.
+    arms
+        The names of the arms, as in `Study`. None for a study that exists.
+    budget, strategy, support, objective, weights, costs, populations
+        As in `Study`. Those of a study that exists must be the same, but for the budget, which is changed.
+    precision, level
+        Stop asking for an arm when its mean is known to this half-width, as in `estimate`.
+    lease
+        Seconds that a ticket is waited for, unless its `ask` says otherwise. Then it is given back, so that its sample
+        is asked for again; a late answer is still taken.
+
+    Returns
+    -------
+    SharedStudy
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import equipoise as eq
+    >>> where = os.path.join(tempfile.mkdtemp(), "study.db")
+    >>> with eq.open(where, arms=["a", "b"], budget=100) as study:
+    ...     ticket = study.ask()
+    ...     study.tell(ticket, 0.7)
+    >>> with eq.open(where) as study:
+    ...     study.remaining
+    99
+    """
+    lease = positive("lease", lease, "number of seconds")
+    if not isinstance(store, str | os.PathLike):
+        raise TypeError(f"store must be a path or a URL, got {shown(store)}")
+    if arms is None:
+        if budget is not None or precision is not None:
+            raise TypeError("arms must be given with a budget or a precision; without them, leave those out too")
+        return SharedStudy(Log(store), lease)
+    names = Names.of(arms).names
+    level = probability("level", level)
+    if precision is not None:
+        precision_of(precision, level, names)
+    sizes = None
+    if populations is not None:
+        found = wholes_by_arm("populations", populations, names, math.inf)
+        sizes = tuple(None if math.isinf(size) else int(size) for size in found)
+    header = Header(
+        arms=names,
+        strategy=resolve(strategy),
+        support=check_support(support),
+        budget=budget,
+        seed=None,
+        options=options_of(objective, weights, costs),
+        populations=sizes,
+        precision=savable(precision),
+        level=level,
+    )
+    return SharedStudy(Log(store, header), lease)
+
+
+class SharedStudy:
+    """
+    A study in a store, with the face of `Study`; made by `open`.
+
+    Every call that changes something is one turn: when it returns, it is saved. What is read is as the store has it
+    now, whoever wrote it.
+    """
+
+    def __init__(self, log: Log, lease: float) -> None:
+        self._log, self._lease = log, lease
+        self._course = Course(log.header)
+        self._next_sweep = -math.inf
+
+    def close(self) -> None:
+        """Close the store."""
+        self._log.close()
+
+    def __enter__(self) -> SharedStudy:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<SharedStudy in {self._log.name}: {self._read(repr)}>"
+
+    # ---- what can be read
+
+    def _read(self, view: Any) -> Any:
+        return self._log.look(lambda replica: view(replica.study))
+
+    @property
+    def arms(self) -> Sequence[Hashable]:
+        """The names of the arms, in order."""
+        return self._log.study.arms
+
+    @property
+    def strategy(self) -> Strategy:
+        """The strategy, with its parameters."""
+        return self._log.study.strategy
+
+    @property
+    def support(self) -> Support:
+        """The possible values."""
+        return self._log.study.support
+
+    @property
+    def objective(self) -> Objective:
+        """What is minimised, with weights and costs in the arms' order."""
+        return self._read(lambda study: study.objective)  # type: ignore[no-any-return]
+
+    @property
+    def budget(self) -> float | None:
+        """How many samples may be asked for in all, or with costs how much they may cost; None for no limit."""
+        return self._read(lambda study: study.budget)  # type: ignore[no-any-return]
+
+    @property
+    def precision(self) -> Any:
+        """The precision that is asked for, as it was given; None if there is none."""
+        return self._log.look(lambda replica: replica.precision)
+
+    @property
+    def spent(self) -> float:
+        """The cost of all tickets that were handed out and not forgotten; their number without costs."""
+        return self._read(lambda study: study.spent)  # type: ignore[no-any-return]
+
+    @property
+    def remaining(self) -> float:
+        """How many tickets may still be handed out, or with costs how much is left; infinite without a budget."""
+        return self._read(lambda study: study.remaining)  # type: ignore[no-any-return]
+
+    @property
+    def in_flight(self) -> int:
+        """How many tickets are neither answered nor forgotten."""
+        return self._read(lambda study: study.in_flight)  # type: ignore[no-any-return]
+
+    @property
+    def done(self) -> bool:
+        """Whether no further sample can be asked for. Tickets may still be in flight: their answers are taken."""
+        return self._read(lambda study: study.done)  # type: ignore[no-any-return]
+
+    @property
+    def retired(self) -> tuple[Hashable, ...]:
+        """The arms that are retired."""
+        return self._read(lambda study: study.retired)  # type: ignore[no-any-return]
+
+    def result(self) -> Result:
+        """Return what is known now; later samples do not change it."""
+        return self._log.look(self._course.result)
+
+    # ---- ask and tell
+
+    @overload
+    def ask(
+        self, *, lease: float | None = ..., idempotency_key: str | None = ..., respondent: str | None = ...
+    ) -> Ticket: ...
+    @overload
+    def ask(
+        self, m: int, *, lease: float | None = ..., idempotency_key: str | None = ..., respondent: str | None = ...
+    ) -> list[Ticket]: ...
+
+    def ask(
+        self,
+        m: int | None = None,
+        *,
+        lease: float | None = None,
+        idempotency_key: str | None = None,
+        respondent: str | None = None,
+    ) -> Ticket | list[Ticket]:
+        """
+        Return a ticket for the arm to sample next, or several.
+
+        Parameters
+        ----------
+        m
+            How many tickets to hand out at once; with `m`, a list is returned.
+        lease
+            Seconds that the tickets are waited for; by default those of `open`.
+        idempotency_key
+            A text of the caller's choice. An ask with a key that was used before returns the same tickets again.
+        respondent
+            Who is asked. Somebody who was asked before gets the same tickets again. Only salted hashes of keys and
+            respondents are kept.
+
+        Raises
+        ------
+        EquipoiseError
+            Without `m`, when the budget is spent or every arm is retired or used up.
+        """
+        many = 1 if m is None else integer("m", m, least=1)
+        seconds = self._lease if lease is None else positive("lease", lease, "number of seconds")
+        calls = [
+            self._call(kind, text)
+            for kind, text in (("key", idempotency_key), ("respondent", respondent))
+            if text is not None
+        ]
+
+        def work(turn: Turn) -> list[Ticket]:
+            for call in calls:
+                known = turn.called(call)
+                if known is not None:
+                    return turn.tickets(known)
+            turn.own(VISITOR, seconds)
+            if time.monotonic() >= self._next_sweep:
+                self._sweep(turn)
+            ids = self._hand_out(turn, many)
+            if not ids:
+                self._sweep(turn)
+                ids = self._hand_out(turn, many)
+            if m is None and not ids:
+                raise EquipoiseError(turn.study.nothing_left())
+            for call in calls if ids else ():
+                turn.remember(call, ids)
+            return turn.tickets(ids)
+
+        tickets = self._log.turn(work)
+        return tickets[0] if m is None else tickets
+
+    def _sweep(self, turn: Turn) -> None:
+        self._next_sweep = time.monotonic() + SWEEP
+        sweep(turn)
+
+    def _hand_out(self, turn: Turn, many: int) -> range:
+        """Hand out up to so many tickets: those that come first, then those of the strategy's choice."""
+        first = turn.ledger.issued
+        while (left := many - (turn.ledger.issued - first)) > 0:
+            places = self._course.first(turn.replica)[:left]
+            if not (turn.ask_for(places) if len(places) else turn.ask(left)):
+                break
+        return range(first, turn.ledger.issued)
+
+    def _call(self, kind: str, text: str) -> bytes:
+        if not isinstance(text, str) or not text:
+            raise TypeError(f"{kind} must be a text that is not empty, got {shown(text)}")
+        salt = bytes.fromhex(self._log.header.salt)
+        return hashlib.blake2b(f"{kind}:{text}".encode("utf-8", "surrogatepass"), key=salt, digest_size=16).digest()
+
+    def tell(
+        self,
+        ticket: Ticket = MISSING,
+        value: SupportsFloat = MISSING,
+        *,
+        arm: Hashable = MISSING,
+        cost: SupportsFloat | None = None,
+    ) -> None:
+        """
+        Take the value of a sample, as `Study.tell` does.
+
+        Parameters
+        ----------
+        ticket
+            The ticket that was answered. Telling the same value again changes nothing, and a late answer is taken.
+        value
+            The sample.
+        arm
+            Instead of a ticket: the arm of a sample that comes from elsewhere. It uses no budget.
+        cost
+            What the sample really cost, in a study with costs.
+        """
+        sample = number("value", value)
+        if arm is not MISSING:
+            if ticket is not MISSING:
+                raise TypeError("tell takes a ticket or an arm, not both")
+            self._changed(lambda turn: turn.moments(arm, 1, sample, 0.0))
+            return
+        paid = math.nan if cost is None else number("cost", cost)
+        self._changed(lambda turn: turn.tell(self._own(turn.replica, ticket), sample, cost=paid))
+
+    def tell_many(self, answers: Iterable[tuple[Any, ...]]) -> None:
+        """
+        Take many answers (ticket, value) or (ticket, value, cost), in order.
+
+        If one of them is refused, none is taken.
+        """
+        given = [tuple(answer) for answer in answers]
+        if any(len(answer) not in (2, 3) for answer in given):
+            raise TypeError("tell_many takes pairs (ticket, value), or (ticket, value, cost)")
+        if not given:
+            return
+        values = np.array([number("value", answer[1]) for answer in given])
+        costs = np.array([math.nan if answer[2:] in ((), (None,)) else number("cost", answer[2]) for answer in given])
+        known = None if np.isnan(costs).all() else costs
+
+        def work(turn: Turn) -> None:
+            ids = np.array([self._own(turn.replica, answer[0]) for answer in given])
+            turn.tell_many(ids, values, np.full(len(ids), math.nan), known)
+
+        self._changed(work)
+
+    def tell_moments(self, arm: Hashable, count: int, mean: SupportsFloat, m2: SupportsFloat) -> None:
+        """Take many samples of one arm from elsewhere: their count, mean and sum of squared deviations from it."""
+        self._changed(lambda turn: turn.moments(arm, count, number("mean", mean), number("m2", m2)))
+
+    def decline(self, ticket: Ticket, *, cost: SupportsFloat | None = None) -> None:
+        """Take note that who was asked did not want to answer."""
+        paid = math.nan if cost is None else number("cost", cost)
+        self._changed(lambda turn: turn.decline(self._own(turn.replica, ticket), paid))
+
+    def forget(self, ticket: Ticket) -> None:
+        """Give back a ticket that will not be answered, so that its sample can be asked for again."""
+        self._changed(lambda turn: turn.forget(self._own(turn.replica, ticket), "given back"))
+
+    def set_budget(self, budget: float | None) -> None:
+        """Change how many samples may be asked for in all, or what they may cost."""
+        self._changed(lambda turn: turn.set_budget(budget))
+
+    def set_weights(self, weights: Iterable[float] | Mapping[Any, float] | None) -> None:
+        """Change how much each arm's loss matters, by arm or in the arms' order; None for 1 each."""
+        self._changed(lambda turn: turn.set_weights(savable(weights)))
+
+    def set_precision(self, precision: Any, level: float = 0.95) -> None:
+        """Change the precision at which an arm is no longer asked for; None for none."""
+        level = probability("level", level)
+        if precision is not None:
+            precision_of(precision, level, self.arms)
+
+        def work(turn: Turn) -> None:
+            turn.set_goal(savable(precision), level)
+            self._course.judge(turn)
+
+        self._log.turn(work)
+
+    def retire(self, arm: Hashable) -> None:
+        """Ask for no more samples of an arm. Its answers in flight are taken, and `reopen` makes it available again."""
+        self._changed(lambda turn: turn.retire(turn.ledger.names.find(arm), "by hand"))
+
+    def reopen(self, arm: Hashable) -> None:
+        """Ask for samples of a retired arm again."""
+        self._changed(lambda turn: turn.reopen(turn.ledger.names.find(arm)))
+
+    def _changed(self, change: Any) -> None:
+        def work(turn: Turn) -> None:
+            change(turn)
+            if self._course.look_due(turn.replica):
+                self._course.judge(turn)
+
+        self._log.turn(work)
+
+    def _own(self, replica: Replica, ticket: Ticket) -> int:
+        """Return the id of a ticket of this study, whose arm must be right."""
+        if ticket is MISSING:
+            raise TypeError("ticket is required")
+        try:
+            given, arm = ticket
+            found = replica.id_of(operator.index(given))
+        except (TypeError, ValueError):
+            raise TypeError(f"ticket must be one that ask() returned, got {shown(ticket)}") from None
+        if found is None:
+            raise ValueError(
+                f"{shown(ticket)} was not handed out by this study: it belongs to another one, or to turns that this "
+                "store has lost"
+            )
+        own = replica.study.arms[replica.study.ledger.arm_of[found]]
+        if own != arm:
+            raise ValueError(f"{shown(ticket)} was handed out for arm {own!r}, not for {shown(arm)}")
+        return found

@@ -1,0 +1,326 @@
+"""
+A replica of a study: what the log says, folded.
+
+The arms of tickets are read from the log rather than decided again, so that safety never rests on equal floating-point
+numbers, and a log that was written by another version of a strategy still says what happened. Everything is checked
+before compiled code sees it: whatever a row may hold, the answer is a study or one sentence.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from equipoise.arrays import Floats, Ints
+from equipoise.errors import EquipoiseError
+from equipoise.store import events as log
+from equipoise.store.database import Row, link
+from equipoise.store.events import Damaged, Events
+from equipoise.store.header import Header
+from equipoise.store.plain import UNREADABLE, loads
+from equipoise.study import Study, steps
+from equipoise.study.ticket import BITS
+
+# What compiled code folds, by kind; -1 for the rest.
+_ACTIONS = np.full(len(log.KINDS), -1, np.int64)
+_ACTIONS[[log.ASK, log.TELL, log.DECLINE]] = steps.ASK, steps.TELL, steps.DECLINE
+
+# Why an arm is retired where nobody said so; it is reopened when that no longer holds.
+PRECISE, EXHAUSTED = JUDGEMENTS = ("precise enough", "exhausted")
+
+
+class Grown:
+    """An array that grows at its end."""
+
+    def __init__(self, dtype: Any) -> None:
+        self._room = np.zeros(64, dtype)
+        self.size = 0
+
+    def extend(self, more: Any) -> None:
+        """Append several numbers."""
+        size = self.size + len(more)
+        if size > len(self._room):
+            room = np.zeros(max(size, 2 * len(self._room)), self._room.dtype)
+            room[: self.size] = self.array
+            self._room = room
+        self._room[self.size : size] = more
+        self.size = size
+
+    @property
+    def array(self) -> Any:
+        """What it holds."""
+        return self._room[: self.size]
+
+
+class Replica:
+    """
+    A study as its log has it up to some turn.
+
+    Attributes
+    ----------
+    header
+        What the study is made of.
+    study
+        The study.
+    turns, chain
+        How many turns are folded, and the chain of the last one.
+    precision, level
+        What is asked for now.
+    followed, weighed
+        Whether the weights follow the precision rather than what somebody set; and how many samples there were when
+        they were set for the precision that is asked for now, -1 if they were not.
+    judged
+        For each arm, whether it is retired because it is known well enough or has no more samples, not by somebody.
+    counts
+        How many events of each kind there were.
+    began, latest
+        When the first and the last turn were written, in seconds since 1970; NaN before the first.
+    """
+
+    def __init__(self, header: Header, turns: int, chain: bytes) -> None:
+        self.header, self.turns, self.chain = header, turns, chain
+        self.study = header.study()
+        self.precision, self.level = header.precision, header.level
+        self.followed, self.weighed = False, -1
+        self.judged = np.zeros(len(self.study.arms), bool)
+        self.counts: Counter[str] = Counter()
+        self.began = self.latest = math.nan
+        self._seconds = Grown(np.float32)
+        # The turns that handed out tickets: the id of the first of them, and the upper bits of their numbers.
+        self._firsts, self._tags = Grown(np.int64), Grown(np.int64)
+
+    @staticmethod
+    def begin(row: Row) -> Replica:
+        """Return the replica of a log of which only the header is known."""
+        if row.turn != 0 or link(b"", 0, row.id, row.at, row.body) != row.chain:
+            raise Damaged("the header does not match its checksum")
+        try:
+            text = row.body.decode()
+        except UnicodeDecodeError:
+            raise Damaged("the header is not text") from None
+        return Replica(Header.from_json(text), 0, row.chain)
+
+    # ---- folding
+
+    def fold(self, rows: Sequence[Row], parts: Callable[[Events], Iterable[Events]] | None = None) -> None:
+        """
+        Apply the turns that follow; Damaged where they cannot be those that were written.
+
+        Parameters
+        ----------
+        rows
+            The turns.
+        parts
+            Divides their events into parts; when it is asked for the next one, those before have been applied.
+        """
+        if not rows:
+            return
+        for number, row in enumerate(rows, self.turns + 1):
+            if row.turn != number:
+                raise Damaged(f"turn {number:,} is missing")
+            self.chain = link(self.chain, row.turn, row.id, row.at, row.body)
+            if self.chain != row.chain:
+                raise Damaged(f"turn {number:,} does not match its checksum")
+        try:
+            found = log.unpack(row.body for row in rows)
+        except Damaged:
+            for row in rows:
+                _check_body(row)
+            raise
+        self._number(rows, found)
+        for part in (found,) if parts is None else parts(found):
+            self.apply(part)
+        self.written(rows[0].at, rows[-1].at, len(rows))
+
+    def written(self, first: float, last: float, turns: int, chain: bytes | None = None) -> None:
+        """Note that turns were folded, or that one was written by this very process."""
+        self.turns += turns
+        self.began = first if math.isnan(self.began) else self.began
+        self.latest = last
+        self.chain = chain or self.chain
+
+    def _number(self, rows: Sequence[Row], found: Events) -> None:
+        """Note which tickets each turn hands out."""
+        asks = np.concatenate([[0], np.cumsum(found.kinds == log.ASK)])
+        sizes = [int.from_bytes(row.body[:4], "little") for row in rows]
+        before = asks[np.concatenate([[0], np.cumsum(sizes)])]
+        hands_out = np.flatnonzero(np.diff(before))
+        self.numbered(self.study.ledger.issued + before[hands_out], [tag_of(rows[j].id) for j in hands_out.tolist()])
+
+    def numbered(self, firsts: Iterable[int], tags: Iterable[int]) -> None:
+        """Note the first tickets and the tags of turns that handed out some."""
+        self._firsts.extend(np.fromiter(firsts, np.int64))
+        self._tags.extend(np.fromiter(tags, np.int64))
+
+    def apply(self, found: Events) -> None:
+        """Apply events to the study, after checking them."""
+        self._check(found)
+        # What a sample cost belongs to the answer or the decline that follows.
+        costs = np.r_[math.nan, np.where(found.kinds == log.COST, found.values, math.nan)[:-1]]
+        keep = np.flatnonzero(found.kinds != log.COST)
+        kinds, places, values, costs = found.kinds[keep], found.places[keep], found.values[keep], costs[keep]
+        actions = _ACTIONS[kinds]
+        # Runs of asks, answers and declines go to compiled code, and whatever is between them one by one.
+        plain = actions >= 0
+        cuts = np.flatnonzero(np.diff(plain.astype(np.int8))) + 1
+        for start, stop in zip([0, *cuts.tolist()], [*cuts.tolist(), len(kinds)], strict=True):
+            if stop > start and plain[start]:
+                part = slice(start, stop)
+                self._fold_tickets(actions[part], places[part], values[part], costs[part])
+            else:
+                for j in range(start, stop):
+                    self._apply_one(int(kinds[j]), int(places[j]), found.texts.get(int(keep[j])))
+        told = found.kinds == log.TELL
+        self.note_many(found.places[told], found.seconds[told])
+        self.count(found.kinds.tobytes())
+
+    def _fold_tickets(self, actions: Ints, places: Ints, values: Floats, costs: Floats) -> None:
+        try:
+            wrong = self.study.ledger.fold(actions, places, values, costs)
+        except ValueError as error:
+            raise Damaged(str(error)) from None
+        if wrong >= 0:
+            raise Damaged(f"ticket {int(places[wrong])} is answered or declined twice")
+
+    def count(self, kinds: bytes | bytearray) -> None:
+        """Count events by their kinds."""
+        self.counts.update({name: many for kind, name in enumerate(log.KINDS) if (many := kinds.count(kind))})
+
+    def _check(self, found: Events) -> None:
+        kinds, places, ledger = found.kinds, found.places, self.study.ledger
+        of_arm, of_ticket = np.isin(kinds, log.OF_ARM), np.isin(kinds, log.OF_TICKET)
+        # How many tickets there were when each event happened.
+        issued = ledger.issued + np.cumsum(kinds == log.ASK)
+        if (places[of_arm] >= len(self.study.arms)).any():
+            raise Damaged(f"there is no arm {int(places[of_arm].max())}")
+        early = of_ticket & (places >= issued)
+        if early.any():
+            raise Damaged(f"ticket {int(places[np.argmax(early)])} was not handed out")
+        paid = np.flatnonzero(kinds == log.COST)
+        settled = paid[paid + 1 < len(kinds)] + 1
+        follows = np.isin(kinds[settled], (log.TELL, log.DECLINE)) & (places[settled] == places[settled - 1])
+        if len(settled) < len(paid) or not follows.all():
+            raise Damaged("a cost has no answer or decline after it")
+        told = kinds == log.TELL
+        if not np.all(ledger.possible(found.values[told])):
+            wrong = float(found.values[told][np.argmin(ledger.possible(found.values[told]))])
+            raise Damaged(f"a sample cannot be {wrong!r}")
+
+    def _apply_one(self, kind: int, place: int, text: str | None) -> None:
+        study, ledger = self.study, self.study.ledger
+        try:
+            # A strategy that gave an invalid variance did so when the log was written, and the event was kept.
+            with suppress(EquipoiseError):
+                if kind == log.FORGET:
+                    ledger.forget(place)
+                elif kind == log.RETIRE:
+                    ledger.retire(place)
+                    self.judged[place] = text in JUDGEMENTS
+                elif kind == log.REOPEN:
+                    ledger.reopen(place)
+                elif kind == log.BUDGET:
+                    study.set_budget(loads(text or ""))
+                elif kind == log.WEIGHTS:
+                    change = loads(text or "")
+                    study.set_weights(change["weights"])
+                    self.weights_set(change["followed"])
+                elif kind == log.GOAL:
+                    wanted = loads(text or "")
+                    self.set_goal(wanted["precision"], wanted["level"])
+                elif kind == log.MOMENTS:
+                    study.tell_moments(study.arms[place], *loads(text or ""))
+        except UNREADABLE as error:
+            raise Damaged(f"an event {log.KINDS[kind]!r} cannot be: {error}") from None
+
+    def set_goal(self, precision: Any, level: float) -> None:
+        """Change what is asked for; weights that followed another precision are set again when they are due."""
+        self.precision, self.level, self.weighed = precision, level, -1
+
+    def weights_set(self, followed: bool) -> None:
+        """Note that weights were set, and whether they follow the precision."""
+        self.followed, self.weighed = followed, self.study.ledger.samples if followed else -1
+
+    # ---- as plain arrays
+
+    def arrays(self) -> dict[str, Any]:
+        """Return what a snapshot holds besides the study."""
+        return {
+            "seconds": self.seconds,
+            "judged": self.judged,
+            "firsts": self._firsts.array,
+            "tags": self._tags.array,
+            "precision": self.precision,
+            "level": self.level,
+            "followed": self.followed,
+            "weighed": self.weighed,
+            "counts": dict(self.counts),
+            "began": self.began,
+            "latest": self.latest,
+        }
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Take what `arrays` gave."""
+        self._seconds.extend(saved["seconds"])
+        self.judged[:] = saved["judged"]
+        self.numbered(saved["firsts"], saved["tags"])
+        self.precision, self.level = saved["precision"], saved["level"]
+        self.followed, self.weighed = saved["followed"], saved["weighed"]
+        self.counts = Counter(saved["counts"])
+        self.began, self.latest = saved["began"], saved["latest"]
+
+    # ---- what else is known
+
+    @property
+    def seconds(self) -> Floats:
+        """How long each ticket's sample took, by its id; NaN where that is not known."""
+        issued = self.study.ledger.issued
+        self._seconds.extend(np.full(max(issued - self._seconds.size, 0), math.nan))
+        return self._seconds.array[:issued]  # type: ignore[no-any-return]
+
+    def note(self, ticket: int, seconds: float) -> None:
+        """Note how long one ticket's sample took."""
+        if ticket >= self._seconds.size:
+            self._seconds.extend(np.full(2 * ticket + 64 - self._seconds.size, math.nan))
+        self._seconds._room[ticket] = seconds
+
+    def note_many(self, tickets: Ints, seconds: Floats) -> None:
+        """Note how long the samples of several tickets took."""
+        known = ~np.isnan(seconds)
+        if known.any():
+            self.seconds[tickets[known]] = seconds[known]
+
+    def numbers(self, ids: Ints) -> Ints:
+        """Return the numbers of tickets, in which the turn that handed them out is found again."""
+        turn = np.searchsorted(self._firsts.array, ids, side="right") - 1
+        return np.asarray((self._tags.array[turn] << BITS) | ids)
+
+    def id_of(self, number: int) -> int | None:
+        """Return the id of a ticket by its number; None where this log did not hand it out."""
+        ticket = number & ((1 << BITS) - 1)
+        if number < 0 or ticket >= self.study.ledger.issued or not self._firsts.size:
+            return None
+        return ticket if int(self.numbers(np.array([ticket]))[0]) == number else None
+
+
+def _check_body(row: Row) -> None:
+    """Say which turn it is that cannot be unpacked."""
+    try:
+        log.unpack([row.body])
+    except Damaged as error:
+        raise Damaged(f"turn {row.turn:,}: {error}") from None
+
+
+def tag_of(identity: bytes) -> int:
+    """Return the upper bits of the numbers of the tickets that a turn hands out."""
+    return int.from_bytes(identity[:4], "little") >> 1
+
+
+def differences(a: Study, b: Study) -> list[str]:
+    """Return in what two studies differ, of all that decisions and results depend on; nothing if they agree."""
+    one, other = a.ledger.fingerprint(), b.ledger.fingerprint()
+    return [name for name in one if one[name] != other[name]]

@@ -1,0 +1,106 @@
+"""
+Snapshots: the state of a replica as plain arrays, from which another one may start.
+
+A snapshot is a line of JSON and the bytes of some arrays, with a checksum before it. It says of which format, strategy
+and platform it is, and after which turn; one that does not fit is passed over. The log stays the truth.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import struct
+import sys
+from typing import Any, Final
+
+import numpy as np
+
+from equipoise import moments
+from equipoise.compiled import fingerprint
+from equipoise.errors import EquipoiseError
+from equipoise.store.database import FORMAT, Row
+from equipoise.store.header import Header
+from equipoise.store.plain import UNREADABLE, dumps, loads
+from equipoise.store.replica import Replica
+from equipoise.study.state import ARM, HEADER, TICKET
+
+_CHECK: Final = 16
+_ROW: Final = 64
+_LENGTH: Final = struct.Struct("<I")
+
+
+def stamp(header: Header) -> str:
+    """Return what a snapshot must have been made with to be of use."""
+    strategy = header.strategy
+    functions = (strategy.variance, strategy.floor, strategy.keep, strategy.share, strategy.pool, moments.add_shifted)
+    made_with = [
+        repr(strategy),
+        [fingerprint(function) for function in functions],
+        [strategy.own, strategy.sums, strategy.pooled, strategy.warmup],
+        [repr(record) for record in (HEADER, ARM, TICKET)],
+        [platform.machine(), sys.byteorder],
+    ]
+    return f"{FORMAT} {hashlib.blake2b(repr(made_with).encode(), digest_size=16).hexdigest()}"
+
+
+def write(replica: Replica) -> bytes:
+    """Return a snapshot of a replica."""
+    arrays: dict[str, Any] = {}
+    rest: dict[str, Any] = {}
+    for name, value in {**replica.study.ledger.arrays(), **replica.arrays()}.items():
+        (arrays if isinstance(value, np.ndarray) else rest)[name] = value
+    head = {
+        "made with": stamp(replica.header),
+        "turn": replica.turns,
+        "chain": replica.chain.hex(),
+        "arrays": [
+            [name, array.dtype.descr if array.dtype.names else array.dtype.str, len(array)]
+            for name, array in arrays.items()
+        ],
+        "rest": dumps(rest),
+    }
+    line = json.dumps(head).encode()
+    body = b"".join(
+        (_LENGTH.pack(len(line)), line, *(np.ascontiguousarray(array).tobytes() for array in arrays.values()))
+    )
+    return hashlib.blake2b(body, digest_size=_CHECK).digest() + body
+
+
+def read(header: Header, turn: int, chain: bytes, snapshot: bytes) -> Replica | None:
+    """Return the replica that a snapshot holds; None where it is not one of this study after this turn."""
+    if hashlib.blake2b(memoryview(snapshot)[_CHECK:], digest_size=_CHECK).digest() != snapshot[:_CHECK]:
+        return None
+    try:
+        return _read(header, turn, chain, snapshot)
+    except (*UNREADABLE, struct.error, SyntaxError, EquipoiseError):
+        return None  # nothing that this version has written
+
+
+def _read(header: Header, turn: int, chain: bytes, snapshot: bytes) -> Replica | None:
+    start = _CHECK + _LENGTH.size
+    (length,) = _LENGTH.unpack_from(snapshot, _CHECK)
+    head = json.loads(snapshot[start : start + length])
+    if (head["made with"], head["turn"], head["chain"]) != (stamp(header), turn, chain.hex()):
+        return None
+    saved: dict[str, Any] = loads(head["rest"])
+    at = start + length
+    for name, kind, size in head["arrays"]:
+        dtype = np.dtype([tuple(field) for field in kind] if isinstance(kind, list) else kind)
+        saved[name] = np.frombuffer(snapshot, dtype, size, at)
+        at += size * dtype.itemsize
+    replica = Replica(header, turn, chain)
+    replica.study.ledger.restore(saved)
+    replica.restore(saved)
+    return replica
+
+
+def weight(row: Row) -> int:
+    """Return how many bytes a turn weighs, with what its row has besides the events."""
+    return _ROW + len(row.body)
+
+
+def due(tail: int, replica: Replica) -> bool:
+    """Return whether the turns since the last snapshot, of so many bytes, outweigh the state."""
+    ledger = replica.study.ledger
+    return tail > max(1 << 20, TICKET.itemsize * ledger.issued + 8 * len(ledger.arrays()["memory"]))

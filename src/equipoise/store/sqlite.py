@@ -1,0 +1,197 @@
+"""A store in a SQLite file, for all processes of one machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from equipoise.errors import EquipoiseError
+from equipoise.store.database import Database, Head, Values
+from equipoise.store.gate import Gate
+
+# A row of a hundred samples fits on a page several times; of those of 4096 bytes, half would be left empty.
+_PAGE: Final = 16384
+_WAL: Final = 1 << 22
+
+
+class SQLite(Database):
+    """
+    One file in WAL mode, so that others can read while one writes; every commit is synced to the disk.
+
+    Parameters
+    ----------
+    path
+        The file.
+    study_name
+        The name of the study in it.
+    write, create
+        Whether to write, and to create the file if there is none. A reader changes nothing, and can read a file in a
+        folder that it cannot write to.
+    """
+
+    table_options = "without rowid"
+    clock = "((julianday('now') - 2440587.5) * 86400.0)"
+
+    def __init__(self, path: Path, study_name: str, write: bool, create: bool = False) -> None:
+        super().__init__(str(path), study_name)
+        self._path = path.absolute()
+        self._gate: Gate | None = None
+        self._copy: tempfile.TemporaryDirectory[str] | None = None
+        if path.is_dir():
+            raise ValueError(f"store must be a file, got the folder {self.name}")
+        if create and not self._path.parent.is_dir():
+            raise ValueError(f"cannot create {self.name}: there is no folder {self._path.parent}")
+        if not create and not path.exists():
+            raise ValueError(f"there is no store {self.name}")
+        try:
+            if write:
+                self._gate = Gate.of(self._path)
+                with self._explained():
+                    self._connection = self._connect("rwc" if create else "rw")
+                    if all(name.startswith("equipoise_") for name in self.tables()):
+                        self.execute(f"pragma page_size = {_PAGE}")  # of a new file
+                        self.execute("pragma journal_mode = wal")
+                        self.execute(f"pragma wal_autocheckpoint = {_WAL // _PAGE}")
+                        self.execute("pragma synchronous = full")
+            else:
+                self._connection = self._reader()
+            self._file = os.stat(self._path)
+        except BaseException:
+            self.close()
+            raise
+
+    def _connect(self, mode: str, path: Path | None = None) -> sqlite3.Connection:
+        # Autocommit, because sqlite3 would otherwise begin transactions at statements of its own choosing.
+        uri = f"{(path or self._path).as_uri()}?mode={mode}"
+        return sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None, check_same_thread=False)
+
+    def _reader(self) -> sqlite3.Connection:
+        # For writing too if possible, so that SQLite can repair the file after its writer was killed.
+        for mode in ("rw", "ro"):
+            try:
+                connection = self._connect(mode)
+                connection.execute("pragma query_only = on")
+                connection.execute("select count(*) from sqlite_master").fetchall()
+                return connection
+            except sqlite3.OperationalError:
+                continue
+            except sqlite3.Error:
+                break
+        # In a folder that cannot be written to, SQLite may not be able to read what was written last: a copy is.
+        with self._explained():
+            self._copy = tempfile.TemporaryDirectory(prefix="equipoise-")
+            try:
+                for suffix in ("", "-wal"):
+                    if os.path.exists(f"{self._path}{suffix}"):
+                        shutil.copyfile(f"{self._path}{suffix}", Path(self._copy.name) / f"study.db{suffix}")
+            except OSError as error:
+                raise EquipoiseError(f"cannot read {self.name}: {error.strerror}") from error
+            connection = self._connect("rw", Path(self._copy.name) / "study.db")
+            connection.execute("pragma query_only = on")
+            return connection
+
+    def execute(self, sql: str, values: Values = ()) -> Sequence[Values]:
+        with self._explained():
+            return self._connection.execute(sql, values).fetchall()
+
+    def execute_many(self, sql: str, rows: Sequence[Values]) -> None:
+        with self._explained():
+            self._connection.executemany(sql, rows)
+
+    def tables(self) -> set[str]:
+        return {name for (name,) in self.execute("select name from sqlite_master where type = 'table'")}
+
+    def check_foreign(self, tables: set[str]) -> None:
+        if tables:
+            raise ValueError(f"{self.name} is not an equipoise store: it is a database with other tables")
+
+    def begin(self) -> Head:
+        self.begin_creating()
+        try:
+            return self.head()
+        except BaseException:
+            self.rollback()
+            raise
+
+    def begin_creating(self) -> None:
+        assert self._gate is not None
+        try:
+            self._gate.enter(self)
+            self._check_file()
+            self.execute("begin immediate")
+        except BaseException:
+            self._leave_gate()
+            raise
+
+    def commit(self) -> None:
+        # If this fails, the transaction goes on, and `rollback` follows.
+        self.execute("commit")
+        self._leave_gate()
+
+    def rollback(self) -> None:
+        try:
+            if self._connection.in_transaction:
+                self.execute("rollback")
+        finally:
+            self._leave_gate()
+
+    def _leave_gate(self) -> None:
+        if self._gate is not None:
+            self._gate.exit(self)
+
+    def _check_file(self) -> None:
+        """Refuse to go on in a file that was removed or replaced: nobody would see what is written there."""
+        try:
+            same = os.path.samestat(os.stat(self._path), self._file)
+        except OSError:
+            same = False
+        if not same:
+            raise EquipoiseError(f"the store {self.name} was removed or replaced while it was in use")
+
+    def hold(self, owner: int) -> None:
+        assert self._gate is not None
+        self._gate.hold(owner)
+
+    def release(self, owner: int) -> None:
+        assert self._gate is not None
+        self._gate.release(owner)
+
+    def alive(self, owner: int) -> bool:
+        return self._gate is None or self._gate.alive(owner)
+
+    def close(self) -> None:
+        if hasattr(self, "_connection"):
+            with contextlib.suppress(EquipoiseError):
+                self.rollback()
+            self._connection.close()
+        if self._gate is not None:
+            self._gate.leave()
+            self._gate = None
+        if self._copy is not None:
+            self._copy.cleanup()
+            self._copy = None
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise self._words(error) from error
+        except (OverflowError, UnicodeDecodeError) as error:  # of a damaged row
+            raise self.damaged(str(error)) from None
+
+    def _words(self, error: sqlite3.Error) -> Exception:
+        message: Any = str(error)
+        if "full" in message or "disk I/O" in message:
+            return EquipoiseError(
+                f"cannot write to {self.name}: {message}; what was committed is saved, free some space to continue"
+            )
+        if "not a database" in message or "malformed" in message or "corrupt" in message:
+            return ValueError(f"{self.name} is not an equipoise store: {message}")
+        return EquipoiseError(f"cannot use {self.name}: {message}")

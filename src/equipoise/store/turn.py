@@ -1,0 +1,293 @@
+"""
+A turn: what one process does to a study while nobody else can.
+
+What happens in a turn is in the replica at once, and in the log when the turn has been committed. Without a log, a turn
+is only a study with a face by ids and places.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from equipoise.arrays import Floats, Ints
+from equipoise.errors import EquipoiseError
+from equipoise.store import events
+from equipoise.store.database import NOBODY, Database, Lease
+from equipoise.store.events import Draft
+from equipoise.store.plain import dumps
+from equipoise.store.replica import JUDGEMENTS, Replica, tag_of
+from equipoise.study import Study, Ticket
+from equipoise.study.ledger import Ledger
+from equipoise.study.ticket import BITS
+
+
+class Turn:
+    """
+    One turn of a study.
+
+    Parameters
+    ----------
+    replica
+        The study as the log has it.
+    database
+        Where the turn is written in the end; None without a log.
+
+    Attributes
+    ----------
+    study, ledger
+        The study, and its state by ids and places.
+    identity
+        The id of the turn, which is in the numbers of its tickets.
+    draft
+        The events so far; None without a log.
+    first
+        The id of the first ticket that this turn may hand out.
+    whole
+        Whether the replica and the draft say the same; not so where something interrupted one of the methods below.
+    """
+
+    def __init__(self, replica: Replica, database: Database | None = None) -> None:
+        self.replica, self._database = replica, database
+        self.study: Study = replica.study
+        self.ledger: Ledger = replica.study.ledger
+        self.draft = None if database is None else Draft()
+        self.whole = True
+        self.identity = secrets.token_bytes(8)
+        self.first = self.ledger.issued
+        self._settled: list[int] = []
+        self._owner: tuple[int, float] | None = None
+        self._leases: list[tuple[Sequence[int], int, float]] = []
+        self._calls: list[tuple[bytes, range]] = []
+
+    # ---- asking
+
+    def ask(self, m: int) -> range:
+        """Hand out up to m tickets of the strategy's choice; return their ids."""
+        self.whole = False
+        return self._asked(self.ledger.ask(m))
+
+    def ask_for(self, places: Ints) -> range:
+        """Hand out tickets for these arms; return their ids."""
+        self.whole = False
+        return self._asked(self.ledger.ask_for(places))
+
+    def _asked(self, tickets: int) -> range:
+        ids = self.ledger.latest(tickets)
+        if self.draft is not None and tickets:
+            self.draft.asked(self.ledger.arm_of[ids.start : ids.stop].tolist())
+        self.whole = True
+        return ids
+
+    def tickets(self, ids: range) -> list[Ticket]:
+        """Return tickets for users, whether this turn handed them out or an earlier one."""
+        if not ids:
+            return []
+        found = np.arange(ids.start, ids.stop)
+        numbers = (tag_of(self.identity) << BITS) | found if ids.start >= self.first else self.replica.numbers(found)
+        arms = self.ledger.arms_of(found).tolist()
+        return [Ticket((number, self.study.arms[k])) for number, k in zip(numbers.tolist(), arms, strict=True)]
+
+    # ---- telling
+
+    def tell(self, ticket: int, value: float, seconds: float = math.nan, cost: float = math.nan) -> None:
+        """Record the answer of a ticket, how long its sample took and what it cost; one that is known is skipped."""
+        value += 0.0  # so that a log does not have to keep the sign of a zero
+        known = not math.isnan(self.ledger.answers(ticket))
+        self.whole = False
+        try:
+            self.ledger.tell(ticket, value, costs=None if math.isnan(cost) else cost)
+        except ValueError:
+            self.whole = True  # refused: nothing has changed
+            raise
+        except EquipoiseError:
+            self._told(known, ticket, value, seconds, cost)  # the strategy failed, and the sample is kept
+            raise
+        self._told(known, ticket, value, seconds, cost)
+
+    def _told(self, known: bool, ticket: int, value: float, seconds: float, cost: float) -> None:
+        if not known:
+            self.replica.note(ticket, seconds)
+            if self.draft is not None:
+                if not math.isnan(cost):
+                    self.draft.cost(ticket, cost)
+                self.draft.told(ticket, value, seconds)
+                self._settle(ticket)
+        self.whole = True
+
+    def tell_many(self, tickets: Ints, values: Floats, seconds: Floats, costs: Floats | None = None) -> None:
+        """Record the answers of several tickets, all or none; those that are known are skipped."""
+        values = values + 0.0
+        new = np.isnan(self.ledger.answers(tickets))
+        new[new] = _first_of_each(tickets[new])
+        self.whole = False
+        try:
+            self.ledger.tell(tickets, values, costs=costs)
+        except ValueError:
+            self.whole = True
+            raise
+        except EquipoiseError:
+            self._told_many(tickets[new], values[new], seconds[new], None if costs is None else costs[new])
+            raise
+        self._told_many(tickets[new], values[new], seconds[new], None if costs is None else costs[new])
+
+    def _told_many(self, tickets: Ints, values: Floats, seconds: Floats, costs: Floats | None) -> None:
+        self.replica.note_many(tickets, seconds)
+        if self.draft is not None:
+            ids = tickets.tolist()
+            if costs is None:
+                self.draft.told_many(ids, values.tolist(), seconds.tolist())
+            else:
+                for j, ticket in enumerate(ids):
+                    if not math.isnan(costs[j]):
+                        self.draft.cost(ticket, float(costs[j]))
+                    self.draft.told(ticket, float(values[j]), float(seconds[j]))
+            self._settled += [ticket for ticket in ids if ticket < self.first]
+        self.whole = True
+
+    def decline(self, ticket: int, cost: float = math.nan) -> None:
+        """Record that who was asked did not want to answer."""
+        known = self.ledger.is_declined(ticket)
+        self.whole = False
+        try:
+            self.ledger.decline(ticket, cost=None if math.isnan(cost) else cost)
+        except ValueError:
+            self.whole = True
+            raise
+        if self.draft is not None and not known:
+            if not math.isnan(cost):
+                self.draft.cost(ticket, cost)
+            self.draft.add(events.DECLINE, ticket)
+            self._settle(ticket)
+        self.whole = True
+
+    def moments(self, arm: Hashable, count: int, mean: float, m2: float) -> None:
+        """Add samples that were taken elsewhere, by their moments."""
+        mean, m2 = float(mean) + 0.0, float(m2) + 0.0
+        place = self.ledger.names.find(arm)
+        self._change(
+            lambda: self.ledger.tell_moments(place, count, mean, m2), events.MOMENTS, place, dumps([count, mean, m2])
+        )
+
+    # ---- the rest
+
+    def forget(self, ticket: int, why: str) -> None:
+        """Give up a ticket; an answer that arrives later is still recorded."""
+        if self.ledger.is_in_flight(ticket):
+            self._change(lambda: self.ledger.forget(ticket), events.FORGET, ticket, why)
+            self._settle(ticket)
+        else:
+            self.ledger.forget(ticket)  # says why not
+
+    def failed(self, ticket: int, text: str) -> None:
+        """Record that sampling failed for a ticket; it stays in flight."""
+        if self.draft is not None:
+            self.draft.add(events.FAIL, ticket, text)
+
+    def retire(self, place: int, why: str) -> None:
+        """Retire an arm: no more of its samples are asked for."""
+        self._change(lambda: self.ledger.retire(place), events.RETIRE, place, why)
+        self.replica.judged[place] = why in JUDGEMENTS
+
+    def reopen(self, place: int) -> None:
+        """Reopen a retired arm."""
+        self._change(lambda: self.ledger.reopen(place), events.REOPEN, place)
+
+    def set_budget(self, budget: Any) -> None:
+        """Change the budget."""
+        self._change(lambda: self.study.set_budget(budget), events.BUDGET, 0, dumps(budget))
+
+    def set_weights(self, weights: Any, followed: bool = False) -> None:
+        """Change the weights of the losses, by arm or in the arms' order; None for 1 each."""
+        text = dumps({"weights": weights, "followed": followed})
+        self._change(lambda: self.study.set_weights(weights), events.WEIGHTS, 0, text)
+        self.replica.weights_set(followed)
+
+    def set_goal(self, precision: Any, level: float) -> None:
+        """Change the precision and the level that are asked for."""
+        goal = dumps({"precision": precision, "level": level})
+        self._change(lambda: self.replica.set_goal(precision, level), events.GOAL, 0, goal)
+
+    def _change(self, change: Any, kind: int, place: int, text: str | None = None) -> None:
+        """Make a change, and add its event if it was not refused."""
+        self.whole = False
+        try:
+            change()
+        except (ValueError, TypeError):
+            self.whole = True
+            raise
+        except EquipoiseError:
+            self._changed(kind, place, text)  # the strategy failed, and the change is kept
+            raise
+        self._changed(kind, place, text)
+
+    def _changed(self, kind: int, place: int, text: str | None) -> None:
+        if self.draft is not None:
+            self.draft.add(kind, place, text)
+        self.whole = True
+
+    # ---- who waits for which ticket
+
+    def _settle(self, ticket: int) -> None:
+        if ticket < self.first:
+            self._settled.append(ticket)
+
+    def own(self, owner: int, seconds: float) -> None:
+        """Let an owner (0: a visitor) wait for whatever this turn hands out and leaves in flight."""
+        self._owner = owner, seconds
+
+    def take_over(self, tickets: Sequence[int], owner: int, seconds: float) -> None:
+        """Let an owner wait for these tickets, whoever did before."""
+        self._leases.append((tickets, owner, seconds))
+
+    def leases(self) -> list[Lease]:
+        """Return who waits for each ticket in flight that an earlier turn handed out, in the order of asking."""
+        if self._database is None:
+            return []
+        found = {lease.ticket: lease for lease in self._database.leases()}
+        waiting = self.ledger.in_flight_ids().tolist()
+        self._settled += found.keys() - set(waiting)
+        return [found.get(ticket, Lease(ticket, NOBODY, True)) for ticket in waiting if ticket < self.first]
+
+    def called(self, call: bytes) -> range | None:
+        """Return the ids of the tickets that a call got before; None where it is new."""
+        if self._database is None:
+            return None
+        found = self._database.called(call)
+        if found is not None and not 0 <= found.start < found.stop <= self.ledger.issued:
+            raise self._database.damaged("an earlier call got tickets that were not handed out")
+        return found
+
+    def remember(self, call: bytes, tickets: range) -> None:
+        """Write down which tickets a call got."""
+        self._calls.append((call, tickets))
+
+    def write_rest(self) -> None:
+        """Write what is kept beside the log; within the transaction of the turn."""
+        assert self._database is not None
+        if self._settled:
+            self._database.settle(self._settled)
+        if self._owner is not None:
+            self._leases.append((range(self.first, self.ledger.issued), *self._owner))
+        for tickets, owner, seconds in self._leases:
+            waiting = [ticket for ticket in tickets if self.ledger.is_in_flight(ticket)]
+            if waiting:
+                self._database.grant(waiting, owner, seconds)
+        for call, ids in self._calls:
+            self._database.remember(call, ids)
+
+    @property
+    def wrote(self) -> bool:
+        """Whether there is anything to commit."""
+        return bool(self.draft is not None and (self.draft.kinds or self._settled or self._leases or self._calls))
+
+
+def _first_of_each(tickets: Ints) -> Any:
+    """Return which entries are the first of their ticket."""
+    first = np.zeros(len(tickets), bool)
+    first[np.unique(tickets, return_index=True)[1]] = True
+    return first
