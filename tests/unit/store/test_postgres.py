@@ -470,3 +470,47 @@ def test_a_server_that_does_not_come_back(door: tuple[str, Callable[[bool], None
         let_in(True)
         until(lambda: taken(log, 3.0), "the server lets the log in")
         assert values(where) == [1.0, 3.0]
+
+
+# ---- behind a proxy that pools transactions
+
+
+class Pooled(postgres.Postgres):
+    """Each transaction, and each statement outside of one, goes to another session, of which nothing is kept."""
+
+    swaps = 0
+
+    def _open(self) -> None:
+        super()._open()
+        self._idle = psycopg.connect(autocommit=True, prepare_threshold=None, **self._settings)
+
+    def _swap(self) -> None:
+        if not self._connection.info.transaction_status:
+            self._connection.execute("discard all")
+            self._connection, self._idle = self._idle, self._connection
+            Pooled.swaps += 1
+
+    def execute(self, sql: str, values: Any = ()) -> Any:
+        self._swap()
+        return super().execute(sql, values)
+
+    def begin(self) -> Any:
+        self._swap()
+        return super().begin()
+
+    def close(self) -> None:
+        super().close()
+        self._idle.close()
+
+
+def test_behind_a_proxy_that_pools_transactions(postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("equipoise.store.log.Postgres", Pooled)
+    where = f"{postgres}#{tmp_path.name}"
+    with eq.open(where, arms=["a", "b"], budget=60) as one, eq.open(where) as two:
+        while not one.done:
+            for study in (one, two):
+                for ticket in study.ask(3, lease=100):
+                    study.tell(ticket, float(ticket.id % 5))
+        assert one.result().samples == 60
+        assert differences(one._log.study, replay(where).study) == []
+    assert Pooled.swaps > 100
