@@ -181,10 +181,15 @@ class Database:
         formats = [row[1] for row in found] or [
             row[0] for row in self.execute("select distinct format from equipoise_study limit 1")
         ]
+        if formats and type(formats[0]) is not int:
+            raise self.damaged("its format cannot be read")
         if formats and formats[0] != FORMAT:
             raise EquipoiseError(
                 f"{self.name} has format {formats[0]}, and this version of equipoise reads format {FORMAT}"
             )
+        # Asked for again, as somebody may have created it meanwhile; without this, it would be created a second time.
+        if not found and self.study_name in self.studies() and not (found := self.execute(sql, (self.study_name,))):
+            raise self.damaged(f"the study {self.study_name!r} is in the table and not in its index")
         self._study = int(found[0][0]) if found else None
         return bool(found)
 

@@ -207,8 +207,8 @@ def work(folder: Path, where: str, direct: str, faults: int, seed: int, kinds: l
             until(lambda least=least: grown(writers, least), "the writers go on")  # type: ignore[misc]
             injected.one()
         until(lambda: grown(writers, 0) and all(writer.started() for writer in writers), "all writers have begun")
-        with eq.open(direct) as study:
-            study.set_budget(int(study.spent) + REST)
+        with Log(direct) as log:
+            log.turn(lambda turn: turn.set_budget(int(turn.study.spent) + REST))
         for writer in writers:
             until(writer.ended, f"{writer.life} has ended")
     except AssertionError as error:

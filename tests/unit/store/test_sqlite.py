@@ -256,7 +256,7 @@ def test_a_folder_that_cannot_be_written_to(where: Path, killed: bool) -> None:
 
 
 def test_a_disk_that_fills(where: Path) -> None:
-    """No file of this process may grow past 300 kB, for a while: one sentence, and what was committed is there."""
+    """No file of this process may grow past 1 MB, for a while: one sentence, and what was committed is there."""
 
     def work(turn: Turn) -> None:
         ids = np.array(turn.ask(100))
@@ -266,7 +266,7 @@ def test_a_disk_that_fills(where: Path) -> None:
         told = 0
         said = ""
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, before[1]))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, before[1]))
         try:
             for _ in range(900):
                 log.turn(work)
