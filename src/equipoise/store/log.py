@@ -113,19 +113,22 @@ class Log:
         self._write = write
         self._database = connect(where, write, create=header is not None)
         try:
-            exists = self._database.find()
-            if not exists and header is None:
-                raise ValueError(f"there is no study {self._database.study_name!r} in {self.name}{self._others()}")
-            if not exists and header is not None:
-                self._create(header)
-            else:
-                self._catch_up()
+            self._reconnecting(lambda: self._open(header))
             if header is not None:
                 self.replica.header.check_same(header)
                 self.turn(lambda turn: _continue(turn, header))
         except BaseException:
             self._database.close()
             raise
+
+    def _open(self, header: Header | None) -> None:
+        """Find the study, or create it."""
+        if self._database.find():
+            self._catch_up()
+        elif header is not None:
+            self._create(header)
+        else:
+            raise ValueError(f"there is no study {self._database.study_name!r} in {self.name}{self._others()}")
 
     def _others(self) -> str:
         names = self._database.studies()

@@ -21,6 +21,7 @@ import pytest
 import equipoise as eq
 from equipoise.store import Log, Patience, Turn, differences, postgres, replay
 from equipoise.store.log import PATIENCE, connect
+from equipoise.store.postgres import Postgres as Server
 from tests.unit.store.living import header
 from tests.waiting import until
 
@@ -475,7 +476,7 @@ def test_a_server_that_does_not_come_back(door: tuple[str, Callable[[bool], None
 # ---- behind a proxy that pools transactions
 
 
-class Pooled(postgres.Postgres):
+class Pooled(Server):
     """Each transaction, and each statement outside of one, goes to another session, of which nothing is kept."""
 
     swaps = 0
@@ -514,3 +515,27 @@ def test_behind_a_proxy_that_pools_transactions(postgres: str, tmp_path: Path, m
         assert one.result().samples == 60
         assert differences(one._log.study, replay(where).study) == []
     assert Pooled.swaps > 100
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_connection_that_is_lost_while_a_log_is_opened(
+    postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exists: bool
+) -> None:
+    where = f"{postgres}#{tmp_path.name}"
+    if exists:
+        with Log(where, header()) as log:
+            tell(log, 1.0)
+    losses: list[bool] = []
+
+    class Flaky(Server):
+        def find(self) -> bool:
+            if not losses:
+                losses.append(True)
+                ((process,),) = self.execute("select pg_backend_pid()")
+                self.execute("select pg_terminate_backend(?)", (process,))
+            return bool(super().find())
+
+    monkeypatch.setattr("equipoise.store.log.Postgres", Flaky)
+    with Log(where, header()) as log:
+        assert log.study.result().samples == int(exists)
+    assert losses
