@@ -384,7 +384,8 @@ def test_a_signal_stops_and_the_same_command_goes_on(
 
 def test_signals_are_as_they_were_afterwards() -> None:
     """The first raises and the others do not; one that is ignored, as by nohup, stays so."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    given = {signal.SIGHUP: signal.SIG_IGN, signal.SIGTERM: signal.SIG_DFL, signal.SIGQUIT: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in given.items()}
     try:
         with exits.Signals() as signals:
             assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
@@ -394,9 +395,10 @@ def test_signals_are_as_they_were_afterwards() -> None:
             signal.raise_signal(signal.SIGQUIT)
             signals.ignore()
             signal.raise_signal(signal.SIGTERM)
-        assert signal.getsignal(signal.SIGTERM) is signal.getsignal(signal.SIGQUIT) is signal.SIG_DFL
+        assert {number: signal.getsignal(number) for number in given} == given
     finally:
-        signal.signal(signal.SIGHUP, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def test_it_goes_on_where_it_was(run: Run, tmp_path: Path) -> None:
