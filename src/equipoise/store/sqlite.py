@@ -9,9 +9,10 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from equipoise.errors import EquipoiseError
+from equipoise.inputs import printable
 from equipoise.store.database import Database, Head, Values
 from equipoise.store.gate import Gate
 
@@ -81,7 +82,7 @@ class SQLite(Database):
                 return connection
             except sqlite3.OperationalError:
                 continue
-            except sqlite3.Error:
+            except (sqlite3.Error, UnicodeDecodeError):
                 break
         # In a folder that cannot be written to, SQLite may not be able to read what was written last: a copy is.
         with self._explained():
@@ -187,7 +188,8 @@ class SQLite(Database):
             raise self.damaged(str(error)) from None
 
     def _words(self, error: sqlite3.Error) -> Exception:
-        message: Any = str(error)
+        # It may quote a damaged schema, of several lines.
+        message = printable(" ".join(str(error).split()))[:200]
         if "full" in message or "disk I/O" in message:
             return EquipoiseError(
                 f"cannot write to {self.name}: {message}; what was committed is saved, free some space to continue"
