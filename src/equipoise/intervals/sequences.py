@@ -7,17 +7,25 @@ There is one state for all arms, updated one sample at a time.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from equipoise.arrays import Floats
+from equipoise.arrays import Floats, Ints
 from equipoise.compiled import jit
 from equipoise.inputs import LARGEST, choice, integer, number, probability, shown
-from equipoise.intervals import asymptotic, binary_betting, bounded_betting, empirical_bernstein, fixed_n
+from equipoise.intervals import (
+    asymptotic,
+    binary_betting,
+    bounded_betting,
+    contrast_betting,
+    contrasts,
+    empirical_bernstein,
+    fixed_n,
+)
 from equipoise.strategies import Support, check_support
 from equipoise.tables import percent
 
@@ -77,10 +85,11 @@ def simultaneous(level: float, K: int) -> float:
     return 1 - _alpha(level) / integer("K", K, 1)
 
 
-def describe(kind: Kind, level: float) -> str:
-    """Return one sentence that says what intervals of this kind and level are."""
+def describe(kind: Kind, level: float, over: str = "arms") -> str:
+    """Return one sentence that says what intervals of this kind and level are, simultaneous over arms or pairs."""
     noun = "confidence intervals" if kind == "fixed-n" else "confidence sequences"
-    return f"{percent(probability('level', level))} {noun}, {PROMISES[kind]}."
+    promise = PROMISES[kind].replace("simultaneous over arms", f"simultaneous over {over}")
+    return f"{percent(probability('level', level))} {noun}, {promise}."
 
 
 @dataclass(frozen=True)
@@ -188,46 +197,107 @@ class Intervals:
 
     def bounds(self, state: Floats, level: float | None = None) -> tuple[Floats, Floats]:
         """Return the lower and upper ends by arm, simultaneous at this level."""
-        return self._bounds(state, _alpha(self._level(level)) / self.arms)
+        if state.shape != (self.arms, self.kernel.columns):
+            raise ValueError(f"state must have the shape of start(), {self.start().shape}, got {state.shape}")
+        return self.bounds_at(state, _alpha(self._level(level)) / self.arms)
 
     def alone(self, state: Floats, arm: int, level: float | None = None) -> Interval:
         """Return the interval of one arm alone, chosen before any sample was seen."""
         return self._interval(state, arm, _alpha(self._level(level)))
 
+    def contrast(self, state: Floats, weights: Mapping[int, float], level: float | None = None) -> Interval:
+        """
+        Return an interval for a weighted sum of the arms' means, as {0: 1, 1: -0.5, 2: -0.5}.
+
+        The weights must have been chosen before any sample was seen. The interval is that of one sequence for the sum
+        itself (docs/intervals.md); for empirical Bernstein, it combines the arms' intervals.
+        """
+        places = np.array([[self._arm(arm) for arm in weights]])
+        c = np.array([[number("a weight", weight) for weight in weights.values()]])
+        if not np.isfinite(c).all() or not c.any():
+            raise ValueError(f"weights must be finite and not all zero, got {shown(weights)}")
+        some = c[0] != 0
+        low, high = self.contrasts(state, places[:, some], c[:, some], _alpha(self._level(level)))
+        return Interval(float(low[0]), float(high[0]))
+
     def difference(self, state: Floats, arm: int, other: int, level: float | None = None) -> Interval:
         """
-        Return an interval for the difference of two means.
+        Return an interval for the difference of two means, the first minus the second.
 
         The pair must have been chosen before any sample was seen.
-
-        It combines the two arms' intervals, each at 1 - (1 - level)/2. For a pair that was chosen by its results, or
-        for all pairs simultaneously, use the ends of `bounds`: the low end of one arm minus the high end of the other.
         """
         if self._arm(arm) == self._arm(other):
             raise ValueError(f"arm and other must be different arms, got {arm} twice")
-        alpha = _alpha(self._level(level)) / 2
-        mine, its = self._interval(state, arm, alpha), self._interval(state, other, alpha)
-        return Interval(mine.low - its.high, mine.high - its.low)
+        return self.contrast(state, {arm: 1.0, other: -1.0}, level)
 
     def against(self, state: Floats, control: int, level: float | None = None) -> tuple[Floats, Floats]:
         """
         Return intervals for the difference of each mean from the control's.
 
-        They are simultaneous at this level.
+        They are simultaneous at this level (Bonferroni).
 
-        The lower and the upper ends, by arm; they hold whenever those of `bounds` do. The control's own difference is
-        zero.
+        The lower and the upper ends, by arm. The control's own difference is zero.
         """
         control = self._arm(control)
-        low, high = self.bounds(state, level)
-        below, above = low - high[control], high - low[control]
-        below[control] = above[control] = 0.0
+        below, above = np.zeros((2, self.arms))
+        others = np.flatnonzero(np.arange(self.arms) != control)
+        if len(others):
+            places = np.column_stack([others, np.full(len(others), control)])
+            alpha = _alpha(self._level(level)) / len(others)
+            below[others], above[others] = self.contrasts(state, places, np.tile([1.0, -1.0], (len(others), 1)), alpha)
         return below, above
 
-    def _bounds(self, state: Floats, alpha: float) -> tuple[Floats, Floats]:
-        if state.shape != (self.arms, self.kernel.columns):
-            raise ValueError(f"state must have the shape of start(), {self.start().shape}, got {state.shape}")
-        low, high = np.empty((2, self.arms))
+    def contrasts(
+        self, state: Floats, places: Ints, weights: Floats, alpha: float, deviations: Floats | None = None
+    ) -> tuple[Floats, Floats]:
+        """
+        Return the lower and upper ends of several contrasts, each at level 1 - alpha.
+
+        Parameters
+        ----------
+        state
+            With a row for each arm, or for some of them.
+        places, weights
+            With a row for each contrast: the rows of its arms in the state, and their weights, none of them zero.
+        deviations
+            Standard deviations to use instead of those observed, by row of the state.
+        """
+        if places.shape[1] > 1 and self.kind == "betting":
+            low, width = self.kernel.settings
+            rows = contrast_betting.of_binary(state) if self.support == "binary" else state
+            below, above = contrast_betting.bounds(rows, places, weights, alpha)
+            shift = low * weights.sum(1)
+            return shift + width * below, shift + width * above
+        if places.shape[1] > 1 and (self.kind == "asymptotic" or (self.kind == "fixed-n" and self.support != "binary")):
+            return self._around_the_means(state, places, weights, alpha, deviations)
+        share = alpha if self.kind == "fixed-n" else alpha / places.shape[1]
+        ends = self.bounds_at(state, share)
+        if self.kind == "fixed-n":
+            means = state[:, fixed_n.SHIFT] + state[:, fixed_n.MEAN]
+            return contrasts.newcombe(weights, means[places], ends[0][places], ends[1][places])
+        return contrasts.box(weights, ends[0][places], ends[1][places])
+
+    def _around_the_means(
+        self, state: Floats, places: Ints, weights: Floats, alpha: float, deviations: Floats | None
+    ) -> tuple[Floats, Floats]:
+        """Return the ends of contrasts whose intervals are symmetric, within the support."""
+        counts, means = state[:, fixed_n.COUNT], state[:, fixed_n.SHIFT] + state[:, fixed_n.MEAN]
+        if deviations is None:
+            deviations = np.sqrt(state[:, fixed_n.M2] / np.maximum(counts - 1, 1))
+        start = asymptotic.START if self.kind == "asymptotic" else 2
+        enough = (counts[places] >= start).all(1)
+        clocks, spreads = np.maximum(counts, start)[places], deviations[places]
+        if self.kind == "asymptotic":
+            half = contrasts.asymptotic(weights, clocks, spreads, self.kernel.settings[asymptotic.RHO2], alpha)
+        else:
+            half = contrasts.welch(weights, clocks, spreads**2, alpha)
+        centre, half = (weights * means[places]).sum(1), np.where(enough, half, math.inf)
+        least, most = contrasts.box(weights, *_ends(self.support))
+        return np.maximum(centre - half, least), np.minimum(centre + half, most)
+
+    def bounds_at(self, state: Floats, alpha: float) -> tuple[Floats, Floats]:
+        """Return the lower and upper ends by row of the state, which may be of some arms; each at level 1 - alpha."""
+        low, high = np.empty((2, len(state)))
         _over_arms(self.kernel.bounds)(state, alpha, self.kernel.settings, low, high)
         return low, high
 

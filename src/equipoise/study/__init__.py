@@ -2,8 +2,9 @@
 
 from equipoise.study.by_arm import ByArm, IntervalsByArm
 from equipoise.study.certificate import Certificate
+from equipoise.study.contrasts import Contrast, Differences
 from equipoise.study.goal import Goal, Precision
-from equipoise.study.result import Combined, Difference, Result
+from equipoise.study.result import Combined, Result
 from equipoise.study.snapshot import Snapshot
 from equipoise.study.study import Study
 from equipoise.study.ticket import Ticket
@@ -12,7 +13,8 @@ __all__ = [
     "ByArm",
     "Certificate",
     "Combined",
-    "Difference",
+    "Contrast",
+    "Differences",
     "Goal",
     "IntervalsByArm",
     "Precision",

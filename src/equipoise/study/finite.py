@@ -3,7 +3,8 @@ Errors, intervals and best allocations for arms that are finite populations, sam
 
 Losses and errors carry the correction 1 - count/size: a population that is used up is known exactly. Intervals are
 those of drawing without replacement: betting for binary arms, which is exact at all times; the asymptotic kind for all
-others, whatever their support; and fixed-n with the same correction.
+others, whatever their support; and fixed-n with the same correction. Contrasts of binary arms combine the arms'
+intervals; those of others are direct, with the same clock as the intervals.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from collections.abc import Callable
 import numpy as np
 
 from equipoise.arrays import Floats, Ints
-from equipoise.intervals import Intervals, Kind, populations
+from equipoise.intervals import Intervals, Kind, asymptotic, populations
+from equipoise.intervals import contrasts as direct
 from equipoise.problem import Objective
 from equipoise.strategies import Support
 
@@ -71,6 +73,49 @@ def bounds(
     used_up = counts >= sizes
     low, high = (np.clip(np.where(used_up, means, end), least, most) for end in (low, high))
     return low, high
+
+
+def contrasts(
+    sequences: Intervals,
+    places: Ints,
+    weights: Floats,
+    alpha: float,
+    state: Floats,
+    deviations: Floats | None,
+    sizes: Floats,
+    ends: Callable[[float], tuple[Floats, Floats]],
+) -> tuple[Floats, Floats]:
+    """
+    Return the lower and upper ends of several contrasts, each at level 1 - alpha.
+
+    Parameters
+    ----------
+    sequences, places, weights
+        The intervals of the study; a row for each contrast, as `Intervals.contrasts` takes them.
+    state, deviations, sizes
+        Of the arms: rows of the state, standard deviations, and sizes of the populations.
+    ends
+        Returns the ends of all arms' intervals, each at level 1 - the alpha it is given.
+    """
+    if sequences.kind != "asymptotic" or deviations is None:
+        if sequences.kind == "fixed-n":
+            low, high = ends(alpha)
+            means = (state[:, asymptotic.SHIFT] + state[:, asymptotic.MEAN])[places]
+            return direct.newcombe(weights, means, low[places], high[places])
+        low, high = ends(alpha / places.shape[1])
+        return direct.box(weights, low[places], high[places])
+    counts, means = state[:, asymptotic.COUNT], state[:, asymptotic.SHIFT] + state[:, asymptotic.MEAN]
+    known, enough = counts >= sizes, counts >= np.minimum(asymptotic.START, sizes)
+    # A population that is used up had one item left when its clock last ran.
+    drawn = np.clip(counts, 1, sizes - 1)
+    clocks = np.maximum(drawn / (1 - drawn / sizes), 1)
+    rho2 = sequences.kernel.settings[asymptotic.RHO2]
+    half = direct.asymptotic(weights, clocks[places], deviations[places], rho2, alpha, known[places])
+    half = np.where(enough[places].all(1), half, math.inf)
+    centre = (weights * means[places]).sum(1)
+    least, most = sequences.support if isinstance(sequences.support, tuple) else (-math.inf, math.inf)
+    low, high = direct.box(weights, least, most)
+    return np.maximum(centre - half, low), np.minimum(centre + half, high)
 
 
 def oracle_loss(objective: Objective, variances: Floats, sizes: Floats, spent: float) -> float:

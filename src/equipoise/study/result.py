@@ -7,21 +7,21 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from equipoise import chart, tables
 from equipoise.arrays import Bools, Floats, Ints
-from equipoise.inputs import MISSING, Names, plain_name, probability
+from equipoise.inputs import MISSING, Names, labelled, number, plain_name, probability, shown
 from equipoise.intervals import Intervals, Kind
 from equipoise.problem.objective import Objective, Stratified
 from equipoise.problem.objective import objective as objective_of
 from equipoise.strategies import Support
-from equipoise.study import finite, summary
+from equipoise.study import contrasts, finite, summary
 from equipoise.study.by_arm import ByArm, IntervalsByArm
 from equipoise.study.certificate import Certificate, certify
+from equipoise.study.contrasts import Contrast, Differences
 from equipoise.study.goal import Goal, Precision
 from equipoise.study.snapshot import Snapshot
 
@@ -33,19 +33,6 @@ if TYPE_CHECKING:
 # What there is one of for each arm, of the result and of the objective.
 _BY_ARM = ("means", "counts", "declined", "variances", "standard_errors", "losses")
 _OF_OBJECTIVE = ("weights", "shares")
-
-
-class Difference(NamedTuple):
-    """
-    The difference of two arms' means, its standard error, and the ends of its interval.
-
-    The interval holds for all pairs of arms at once, so that the pair may be chosen after seeing the results.
-    """
-
-    value: float
-    error: float
-    low: float
-    high: float
 
 
 class Combined(NamedTuple):
@@ -362,7 +349,12 @@ class Result:
     @property
     def interval_kind(self) -> Kind:
         """The kind of `intervals()`."""
-        return self._sequences(None).kind
+        return self.sequences.kind
+
+    @property
+    def sequences(self) -> Intervals:
+        """The sequences of `intervals()`."""
+        return self._sequences(None)
 
     def _sequences(self, kind: Kind | None) -> Intervals:
         """Return the sequences of a kind, or of the default."""
@@ -377,21 +369,20 @@ class Result:
 
     def _bounds(self, sequences: Intervals, places: Sequence[int] | None, level: float) -> tuple[Floats, Floats]:
         """Return the ends of the intervals of some arms, None for all, as their kind has them."""
-        state = self._state(sequences.kind, places)
-        alpha = (1 - level) / len(self.arms)
-        low, high = np.empty((2, len(state)))
-        if places is None:
-            low, high = sequences.bounds(state, level)
-        else:
-            for i, row in enumerate(state):
-                low[i], high[i] = sequences.kernel.bounds(row, alpha, sequences.kernel.settings)
+        return self.bounds_of(sequences, places, (1 - level) / len(self.arms))
+
+    def bounds_of(self, sequences: Intervals, places: Sequence[int] | None, alpha: float) -> tuple[Floats, Floats]:
+        """Return the ends of the intervals of some arms, None for all, each at level 1 - alpha."""
+        state = self.state_of(sequences.kind, places)
+        low, high = sequences.bounds_at(state, alpha)
         if self.populations is None:
             return low, high
         where = np.arange(len(self.arms)) if places is None else np.asarray(places)
         counts, means, sizes = self.counts.array[where], self.means.array[where], self.populations[where]
         return finite.bounds(sequences, state, alpha, counts, means, sizes, np.array([low, high]))
 
-    def _state(self, kind: Kind, places: Sequence[int] | None) -> Floats:
+    def state_of(self, kind: Kind, places: Sequence[int] | None) -> Floats:
+        """Return the rows of some arms, None for all, of the state of a kind."""
         evidence = self.snapshot.evidence
         if kind != "fixed-n" and evidence is not None:
             return evidence.state(kind) if places is None else evidence.state_of(kind, places)
@@ -469,43 +460,72 @@ class Result:
 
     # ---- comparisons
 
-    def difference(self, a: Hashable, b: Hashable, level: float | None = None) -> Difference:
+    def difference(self, a: Hashable, b: Hashable, level: float | None = None) -> Contrast:
         """
         Return the mean of `a` minus the mean of `b`, with its standard error and its interval.
 
-        The interval is of the default kind and holds for all pairs at once, so that the pair may be chosen after seeing
-        the results.
+        The interval is that of one confidence sequence for the difference itself, and holds at this level for a pair
+        that was chosen before seeing the results, at any time and whatever the strategy did. For all pairs at once, or
+        a pair that was chosen by its results, use `compare`.
         """
-        i, j = (self.names.find(arm) for arm in (a, b))
-        ends = self.intervals_of([i, j] if i != j else [i], level)
-        return self._difference(i, j, (ends.low[0], ends.high[0]), (ends.low[-1], ends.high[-1]))
+        if self.names.find(a) == self.names.find(b):
+            level = self.level if level is None else probability("level", level)
+            return Contrast(0.0, 0.0, 0.0, 0.0, level, self.interval_kind, {a: 0.0})
+        return self.contrast({a: 1.0, b: -1.0}, level)
 
-    def _difference(self, i: int, j: int, mine: tuple[float, float], its: tuple[float, float]) -> Difference:
-        if i == j:
-            return Difference(0.0, 0.0, 0.0, 0.0)
-        value = float(self.means.array[i] - self.means.array[j])
-        error = math.sqrt(self.losses.array[i] + self.losses.array[j])
-        return Difference(value, error, float(mine[0] - its[1]), float(mine[1] - its[0]))
-
-    def differences(self, control: Hashable = MISSING, level: float | None = None) -> dict[Any, Difference]:
+    def contrast(self, weights: Mapping[Any, float], level: float | None = None) -> Contrast:
         """
-        Return all differences between two arms, with standard errors and intervals that hold for all at once.
+        Return a weighted sum of the arms' means, with its standard error and its interval.
 
         Parameters
         ----------
-        control
-            With an arm's name: every other arm minus this one, by that arm. Without: every pair (a, b), a after b.
+        weights
+            By arm, such as {"a": 1, "b": -0.5, "c": -0.5} for a against the mean of b and c; arms that are not named
+            have weight 0. The interval holds for weights that were chosen before seeing the results.
+        level
+            The probability that the interval holds, at any time; by default that of the result. It is not shared with
+            other contrasts: of several, each holds on its own.
+        """
+        level = self.level if level is None else probability("level", level)
+        given = labelled(weights)
+        if given is None:
+            raise TypeError(f"weights must be a mapping from arms to numbers, got {shown(weights)}")
+        by_place = {self.names.find(arm): number("a weight", weight) for arm, weight in given.items()}
+        c = np.array(list(by_place.values()))
+        if not np.isfinite(c).all() or not c.any():
+            raise ValueError(f"weights must be finite and not all zero, got {shown(weights)}")
+        places, c = np.array(list(by_place))[c != 0], c[c != 0]
+        low, high = contrasts.bounds(self, places[None], c[None], 1 - level)
+        return Contrast(
+            float(c @ self.means.array[places]),
+            math.sqrt(c**2 @ self.losses.array[places]),
+            float(low[0]),
+            float(high[0]),
+            level,
+            self.interval_kind,
+            {plain_name(self.arms[k]): float(each) for k, each in zip(places, c, strict=True)},
+        )
+
+    def compare(self, level: float | None = None, *, to: Hashable = MISSING) -> Differences:
+        """
+        Return which arms differ: the differences of all pairs, or of each arm to one, the clearest first.
+
+        The intervals are simultaneous, each at 1 - (1 - level)/pairs (Bonferroni): with probability `level` all of them
+        hold, at any time and whatever the strategy did. So you may pick any pair by what you see.
+
+        Parameters
+        ----------
         level
             The probability that all intervals hold; by default that of the result.
+        to
+            An arm, such as the control: every other arm minus this one, which are fewer intervals and narrower ones.
         """
-        if control is not MISSING:
-            j = self.names.find(control)
-            pairs: list[tuple[Any, int, int]] = [(arm, i, j) for i, arm in enumerate(self.arms) if i != j]
-        else:
-            pairs = [((self.arms[i], self.arms[j]), i, j) for j, i in combinations(range(len(self.arms)), 2)]
-        ends = self.intervals(level)
-        both = list(zip(ends.low.tolist(), ends.high.tolist(), strict=True))
-        return {name: self._difference(i, j, both[i], both[j]) for name, i, j in pairs}
+        level = self.level if level is None else probability("level", level)
+        if to is MISSING:
+            return contrasts.compare(self, *contrasts.all_pairs(self.means.array), level, control=False)
+        control = self.names.find(to)
+        others = np.flatnonzero(np.arange(len(self.arms)) != control)
+        return contrasts.compare(self, others, np.full(len(others), control), level, control=True)
 
     # ---- for programs
 
