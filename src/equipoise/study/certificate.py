@@ -127,8 +127,9 @@ class Certificate:
         The arms some of whose tickets were declined, and the share of those among their tickets that were answered or
         declined; the highest first.
     slow
-        The arms whose slow answers differ from their fast ones, by a rank test at p < 0.001 for all arms at once; None
-        where it is not known how long samples took.
+        The arms whose slow answers differ from their fast ones, by a rank test at p < 0.001 for all arms at once, and
+        of which so many answers are in flight or were given up that this may shift the mean by 5% of its standard error
+        or more; None where it is not known how long samples took.
     squared, weighted
         Whether the loss is the largest squared error, and whether the errors have weights.
     needed
@@ -239,8 +240,9 @@ class Certificate:
     def _unanswered(self) -> str:
         if self.answered is None or not self.answered.given_up:
             return ""
+        asked = self.answered.asked - self.answered.withdrawn
         return (
-            f"Of {self.answered.asked:,} samples asked for, {self.answered.given_up:,} ({self.answered.share:.1%}) "
+            f"Of {asked:,} samples asked for, {self.answered.given_up:,} ({self.answered.share:.1%}) "
             "were never answered; the estimates cover only the answered samples."
         )
 
@@ -248,8 +250,8 @@ class Certificate:
         if not self.slow:
             return ""
         return (
-            f"Warning: slow answers differ from fast ones (rank test, p < {SLOW:g}) in {listed(self.slow)}; the means "
-            "are biased while answers are in flight, or if slow ones were given up."
+            f"Warning: slow answers differ from fast ones (rank test, p < {SLOW:g}) in {listed(self.slow)}, and some "
+            "answers are in flight or were given up: the means may be biased toward the fast ones."
         )
 
 
@@ -260,10 +262,12 @@ def certify(result: Result) -> Certificate:
     errors, evidence = result.standard_errors.array, result.snapshot.evidence
     bias = _biases(result)
     slow: tuple[Hashable, ...] | None = None
-    if evidence is not None and evidence.slow is not None:
+    if evidence is not None and evidence.slow is not None and evidence.slow_bias is not None:
         tested = int(np.isfinite(evidence.slow).sum())
+        # If hardly any answer is missing, it makes no difference to the mean which ones were slow.
         with np.errstate(invalid="ignore"):
-            slow = tuple(result.arms[j] for j in np.flatnonzero(evidence.slow * tested < SLOW).tolist())
+            matters = np.abs(evidence.slow_bias) > _BIAS * np.nan_to_num(errors)
+            slow = tuple(result.arms[j] for j in np.flatnonzero((evidence.slow * tested < SLOW) & matters).tolist())
     with np.errstate(divide="ignore", invalid="ignore"):
         in_errors = np.nan_to_num(bias / errors, posinf=0.0, neginf=0.0)
     most = int(np.abs(in_errors).argmax())
