@@ -101,9 +101,9 @@ class Certificate:
     ----------
     samples
         How many are in.
-    worst, count, half_width, standard_error
-        The least precise arm, by weight; its samples; the half-width of its interval, which is infinite where there are
-        too few; its standard error.
+    worst, count, margin, standard_error
+        The least precise arm, by weight; its samples; the margin of its interval, which is infinite where there are too
+        few; its standard error.
     target
         The half-width that was asked for that arm, where errors are judged relative to it; else NaN.
     kind, level, promise
@@ -141,7 +141,7 @@ class Certificate:
     samples: int
     worst: Hashable
     count: int
-    half_width: float
+    margin: float
     standard_error: float
     target: float
     kind: Kind
@@ -197,9 +197,9 @@ class Certificate:
         which = f"Least precise{by}: {named(self.worst)},"
         if self.combined is not None:
             which = f"Stratum {named(self.worst).removeprefix('arm ')} contributes most to this error:"
-        if not math.isfinite(self.half_width):
+        if not math.isfinite(self.margin):
             return f"{which} {error} ({no_interval(self.level, self.count, self.needed)}{target})."
-        return f"{which} {plus_minus(self.half_width, 3)} ({percent(self.level)}{target}), {error}. {self.promise}"
+        return f"{which} {plus_minus(self.margin, 3)} ({percent(self.level)}{target}), {error}. {self.promise}"
 
     def _strata(self) -> str:
         """Return the combined mean of the strata, and the errors that other ways of sampling would have had."""
@@ -275,7 +275,7 @@ def certify(result: Result) -> Certificate:
         samples=result.samples,
         worst=result.worst,
         count=int(result.counts.array[k]),
-        half_width=float(intervals.half_widths[0]),
+        margin=float(intervals.margins[0]),
         standard_error=float(errors[k]),
         target=float(result.targets[k]) if result.by_precision else math.nan,
         kind=intervals.kind,

@@ -104,7 +104,7 @@ class Result:
     level, precision
         Those of the goal.
     reached
-        Whether every interval is as narrow as the precision asks for; None if none was asked for.
+        Whether every interval lies within its arm's mean ± the precision; None if none was asked for.
     """
 
     snapshot: Snapshot
@@ -356,8 +356,10 @@ class Result:
             half = (high - low) / 2
         if kind is None:
             low, high, half = self._widen(sequences, places, level, low, high, half)
-        names = self.names if places is None else Names.of([self.arms[k] for k in places])
-        return IntervalsByArm(names, low, high, half, sequences.kind, level)
+        names, means = self.names, self.means.array
+        if places is not None:
+            names, means = Names.of([self.arms[k] for k in places]), means[np.asarray(places)]
+        return IntervalsByArm(names, means, low, high, half, sequences.kind, level)
 
     @property
     def interval_kind(self) -> Kind:
@@ -434,9 +436,9 @@ class Result:
 
     @cached_property
     def reached_by_arm(self) -> Bools:
-        """Which arms' intervals are as narrow as the precision asks for, in the arms' order; none without one."""
+        """Which arms' intervals lie within their mean ± the precision, in the arms' order; none without one."""
         with np.errstate(invalid="ignore"):
-            return np.asarray(self.intervals().half_widths <= self.targets)
+            return np.asarray(self.intervals().margins <= self.targets)
 
     @property
     def reached(self) -> bool | None:
@@ -447,11 +449,11 @@ class Result:
         """
         About how many more samples each arm needs for the precision, in the arms' order.
 
-        A half-width falls as one over the square root of the number of samples. Infinite or NaN where too little is
-        known.
+        The margin of an interval falls as one over the square root of the number of samples. Infinite or NaN where too
+        little is known.
         """
         with np.errstate(invalid="ignore", divide="ignore"):
-            wide = self.intervals().half_widths / self.targets
+            wide = self.intervals().margins / self.targets
             return np.asarray(np.maximum(wide * wide - 1, 0) * np.maximum(self.counts.array, 1))
 
     @property

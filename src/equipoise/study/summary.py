@@ -67,17 +67,17 @@ def least_precise(result: Result) -> str:
     if same := without_error(result):
         return same
     k = result.names.place(result.worst)
-    half = float(result.intervals_of([k]).half_widths[0])
-    if not math.isfinite(half):
+    margin = float(result.intervals_of([k]).margins[0])
+    if not math.isfinite(margin):
         error = float(result.standard_errors.array[k])
         why = no_interval(result.level, int(result.counts.array[k]), needed_for_interval(result, k))
         known = f"standard error {amount(error, 3)} ({why})"
-    elif half == 0 and used_up(result)[k]:
+    elif margin == 0 and used_up(result)[k]:
         known = "known exactly"
     elif result.by_precision:
-        known = f"{plus_minus(half)} (target {plus_minus(float(result.targets[k]))})"
+        known = f"{plus_minus(margin)} (target {plus_minus(float(result.targets[k]))})"
     else:
-        known = f"{plus_minus(half)} ({percent(result.level)})"
+        known = f"{plus_minus(margin)} ({percent(result.level)})"
     return f"Least precise{ranked_by(result)}: {named(result.worst)}, {known}."
 
 

@@ -332,7 +332,7 @@ def test_a_certificate() -> None:
     result = study.result()
     found = result.certificate
     k = list(result.arms).index(result.worst)
-    assert found.half_width == result.intervals().half_widths[k]
+    assert found.margin == result.intervals().margins[k]
     assert found.standard_error == result.standard_errors[result.worst]
     assert (found.loss, found.uniform_loss, found.oracle_loss) == (
         result.loss,
@@ -347,7 +347,7 @@ def test_a_certificate() -> None:
     assert found.bias == pytest.approx(-(1 - len(x) / 400) * skewness * x.std(ddof=1) / len(x))
     text = str(found)
     assert repr(found) == text
-    assert text.startswith(f"Least precise: {result.worst}, ±{found.half_width:.3g} (95%), standard error ")
+    assert text.startswith(f"Least precise: {result.worst}, ±{found.margin:.3g} (95%), standard error ")
     assert f"of the same budget would have given {math.sqrt(found.uniform_loss):.3g} and the best allocation" in text
     assert "The samples of skewed are skewed" in text
     assert "never answered" not in text
