@@ -46,7 +46,7 @@ def no_interval(level: float, samples: int, needed: int | None) -> str:
 
 def needed_for_interval(result: Result, k: int) -> int | None:
     """Return how many samples the interval of the arm at place k needs; None if that depends on the samples."""
-    if result.interval_kind != "asymptotic":
+    if result.interval_kind != "asymptotic" and not result.recognised:
         return None
     return START if result.populations is None else int(min(START, result.populations[k]))
 

@@ -72,15 +72,30 @@ class Lines:
         # The tickets in line, in the order of asking; and those that wait for one before them.
         self._order = np.empty(0, np.int64)
         self._size = self._scanned = 0
+        # Whether the samples in line are all 0 or 1.
+        self._binary = True
         self._waiting = np.empty(0, np.int64)
         # By kind, a state and how many tickets of the order are in it; for one thread at a time.
         self.lock = threading.Lock()
         self.states: dict[Kind, tuple[Floats, int]] = {}
 
-    def look(self, tickets: Any, answered: Answered, missing: Ints, seconds: Floats | None) -> Evidence:
-        """Return what the tickets say now; `missing` are those of each arm that are in flight or were given up."""
+    def look(self, tickets: Any, answered: Answered, missing: Ints, binary: bool, seconds: Floats | None) -> Evidence:
+        """
+        Return what the tickets say now.
+
+        Parameters
+        ----------
+        tickets, answered
+            All tickets, and what became of them.
+        missing
+            Tickets of each arm that are in flight or were given up.
+        binary
+            Whether the moments of all samples, in line or not, are those of zeros and ones.
+        seconds
+            How long each sample took, by the tickets' ids.
+        """
         self._line_up(tickets, answered.asked)
-        return Evidence(self, tickets, self._order, self._size, answered, missing, seconds)
+        return Evidence(self, tickets, self._order, self._size, answered, missing, self._binary and binary, seconds)
 
     def _line_up(self, tickets: Any, stop: int) -> None:
         """Append the tickets before the id `stop` whose turn has come."""
@@ -95,6 +110,9 @@ class Lines:
         np.minimum.at(waiting_from, arms[in_flight], np.flatnonzero(in_flight))
         waits = np.arange(len(ids)) >= waiting_from[arms] if len(waiting_from) else in_flight
         self._append(ids[~waits])
+        if self._binary:
+            values = tickets["value"][ids[~waits]]
+            self._binary = bool(((values == 0) | (values == 1)).all())
         self._waiting = ids[waits]
 
     def _append(self, ids: Ints) -> None:
@@ -150,6 +168,7 @@ class Evidence:
         size: int,
         answered: Answered,
         missing: Ints,
+        binary: bool,
         seconds: Floats | None,
     ) -> None:
         self._lines: Lines | None = lines
@@ -157,6 +176,8 @@ class Evidence:
         self._tickets, self._order, self._size = tickets, order, size
         self.answered = answered
         self._missing = missing
+        # Nobody said so, but all samples are 0 or 1.
+        self.recognised = lines.support is None and binary and size > 0
         self._seconds = seconds
         self._states: dict[Kind, Floats] = {}
         self._skewness: Floats | None = None
@@ -164,8 +185,9 @@ class Evidence:
         self._slow_bias: Floats | None = None
 
     def intervals(self, kind: Kind | None = None) -> Intervals:
-        """The sequences of a kind, as they were tuned before the first sample."""
-        return Intervals(self.arms, self.support, kind or default_kind(self.support), LEVEL, self._budget)
+        """The sequences of a kind, as they were tuned before the first sample; of binary arms if recognised as such."""
+        support = "binary" if self.recognised else self.support
+        return Intervals(self.arms, support, kind or default_kind(support), LEVEL, self._budget)
 
     def state(self, kind: Kind) -> Floats:
         """The state of the sequences of this kind. Each sample enters once, however often one looks."""
@@ -254,7 +276,9 @@ class Evidence:
         return self._tickets["arm"][ids].astype(np.int64), self._tickets["value"][ids], self._seconds[ids]
 
     def __getstate__(self) -> dict[str, Any]:
-        kinds: list[Kind] = ["asymptotic"] if self.support is None else ["asymptotic", "betting", "empirical-bernstein"]
+        kinds: list[Kind] = ["asymptotic"]
+        if self.support is not None or self.recognised:
+            kinds += ["betting", "empirical-bernstein"]
         for kind in kinds:
             self.state(kind)
         known = {"_skewness": self.skewness, "_slow": self.slow, "_slow_bias": self.slow_bias}

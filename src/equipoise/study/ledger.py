@@ -292,10 +292,18 @@ class Ledger:
                 self._state.tickets,
                 Answered(self.issued, given_back - withdrawn, in_flight, int(declined.sum()), withdrawn),
                 missing,
+                self.support is None and self._like_binary(),
                 None if seconds is None else np.asarray(seconds, dtype=float),
             ),
             populations=self.populations,
         )
+
+    def _like_binary(self) -> bool:
+        """Return whether the moments of every arm are those of zeros and ones: M2 = n p (1 - p), up to rounding."""
+        arms, means = self._state.arms, self._state.means
+        p = np.clip(means, 0, 1)
+        off = np.maximum(np.abs(arms["m2"] - arms["count"] * p * (1 - p)), np.abs(means - p))
+        return bool((off <= 1e-9 * arms["count"])[arms["count"] > 0].all())
 
     def _replies(self) -> Ints:
         """Return how many tickets of each arm were answered or declined."""

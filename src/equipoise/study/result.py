@@ -15,7 +15,8 @@ import numpy as np
 from equipoise import chart, tables
 from equipoise.arrays import Bools, Floats, Ints
 from equipoise.inputs import MISSING, Names, plain_name, probability
-from equipoise.intervals import Intervals, Kind
+from equipoise.intervals import Intervals, Kind, asymptotic
+from equipoise.intervals.asymptotic import START
 from equipoise.problem.objective import Objective, Stratified
 from equipoise.problem.objective import objective as objective_of
 from equipoise.strategies import Support
@@ -130,6 +131,11 @@ class Result:
     @property
     def support(self) -> Support:
         return self.snapshot.support
+
+    @property
+    def recognised(self) -> bool:
+        """Whether no support was declared and all samples are 0 or 1: intervals are those of binary arms."""
+        return self.snapshot.evidence is not None and self.snapshot.evidence.recognised
 
     @property
     def populations(self) -> Floats | None:
@@ -338,6 +344,10 @@ class Result:
         takes the half-width of the most varying arm if all samples of its arm are equal, times sqrt(n/count) where
         that arm has n samples and this one has fewer; unless its population is used up. These are the intervals that a
         precision is compared with. A kind that is asked for by name is given as it is.
+
+        If no support was declared and every sample of every arm is 0 or 1, the intervals are those of binary arms, for
+        arms with at least 20 samples. They change to those of other arms with the first sample that is neither; ask for
+        kind="asymptotic" to have these from the start.
         """
         return self._intervals if level is None and kind is None else self.intervals_of(None, level, kind)
 
@@ -370,7 +380,7 @@ class Result:
         """Return the sequences of a kind, or of the default."""
         evidence = self.snapshot.evidence
         if self.populations is not None and (kind is not None or evidence is not None):
-            kind = finite.interval_kind(kind, self.support)
+            kind = finite.interval_kind(kind, "binary" if self.recognised else self.support)
         if evidence is not None:
             return evidence.intervals(kind)
         if kind not in (None, "fixed-n"):
@@ -387,11 +397,17 @@ class Result:
         else:
             for i, row in enumerate(state):
                 low[i], high[i] = sequences.kernel.bounds(row, alpha, sequences.kernel.settings)
-        if self.populations is None:
-            return low, high
+        enough: Any = START
         where = np.arange(len(self.arms)) if places is None else np.asarray(places)
-        counts, means, sizes = self.counts.array[where], self.means.array[where], self.populations[where]
-        return finite.bounds(sequences, state, alpha, counts, means, sizes, np.array([low, high]))
+        if self.populations is not None:
+            counts, means, sizes = self.counts.array[where], self.means.array[where], self.populations[where]
+            low, high = finite.bounds(sequences, state, alpha, counts, means, sizes, np.array([low, high]))
+            enough = np.minimum(START, sizes)
+        if self.recognised and sequences.kind != "fixed-n":
+            # Of so few samples, nobody knows yet that there are no others than 0 and 1.
+            few = state[:, asymptotic.COUNT] < enough
+            low, high = np.where(few, -math.inf, low), np.where(few, math.inf, high)
+        return low, high
 
     def _state(self, kind: Kind, places: Sequence[int] | None) -> Floats:
         evidence = self.snapshot.evidence

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 # An even split is mentioned if it would have needed this many times what was spent.
 WORTH_SAYING: Final = 1.05
 _REMARKS: Final = 3
+BINARY: Final = 'All samples are 0 or 1: intervals are those of binary arms; support="binary" says so from the start.'
 
 
 def verdict(result: Result) -> str:
@@ -90,10 +91,12 @@ def ranked_by(result: Result) -> str:
 
 def remarks(result: Result) -> list[str]:
     """
-    Return at most three of: what the intervals promise, what is still least precise, who declined, and what an even
-    split would have needed.
+    Return at most three of: what the intervals promise, that arms look binary, what is still least precise, who
+    declined, and what an even split would have needed.
     """
     found = [describe(result.interval_kind, result.level)] if _with_interval(result).any() else []
+    if found and result.recognised:
+        found.append(BINARY)
     if result.reached is False:
         found.append(least_precise(result))
     return list(filter(None, (*found, who_declined(declines(result)), even_split(result))))[:_REMARKS]
@@ -121,7 +124,7 @@ def _with_interval(result: Result) -> Bools:
     """Return which arms have an interval, in the arms' order."""
     places = result.shown()
     # Of very many arms only those shown are followed; of the others, as many samples as an interval needs are enough.
-    found: Bools = result.counts.array >= (START if result.interval_kind == "asymptotic" else 2)
+    found: Bools = result.counts.array >= (START if result.interval_kind == "asymptotic" or result.recognised else 2)
     found[places] = np.isfinite(result.intervals_shown(places).half_widths)
     return found
 

@@ -376,6 +376,65 @@ def test_who_never_answers_is_told() -> None:
     assert "Of 100 samples asked for, 11 (12.0%) were never answered" in str(found)
 
 
+def told(values: list[list[float]], **options: Any) -> eq.Study:
+    """A study of arms with these samples."""
+    study = eq.Study(len(values), budget=sum(map(len, values)) + 10, strategy="uniform", **options)
+    left = dict(zip(study.arms, map(iter, values), strict=True))
+    for ticket in study.ask(sum(map(len, values))):
+        study.tell(ticket, next(left[ticket.arm]))
+    return study
+
+
+def test_zeros_and_ones_are_recognised() -> None:
+    """150 ones leave room for a zero; the intervals are those of a study that was told so."""
+    values: list[list[float]] = [[1] * 150, [i % 3 == 0 for i in range(150)]]
+    study, known = told(values), told(values, support="binary").result()
+    found = study.result()
+    assert found.recognised
+    assert not known.recognised
+    assert found.support is None
+    assert np.asarray(found.intervals()).tolist() == np.asarray(known.intervals()).tolist()
+    assert np.asarray(found.intervals_of([1])).tolist() == np.asarray(known.intervals_of([1])).tolist()
+    assert found.intervals(kind="fixed-n")[0] == known.intervals(kind="fixed-n")[0]
+    assert found.intervals(kind="asymptotic")[0] == (1, 1)
+    remark = 'All samples are 0 or 1: intervals are those of binary arms; support="binary" says so from the start.'
+    assert remark in found.remarks()
+    assert remark not in known.remarks()
+    assert pickle.loads(pickle.dumps(found)).intervals()[0] == known.intervals()[0]
+    study.tell(study.ask(), 0.5)
+    other = study.result()
+    assert (other.recognised, other.interval_kind) == (False, "asymptotic")
+    assert remark not in other.remarks()
+    # What was seen before does not change.
+    assert np.asarray(found.intervals()).tolist() == np.asarray(known.intervals()).tolist()
+
+
+def test_few_zeros_and_ones_say_little() -> None:
+    """With fewer than 20 samples, others may still come."""
+    found = told([[0, 1] * 9, [0, 1] * 9]).result()
+    assert found.recognised
+    assert found.intervals().margins.tolist() == [math.inf, math.inf]
+    assert "no 95% interval yet: it needs 20 samples" in repr(found)
+    small = told([[0, 1] * 9, [0, 1] * 9], populations=[18, 40]).result()
+    assert small.intervals().margins.tolist() == [0, math.inf]
+    enough = told([[0, 1] * 12] * 2, populations=[30, 40]).result().intervals()
+    assert (
+        np.asarray(enough).tolist()
+        == np.asarray(told([[0, 1] * 12] * 2, populations=[30, 40], support="binary").result().intervals()).tolist()
+    )
+
+
+def test_samples_from_elsewhere_are_looked_at_too() -> None:
+    study = told([[0, 1] * 15, [1] * 30])
+    assert study.result().recognised
+    study.tell_moments(0, 4, 0.5, 1.0)
+    assert study.result().recognised
+    study.tell_moments(0, 4, 0.5, 1.1)
+    assert not study.result().recognised
+    assert not told([[0, 1] * 15, [0, 2] * 15]).result().recognised
+    assert not eq.Study(2).result().recognised
+
+
 def test_tickets_of_retired_arms_are_not_waited_for() -> None:
     study = eq.Study(2, budget=100, strategy="uniform")
     tickets = study.ask(100)
