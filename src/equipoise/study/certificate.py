@@ -85,6 +85,25 @@ def who_declined(shares: Sequence[tuple[Hashable, float]]) -> str:
     return f"Declined: {some}{more}; non-response can bias a mean."
 
 
+def heavy(result: Result) -> tuple[Hashable, ...]:
+    """Return the arms whose intervals rest on a variance that few samples make."""
+    evidence = result.snapshot.evidence
+    if evidence is None or result.interval_kind != "asymptotic":
+        return ()
+    return tuple(result.arms[k] for k in np.flatnonzero(evidence.heavy & ~used_up(result)).tolist())
+
+
+def heavy_tails(arms: Sequence[Hashable]) -> str:
+    """Return the sentence about arms whose variance few samples make; empty where there is none."""
+    if not arms:
+        return ""
+    whose = "its interval" if len(arms) == 1 else "their intervals"
+    return (
+        f"{listed(arms)}: a few extreme samples make much of the variance, and {whose} may be too narrow; take more "
+        "samples, or estimate a trimmed mean or the mean of logarithms."
+    )
+
+
 def _percent(share: float) -> str:
     """Return a share in percent: to one digit below 10%, and never 0% or 100% where it is not."""
     if share == 1:
@@ -130,6 +149,8 @@ class Certificate:
         The arms whose slow answers differ from their fast ones, by a rank test at p < 0.001 for all arms at once, and
         of which so many answers are in flight or were given up that this may shift the mean by 5% of its standard error
         or more; None where it is not known how long samples took.
+    heavy
+        The arms a few of whose samples make much of the variance that their intervals rest on.
     squared, weighted
         Whether the loss is the largest squared error, and whether the errors have weights.
     needed
@@ -155,6 +176,7 @@ class Certificate:
     answered: Answered | None
     slow: tuple[Hashable, ...] | None
     declined: tuple[tuple[Hashable, float], ...] = ()
+    heavy: tuple[Hashable, ...] = ()
     combined: Combined | None = None
     proportional_loss: float = math.nan
     squared: bool = True
@@ -174,7 +196,8 @@ class Certificate:
             if self.combined is None
             else (self._strata(), self._least_precise())
         )
-        return list(filter(None, (*first, self._bias(), self._unanswered(), who_declined(self.declined), self._slow())))
+        wrong = (self._bias(), heavy_tails(self.heavy), self._unanswered(), who_declined(self.declined), self._slow())
+        return list(filter(None, (*first, *wrong)))
 
     def __str__(self) -> str:
         return " ".join(self.sentences())
@@ -289,6 +312,7 @@ def certify(result: Result) -> Certificate:
         answered=None if evidence is None else evidence.answered,
         slow=slow,
         declined=declines(result),
+        heavy=heavy(result),
         combined=None if result.objective.shares is None else result.combine(),
         proportional_loss=result.proportional_loss,
         squared=result.objective.p == math.inf and (result.objective.weights is None or result.by_precision),

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from equipoise import moments
-from equipoise.arrays import Floats, Ints
+from equipoise.arrays import Bools, Floats, Ints
 from equipoise.compiled import jit
 from equipoise.intervals import Intervals, Kind, default_kind
 from equipoise.strategies import Support
@@ -32,6 +32,9 @@ LEVEL = 0.95
 MANY = 1_000_000
 # Slow answers are compared with fast ones within blocks of this many samples or a little more.
 BLOCK = 10
+# The share of an arm's samples that are its tails, and the most samples whose tails are looked at, which takes 0.1 s.
+TAIL = 0.02
+RANKED = 200_000
 
 _add = jit(moments.add_shifted)
 
@@ -181,6 +184,7 @@ class Evidence:
         self._seconds = seconds
         self._states: dict[Kind, Floats] = {}
         self._skewness: Floats | None = None
+        self._heavy: Bools | None = None
         self._slow: Floats | None = None
         self._slow_bias: Floats | None = None
 
@@ -232,6 +236,23 @@ class Evidence:
         return np.asarray(self._skewness)
 
     @property
+    def heavy(self) -> Bools:
+        """
+        Which arms' variances rest on few samples, so that an interval that rests on the variance may be too narrow.
+
+        The two percent of an arm's n samples that are farthest from the mean make more of the sum of squared deviations
+        than 0.33 + 2.8/sqrt(n): of many exponential samples they make 0.33, of Gaussian ones 0.14. And the standard
+        error of the variance, by the fourth moment, is at least 5% of it. That is so of less than 1% of arms with
+        exponential samples and of none with Gaussian ones. Not told of fewer than 50 samples, nor in studies of more
+        than 200,000.
+        """
+        if self._heavy is None:
+            ids = np.sort(self._order[: self._size if self._size <= RANKED else 0])
+            arms, values = self._tickets["arm"][ids].astype(np.int64), self._tickets["value"][ids]
+            self._heavy = _heavy_tails(arms, values, self.arms)
+        return self._heavy
+
+    @property
     def slow(self) -> Floats | None:
         """
         For each arm, the probability that values that have nothing to do with how long they took look as these do.
@@ -281,7 +302,7 @@ class Evidence:
             kinds += ["betting", "empirical-bernstein"]
         for kind in kinds:
             self.state(kind)
-        known = {"_skewness": self.skewness, "_slow": self.slow, "_slow_bias": self.slow_bias}
+        known = {"_skewness": self.skewness, "_heavy": self.heavy, "_slow": self.slow, "_slow_bias": self.slow_bias}
         return self.__dict__ | known | {"_lines": None, "_tickets": None, "_order": None, "_seconds": None}
 
 
@@ -297,6 +318,23 @@ def _ranks(values: Floats, groups: Ints) -> Floats:
     ranks = np.empty(len(values))
     ranks[order] = (np.bincount(tie, place) / np.bincount(tie))[tie] - first + 1
     return ranks
+
+
+def _heavy_tails(arms: Ints, values: Floats, K: int) -> Bools:
+    """Return which arms are heavy, as `Evidence.heavy` says."""
+    n = np.bincount(arms, minlength=K)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        # Relative to a sample of the arm, for the digits of means that are far from 0.
+        first = np.zeros(K)
+        first[arms[::-1]] = values[::-1]
+        shifted = values - first[arms]
+        squares = np.square(shifted - (np.bincount(arms, shifted, K) / n)[arms])
+        m2 = np.bincount(arms, squares, K)
+        relative = squares / m2[arms]
+        uncertain = np.bincount(arms, relative * relative, K) - 1 / n >= 0.05**2
+        # The largest of each arm have the highest ranks.
+        far = _ranks(relative, arms) > (n - np.ceil(TAIL * n))[arms]
+        return (n >= 1 / TAIL) & (m2 > 0) & uncertain & (np.bincount(arms, relative * far, K) > 0.33 + 2.8 / np.sqrt(n))
 
 
 def _rank_tests(arms: Ints, values: Floats, seconds: Floats, K: int) -> Floats:

@@ -13,6 +13,8 @@ from equipoise.intervals import describe
 from equipoise.intervals.asymptotic import START
 from equipoise.study.certificate import (
     declines,
+    heavy,
+    heavy_tails,
     needed_for_interval,
     no_interval,
     too_few,
@@ -91,12 +93,13 @@ def ranked_by(result: Result) -> str:
 
 def remarks(result: Result) -> list[str]:
     """
-    Return at most three of: what the intervals promise, that arms look binary, what is still least precise, who
-    declined, and what an even split would have needed.
+    Return at most three of: what the intervals promise, that arms look binary or have heavy tails, what is still least
+    precise, who declined, and what an even split would have needed.
     """
     found = [describe(result.interval_kind, result.level)] if _with_interval(result).any() else []
     if found and result.recognised:
         found.append(BINARY)
+    found.append(heavy_tails(heavy(result)))
     if result.reached is False:
         found.append(least_precise(result))
     return list(filter(None, (*found, who_declined(declines(result)), even_split(result))))[:_REMARKS]

@@ -17,7 +17,7 @@ import equipoise as eq
 from equipoise.intervals import Intervals, populations
 from equipoise.study import evidence
 from equipoise.study.certificate import SLOW
-from equipoise.study.evidence import _rank_tests, _ranks
+from equipoise.study.evidence import _heavy_tails, _rank_tests, _ranks
 from equipoise.study.state import ANSWERED_LATE, FORGOTTEN, WITHDRAWN
 from tests.in_order import InOrder
 from tests.unit.study.moments import of_populations, result_of_moments
@@ -433,6 +433,45 @@ def test_samples_from_elsewhere_are_looked_at_too() -> None:
     assert not study.result().recognised
     assert not told([[0, 1] * 15, [0, 2] * 15]).result().recognised
     assert not eq.Study(2).result().recognised
+
+
+@pytest.mark.parametrize("n", [50, 60, 100, 300, 1000])
+def test_heavy_tails_are_not_seen_in_light_ones(n: int) -> None:
+    """At most 1% of 2,000 arms with exponential samples, standard error 0.2%, and none of those with Gaussian ones."""
+    rng, arms = np.random.default_rng(9), np.repeat(np.arange(2000), n)
+    assert not _heavy_tails(arms, rng.normal(1e6, 1, len(arms)), 2000).any()
+    found = _heavy_tails(arms, rng.exponential(size=len(arms)), 2000).mean()
+    assert found <= 0.01 + 5 * math.sqrt(0.01 * 0.99 / 2000)
+    # Of lognormal samples with a log-sd of 0.8, three in four are seen with 1,000 samples.
+    heavy = _heavy_tails(arms, rng.lognormal(0, 0.8, len(arms)), 2000).mean()
+    assert heavy > (0.7 if n == 1000 else 2 * found)
+
+
+def test_heavy_tails_by_hand() -> None:
+    """One of 50 samples makes 98% of the squared deviations; among 49 it is not told, and of equal ones neither."""
+    values = np.array([*[0.0] * 49, 50.0])
+    assert _heavy_tails(np.zeros(50, int), values, 2).tolist() == [True, False]
+    assert _heavy_tails(np.zeros(50, int), -values, 1).tolist() == [True]
+    assert _heavy_tails(np.zeros(49, int), values[1:], 1).tolist() == [False]
+    assert _heavy_tails(np.zeros(50, int), np.ones(50), 1).tolist() == [False]
+    assert _heavy_tails(np.zeros(0, int), np.zeros(0), 2).tolist() == [False, False]
+
+
+def test_heavy_tails_are_told() -> None:
+    rng = np.random.default_rng(11)
+    values = [rng.normal(3, 1, 2000).tolist(), rng.lognormal(0, 0.8, 2000).tolist()]
+    result = told(values).result()
+    sentence = (
+        "1: a few extreme samples make much of the variance, and its interval may be too narrow; take more samples, or "
+        "estimate a trimmed mean or the mean of logarithms."
+    )
+    assert result.certificate.heavy == (1,)
+    assert sentence in str(result.certificate)
+    assert sentence in result.remarks()
+    assert sentence in pickle.loads(pickle.dumps(result)).remarks()
+    # Where the interval does not rest on the variance, or the mean is known, it does not matter.
+    assert told(values, support=(-99, 99)).result().certificate.heavy == ()
+    assert told(values, populations=[3000, 2000]).result().certificate.heavy == ()
 
 
 def test_tickets_of_retired_arms_are_not_waited_for() -> None:
