@@ -59,11 +59,11 @@ def poll(strategy: str, customers: int = CUSTOMERS, seed: int = 1, asked: Callab
 
 def comparison(result: Result, even: Result) -> str:
     """Return one sentence on how much better a poll did than one that asked about all products evenly."""
-    ours, theirs = (100 * float(poll.intervals(0.95).half_widths.max()) for poll in (result, even))
+    ours, theirs = (200 * float(poll.intervals(0.95).half_widths.max()) for poll in (result, even))
     if round(ours, 1) >= round(theirs, 1) or result.uniform_samples <= result.samples:
         more = f"; try {ENOUGH_CUSTOMERS} or more" if result.samples < ENOUGH_CUSTOMERS else ""
         return f"With {result.samples:,} customers there is no difference yet{more}."
     return (
-        f"With {result.samples:,} customers, every product is known to ±{ours:.1f} percentage points instead of "
-        f"±{theirs:.1f}; an even split would need about {result.uniform_samples:,.0f} customers for that."
+        f"With {result.samples:,} customers, the widest interval is {ours:.1f} percentage points wide instead of "
+        f"{theirs:.1f}; an even split would need about {result.uniform_samples:,.0f} customers for that."
     )

@@ -65,7 +65,7 @@ def evenly(result: Result) -> float:
     """
     Return how many samples it would have taken to reach the precision with equal numbers for all arms.
 
-    By the observed variances: an arm's half-width falls as the square root of 1/count - 1/population does. Populations
+    By the observed variances: an arm's margin falls as the square root of 1/count - 1/population does. Populations
     that are used up sooner give all that they have.
 
     Parameters
@@ -74,13 +74,13 @@ def evenly(result: Result) -> float:
         One that has reached its precision.
     """
     found = result.intervals()
-    half, counts = found.half_widths, result.counts.array.astype(float)
+    margins, counts = found.margins, result.counts.array.astype(float)
     # With fewer there is no interval.
     least = START if found.kind == "asymptotic" else 2
     sizes = _sizes(result)
     with np.errstate(divide="ignore", invalid="ignore"):
-        needed = 1 / (1 / sizes + (result.targets / half) ** 2 * (1 / counts - 1 / sizes))
-    needed = np.where(half > 0, needed, counts)
+        needed = 1 / (1 / sizes + (result.targets / margins) ** 2 * (1 / counts - 1 / sizes))
+    needed = np.where(margins > 0, needed, counts)
     return float(np.minimum(math.ceil(max(needed.max(), least)), sizes).sum())
 
 
@@ -219,7 +219,7 @@ class _Watch:
 
 
 def _moment(result: Result) -> Iterator[Moment]:
-    widths = result.intervals().half_widths
+    widths = result.intervals().margins
     if np.isfinite(widths).any():
         yield Moment(result.samples, float(widths.max()), widths if len(widths) <= FOLLOWED else None)
 

@@ -122,9 +122,13 @@ class Simulation:
         """
         How much the noise of the losses inflates the regret on average.
 
-        For the largest loss an upper bound: the mean of the largest of independent normals with these means and errors,
-        minus the largest mean. For other norms to second order: how much larger they are for the means of batches of
-        runs than for all runs, over the number of batches minus one.
+        For the largest loss an upper bound: max_k L̂_k - max_k L_k <= max_k (e_k - g_k) with the noise e_k of the losses
+        and their distances g_k from the largest, whose mean is taken for normal e_k. The losses that were found are too
+        far from each other, since each has noise of its own: so the g_k are what is left of their distances less three
+        standard errors, but at least zero. And a run that has a small loss for one arm tends to have a large one for
+        another: so the correlation of k losses near the largest is taken to be -1/(k-1), the least that it can be for
+        all pairs, which makes the largest of them greater by sqrt(k/(k-1)). For other norms to second order: how much
+        larger they are for the means of batches of runs than for all runs, over the number of batches minus one.
         """
         if self.objective.p != math.inf:
             means, runs = self.batches[:, : len(self.problem)], self.batches[:, -1]
@@ -132,17 +136,20 @@ class Simulation:
             return float((norms @ runs / runs.sum() - self._norm(self.losses)) / (len(runs) - 1))
         weight = self.objective.weight(len(self.problem))
         losses, errors = weight * self.losses, weight * self.loss_errors
-        top, error = float(losses.max()), float(errors.max())
-        near = losses + 8 * errors >= top - 8 * error
-        if error == 0 or near.sum() < 2:
+        top, error = int(losses.argmax()), float(errors.max())
+        near = losses + 8 * errors >= losses[top] - 8 * error
+        k = int(near.sum())
+        if error == 0 or k < 2:
             return 0.0
+        errors, error = errors * math.sqrt(k / (k - 1)), error * math.sqrt(k / (k - 1))
+        gaps = np.maximum(losses[top] - losses - 3 * np.hypot(errors, errors[top]), 0)[near]
         normal = NormalDist()
-        # Midpoints, so that none is on the step at the top.
-        x = (np.arange(720) - 359.5) / 40 * error + top
-        z = (x[:, None] - losses[near]) / np.maximum(errors[near], 1e-300)
+        # Midpoints, so that none is on the step at zero.
+        x = (np.arange(720) - 359.5) / 40 * error
+        z = (x[:, None] + gaps) / np.maximum(errors[near], 1e-300)
         below = np.vectorize(normal.cdf)(np.clip(z, -40, 40)).prod(axis=1)
-        # E[max] = top + integral of (1 - F) above top - integral of F below it.
-        above = np.where(x >= top, 1 - below, -below)
+        # E[max] = integral of 1 - F above zero - integral of F below it.
+        above = np.where(x >= 0, 1 - below, -below)
         return float(above.mean() * 18 * error)
 
     @property

@@ -71,10 +71,9 @@ def estimate(
     arms
         The arms' names, or their number, if there is one function.
     precision
-        Stop when every mean is known to this half-width, simultaneously with probability `level`: a number, a share of
-        the mean such as "3%", or one of these for each arm. An arm that has reached its precision is not sampled any
-        further. Until then, errors are made small relative to these half-widths, unless `weights` or `objective` are
-        given.
+        Stop when every interval lies within its mean ± this, simultaneously with probability `level`: a number, a share
+        of the mean such as "3%", or one of these for each arm. An arm that has reached its precision is not sampled any
+        further. Until then, errors are made small relative to the precision, unless `weights` or `objective` are given.
     level
         The probability that all intervals hold simultaneously.
     max_seconds

@@ -33,8 +33,8 @@ class Progress:
     worst, error
         The arm with the least precise mean and its standard error, which is NaN while some arm has fewer than two
         samples.
-    half_width
-        The half-width of that arm's 95% interval, which is infinite while it has too few samples for one.
+    margin
+        That of that arm's 95% interval, which is infinite while it has too few samples for one.
     seconds, seconds_left
         The time since this run began, and the time until it ends at this pace, which is infinite if it is not known.
     result
@@ -58,9 +58,8 @@ class Progress:
         return self.result.standard_errors[self.worst]
 
     @property
-    def half_width(self) -> float:
-        low, high = self.result.intervals(0.95)[self.worst]
-        return (high - low) / 2
+    def margin(self) -> float:
+        return float(self.result.intervals_of([self.result.names.place(self.worst)], 0.95).margins[0])
 
 
 class Display(Protocol):
@@ -175,8 +174,8 @@ def spent_text(progress: Progress) -> str:
 
 def worst_text(progress: Progress) -> str:
     """Return the least precise arm with the half-width of its 95% interval; nothing while it has none."""
-    half_width = progress.half_width
-    return f"least precise: {named(progress.worst)} {plus_minus(half_width, 3)}" if math.isfinite(half_width) else ""
+    margin = progress.margin
+    return f"least precise: {named(progress.worst)} {plus_minus(margin, 3)}" if math.isfinite(margin) else ""
 
 
 def left_text(progress: Progress) -> str:

@@ -22,6 +22,7 @@ from equipoise.run.options import options_of, savable
 from equipoise.store import Header, Log, Replica, Turn
 from equipoise.store.database import VISITOR
 from equipoise.store.leases import VISITOR_SECONDS, sweep
+from equipoise.store.replica import RETIRED
 from equipoise.strategies import Strategy, Support, check_support, resolve
 from equipoise.study import Result, Ticket
 from equipoise.study.goal import precision as precision_of
@@ -349,7 +350,13 @@ class SharedStudy:
 
     def forget(self, ticket: Ticket) -> None:
         """Give back a ticket that will not be answered, so that its sample can be asked for again."""
-        self._changed(lambda turn: turn.forget(self._own(turn.replica, ticket), "given back"))
+
+        def forget(turn: Turn) -> None:
+            place = self._own(turn.replica, ticket)
+            retired = turn.ledger.retired[turn.ledger.arm_of[place]]
+            turn.forget(place, RETIRED if retired else "given back")
+
+        self._changed(forget)
 
     def set_budget(self, budget: float | None) -> None:
         """Change how many samples may be asked for in all, or what they may cost."""

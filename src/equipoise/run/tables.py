@@ -6,7 +6,7 @@ import csv
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from equipoise.inputs import did_you_mean, install_hint, listed, printable, show
 from equipoise.tables import count
 
 Columns = dict[str, list[Any]]
+
+# Words for 1 and 0, in capital letters or not.
+WORDS: Final = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
 
 
 def read(path: Path) -> Columns:
@@ -94,9 +97,9 @@ def _numbers(cells: list[tuple[int, Any]], column: str, arm: Any, drop: bool) ->
     found = []
     for i, cell in cells:
         try:
-            value = math.nan if cell is None else float(cell)
+            value = math.nan if cell is None else float(WORDS.get(str(cell).lower(), cell))
         except (TypeError, ValueError):
-            raise ValueError(f"row {i + 2}: {column} must be a number, got {shown(cell)}") from None
+            raise ValueError(f"row {i + 2}: {column} must be a number, yes or no, got {shown(cell)}") from None
         if math.isfinite(value):
             found.append(value)
         elif not (drop and math.isnan(value)):

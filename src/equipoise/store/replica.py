@@ -12,7 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -32,6 +32,9 @@ _ACTIONS[[log.ASK, log.TELL, log.DECLINE]] = steps.ASK, steps.TELL, steps.DECLIN
 
 # Why an arm is retired where nobody said so; it is reopened when that no longer holds.
 PRECISE, EXHAUSTED = JUDGEMENTS = ("precise enough", "exhausted")
+# Why a ticket was given back that was never sampled.
+RETIRED: Final = "arm retired"
+WITHDRAWALS: Final = (EXHAUSTED, RETIRED)
 
 
 class Grown:
@@ -217,7 +220,7 @@ class Replica:
             # A strategy that gave an invalid variance did so when the log was written, and the event was kept.
             with suppress(EquipoiseError):
                 if kind == log.FORGET:
-                    ledger.forget(place)
+                    ledger.forget(place, withdrawn=text in WITHDRAWALS)
                 elif kind == log.RETIRE:
                     ledger.retire(place)
                     self.judged[place] = text in JUDGEMENTS

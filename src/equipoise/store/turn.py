@@ -20,7 +20,7 @@ from equipoise.store import events
 from equipoise.store.database import NOBODY, Database, Lease
 from equipoise.store.events import Draft
 from equipoise.store.plain import dumps
-from equipoise.store.replica import JUDGEMENTS, Replica, tag_of
+from equipoise.store.replica import JUDGEMENTS, WITHDRAWALS, Replica, tag_of
 from equipoise.study import Study, Ticket
 from equipoise.study.ledger import Ledger
 from equipoise.study.ticket import BITS
@@ -176,9 +176,10 @@ class Turn:
     # ---- the rest
 
     def forget(self, ticket: int, why: str) -> None:
-        """Give up a ticket; an answer that arrives later is still recorded."""
+        """Give up a ticket; an answer that arrives later is still recorded. `why` may say that it was withdrawn."""
         if self.ledger.is_in_flight(ticket):
-            self._change(lambda: self.ledger.forget(ticket), events.FORGET, ticket, why)
+            withdrawn = why in WITHDRAWALS
+            self._change(lambda: self.ledger.forget(ticket, withdrawn=withdrawn), events.FORGET, ticket, why)
             self._settle(ticket)
         else:
             self.ledger.forget(ticket)  # says why not

@@ -58,14 +58,23 @@ class IntervalsByArm(Mapping[Hashable, Interval]):
     low, high
         The ends in the arms' order; infinite, or those of the support, where too little is known.
     half_widths
-        Half of high - low, in the arms' order: what is compared with a precision.
+        Half of high - low, in the arms' order.
+    margins
+        The larger of mean - low and high - mean, in the arms' order: the interval lies within the mean ± its margin.
+        This is what is compared with a precision and printed after ±. It is the half-width where the interval is
+        centred at the mean, as that of a binary arm near 0 or 1 is not.
     kind, level
         The kind of the intervals, and the probability with which all of them hold.
     """
 
-    def __init__(self, names: Names, low: Floats, high: Floats, half_widths: Floats, kind: Kind, level: float) -> None:
+    def __init__(
+        self, names: Names, means: Floats, low: Floats, high: Floats, half_widths: Floats, kind: Kind, level: float
+    ) -> None:
         self._names = names
-        self.low, self.high, self.half_widths = map(_read_only, (low, high, half_widths))
+        # The mean of no samples may be anywhere.
+        with np.errstate(invalid="ignore"):
+            margins = np.where(np.isnan(means), high - low, np.maximum(means - low, high - means))
+        self.low, self.high, self.half_widths, self.margins = map(_read_only, (low, high, half_widths, margins))
         self.kind, self.level = kind, level
 
     def __getitem__(self, arm: Hashable) -> Interval:

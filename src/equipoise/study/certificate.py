@@ -46,7 +46,7 @@ def no_interval(level: float, samples: int, needed: int | None) -> str:
 
 def needed_for_interval(result: Result, k: int) -> int | None:
     """Return how many samples the interval of the arm at place k needs; None if that depends on the samples."""
-    if result.interval_kind != "asymptotic":
+    if result.interval_kind != "asymptotic" and not result.recognised:
         return None
     return START if result.populations is None else int(min(START, result.populations[k]))
 
@@ -85,6 +85,25 @@ def who_declined(shares: Sequence[tuple[Hashable, float]]) -> str:
     return f"Declined: {some}{more}; non-response can bias a mean."
 
 
+def heavy(result: Result) -> tuple[Hashable, ...]:
+    """Return the arms whose intervals rest on a variance that few samples make."""
+    evidence = result.snapshot.evidence
+    if evidence is None or result.interval_kind != "asymptotic":
+        return ()
+    return tuple(result.arms[k] for k in np.flatnonzero(evidence.heavy & ~used_up(result)).tolist())
+
+
+def heavy_tails(arms: Sequence[Hashable]) -> str:
+    """Return the sentence about arms whose variance few samples make; empty where there is none."""
+    if not arms:
+        return ""
+    whose = "its interval" if len(arms) == 1 else "their intervals"
+    return (
+        f"{listed(arms)}: a few extreme samples make much of the variance, and {whose} may be too narrow; take more "
+        "samples, or estimate a trimmed mean or the mean of logarithms."
+    )
+
+
 def _percent(share: float) -> str:
     """Return a share in percent: to one digit below 10%, and never 0% or 100% where it is not."""
     if share == 1:
@@ -101,9 +120,9 @@ class Certificate:
     ----------
     samples
         How many are in.
-    worst, count, half_width, standard_error
-        The least precise arm, by weight; its samples; the half-width of its interval, which is infinite where there are
-        too few; its standard error.
+    worst, count, margin, standard_error
+        The least precise arm, by weight; its samples; the margin of its interval, which is infinite where there are too
+        few; its standard error.
     target
         The half-width that was asked for that arm, where errors are judged relative to it; else NaN.
     kind, level, promise
@@ -127,8 +146,11 @@ class Certificate:
         The arms some of whose tickets were declined, and the share of those among their tickets that were answered or
         declined; the highest first.
     slow
-        The arms whose slow answers differ from their fast ones, by a rank test at p < 0.001 for all arms at once; None
-        where it is not known how long samples took.
+        The arms whose slow answers differ from their fast ones, by a rank test at p < 0.001 for all arms at once, and
+        of which so many answers are in flight or were given up that this may shift the mean by 5% of its standard error
+        or more; None where it is not known how long samples took.
+    heavy
+        The arms a few of whose samples make much of the variance that their intervals rest on.
     squared, weighted
         Whether the loss is the largest squared error, and whether the errors have weights.
     needed
@@ -140,7 +162,7 @@ class Certificate:
     samples: int
     worst: Hashable
     count: int
-    half_width: float
+    margin: float
     standard_error: float
     target: float
     kind: Kind
@@ -154,6 +176,7 @@ class Certificate:
     answered: Answered | None
     slow: tuple[Hashable, ...] | None
     declined: tuple[tuple[Hashable, float], ...] = ()
+    heavy: tuple[Hashable, ...] = ()
     combined: Combined | None = None
     proportional_loss: float = math.nan
     squared: bool = True
@@ -173,7 +196,8 @@ class Certificate:
             if self.combined is None
             else (self._strata(), self._least_precise())
         )
-        return list(filter(None, (*first, self._bias(), self._unanswered(), who_declined(self.declined), self._slow())))
+        wrong = (self._bias(), heavy_tails(self.heavy), self._unanswered(), who_declined(self.declined), self._slow())
+        return list(filter(None, (*first, *wrong)))
 
     def __str__(self) -> str:
         return " ".join(self.sentences())
@@ -196,9 +220,9 @@ class Certificate:
         which = f"Least precise{by}: {named(self.worst)},"
         if self.combined is not None:
             which = f"Stratum {named(self.worst).removeprefix('arm ')} contributes most to this error:"
-        if not math.isfinite(self.half_width):
+        if not math.isfinite(self.margin):
             return f"{which} {error} ({no_interval(self.level, self.count, self.needed)}{target})."
-        return f"{which} {plus_minus(self.half_width, 3)} ({percent(self.level)}{target}), {error}. {self.promise}"
+        return f"{which} {plus_minus(self.margin, 3)} ({percent(self.level)}{target}), {error}. {self.promise}"
 
     def _strata(self) -> str:
         """Return the combined mean of the strata, and the errors that other ways of sampling would have had."""
@@ -239,8 +263,9 @@ class Certificate:
     def _unanswered(self) -> str:
         if self.answered is None or not self.answered.given_up:
             return ""
+        asked = self.answered.asked - self.answered.withdrawn
         return (
-            f"Of {self.answered.asked:,} samples asked for, {self.answered.given_up:,} ({self.answered.share:.1%}) "
+            f"Of {asked:,} samples asked for, {self.answered.given_up:,} ({self.answered.share:.1%}) "
             "were never answered; the estimates cover only the answered samples."
         )
 
@@ -248,8 +273,8 @@ class Certificate:
         if not self.slow:
             return ""
         return (
-            f"Warning: slow answers differ from fast ones (rank test, p < {SLOW:g}) in {listed(self.slow)}; the means "
-            "are biased while answers are in flight, or if slow ones were given up."
+            f"Warning: slow answers differ from fast ones (rank test, p < {SLOW:g}) in {listed(self.slow)}, and some "
+            "answers are in flight or were given up: the means may be biased toward the fast ones."
         )
 
 
@@ -260,10 +285,12 @@ def certify(result: Result) -> Certificate:
     errors, evidence = result.standard_errors.array, result.snapshot.evidence
     bias = _biases(result)
     slow: tuple[Hashable, ...] | None = None
-    if evidence is not None and evidence.slow is not None:
+    if evidence is not None and evidence.slow is not None and evidence.slow_bias is not None:
         tested = int(np.isfinite(evidence.slow).sum())
+        # If hardly any answer is missing, it makes no difference to the mean which ones were slow.
         with np.errstate(invalid="ignore"):
-            slow = tuple(result.arms[j] for j in np.flatnonzero(evidence.slow * tested < SLOW).tolist())
+            matters = np.abs(evidence.slow_bias) > _BIAS * np.nan_to_num(errors)
+            slow = tuple(result.arms[j] for j in np.flatnonzero((evidence.slow * tested < SLOW) & matters).tolist())
     with np.errstate(divide="ignore", invalid="ignore"):
         in_errors = np.nan_to_num(bias / errors, posinf=0.0, neginf=0.0)
     most = int(np.abs(in_errors).argmax())
@@ -271,7 +298,7 @@ def certify(result: Result) -> Certificate:
         samples=result.samples,
         worst=result.worst,
         count=int(result.counts.array[k]),
-        half_width=float(intervals.half_widths[0]),
+        margin=float(intervals.margins[0]),
         standard_error=float(errors[k]),
         target=float(result.targets[k]) if result.by_precision else math.nan,
         kind=intervals.kind,
@@ -285,6 +312,7 @@ def certify(result: Result) -> Certificate:
         answered=None if evidence is None else evidence.answered,
         slow=slow,
         declined=declines(result),
+        heavy=heavy(result),
         combined=None if result.objective.shares is None else result.combine(),
         proportional_loss=result.proportional_loss,
         squared=result.objective.p == math.inf and (result.objective.weights is None or result.by_precision),

@@ -25,7 +25,7 @@ _LIMITS: Final = (1e-99, 1e99)
 @dataclass(frozen=True)
 class Precision:
     """
-    The half-width that is wanted of each arm's interval.
+    The margin that is wanted of each arm's interval: it is to lie within the mean ± this.
 
     Attributes
     ----------

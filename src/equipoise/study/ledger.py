@@ -23,7 +23,7 @@ from equipoise.study import steps
 from equipoise.study.evidence import Answered, Lines
 from equipoise.study.functions import compile_rule
 from equipoise.study.snapshot import Snapshot
-from equipoise.study.state import ANSWERED, ANSWERED_LATE, DECLINED, IN_FLIGHT, State, word
+from equipoise.study.state import ANSWERED, ANSWERED_LATE, DECLINED, FORGOTTEN, IN_FLIGHT, WITHDRAWN, State, word
 from equipoise.tables import amount, count
 
 # Where some numbers stand among the words of a study.
@@ -262,7 +262,12 @@ class Ledger:
         arms = self._state.arms
         counts, declined, costs = arms["count"].copy(), self.declined, self.costs
         in_flight, answered = self.in_flight, int(counts.sum()) - self._from_elsewhere
-        given_up = self.issued - in_flight - answered - int(declined.sum())
+        given_back = self.issued - in_flight - answered - int(declined.sum())
+        missing, withdrawn = arms["pulls"] - counts, 0
+        if given_back:  # else there is no need to look at every ticket
+            tickets = self._state.tickets[: self.issued]
+            withdrawn = int((tickets["status"] == WITHDRAWN).sum())
+            missing += np.bincount(tickets["arm"][tickets["status"] == FORGOTTEN], minlength=len(counts))
         objective, bill = self.objective, float((counts + declined).sum())
         if costs is not None:
             prices = self._state.prices
@@ -285,11 +290,20 @@ class Ledger:
             costs=costs,
             evidence=self._lines.look(
                 self._state.tickets,
-                Answered(self.issued, given_up, in_flight, int(declined.sum())),
+                Answered(self.issued, given_back - withdrawn, in_flight, int(declined.sum()), withdrawn),
+                missing,
+                self.support is None and self._like_binary(),
                 None if seconds is None else np.asarray(seconds, dtype=float),
             ),
             populations=self.populations,
         )
+
+    def _like_binary(self) -> bool:
+        """Return whether the moments of every arm are those of zeros and ones: M2 = n p (1 - p), up to rounding."""
+        arms, means = self._state.arms, self._state.means
+        p = np.clip(means, 0, 1)
+        off = np.maximum(np.abs(arms["m2"] - arms["count"] * p * (1 - p)), np.abs(means - p))
+        return bool((off <= 1e-9 * arms["count"])[arms["count"] > 0].all())
 
     def _replies(self) -> Ints:
         """Return how many tickets of each arm were answered or declined."""
@@ -546,10 +560,20 @@ class Ledger:
 
     # ---- what may change on the way
 
-    def forget(self, ticket: int, arm: int | None = None) -> None:
-        """Give back a ticket that will not be answered; a late answer is still accepted."""
+    def forget(self, ticket: int, arm: int | None = None, *, withdrawn: bool = False) -> None:
+        """
+        Give back a ticket that will not be answered; a late answer is still accepted.
+
+        Parameters
+        ----------
+        ticket, arm
+            The ticket, and the place of its arm where it should be checked.
+        withdrawn
+            Whether it was never sampled, as its arm is retired or has no more samples: then nobody failed to answer.
+        """
         place = self.arm_of[ticket] if arm is None else arm
-        answer = steps.forget(self._memory, self._rule, self._ticket_memory, ticket, place)
+        status = WITHDRAWN if withdrawn else FORGOTTEN
+        answer = steps.forget(self._memory, self._rule, self._ticket_memory, ticket, place, status)
         if answer == steps.OTHER_ARM:
             self._refuse_arm(ticket, place)
         if answer == steps.CONFLICT:

@@ -14,7 +14,8 @@ import numpy as np
 from equipoise import chart, tables
 from equipoise.arrays import Bools, Floats, Ints
 from equipoise.inputs import MISSING, Names, labelled, number, plain_name, probability, shown
-from equipoise.intervals import Intervals, Kind
+from equipoise.intervals import Intervals, Kind, asymptotic
+from equipoise.intervals.asymptotic import START
 from equipoise.problem.objective import Objective, Stratified
 from equipoise.problem.objective import objective as objective_of
 from equipoise.strategies import Support
@@ -91,7 +92,7 @@ class Result:
     level, precision
         Those of the goal.
     reached
-        Whether every interval is as narrow as the precision asks for; None if none was asked for.
+        Whether every interval lies within its arm's mean ± the precision; None if none was asked for.
     """
 
     snapshot: Snapshot
@@ -117,6 +118,11 @@ class Result:
     @property
     def support(self) -> Support:
         return self.snapshot.support
+
+    @property
+    def recognised(self) -> bool:
+        """Whether no support was declared and all samples are 0 or 1: intervals are those of binary arms."""
+        return self.snapshot.evidence is not None and self.snapshot.evidence.recognised
 
     @property
     def populations(self) -> Floats | None:
@@ -325,6 +331,10 @@ class Result:
         takes the half-width of the most varying arm if all samples of its arm are equal, times sqrt(n/count) where
         that arm has n samples and this one has fewer; unless its population is used up. These are the intervals that a
         precision is compared with. A kind that is asked for by name is given as it is.
+
+        If no support was declared and every sample of every arm is 0 or 1, the intervals are those of binary arms, for
+        arms with at least 20 samples. They change to those of other arms with the first sample that is neither; ask for
+        kind="asymptotic" to have these from the start.
         """
         return self._intervals if level is None and kind is None else self.intervals_of(None, level, kind)
 
@@ -343,8 +353,10 @@ class Result:
             half = (high - low) / 2
         if kind is None:
             low, high, half = self._widen(sequences, places, level, low, high, half)
-        names = self.names if places is None else Names.of([self.arms[k] for k in places])
-        return IntervalsByArm(names, low, high, half, sequences.kind, level)
+        names, means = self.names, self.means.array
+        if places is not None:
+            names, means = Names.of([self.arms[k] for k in places]), means[np.asarray(places)]
+        return IntervalsByArm(names, means, low, high, half, sequences.kind, level)
 
     @property
     def interval_kind(self) -> Kind:
@@ -360,7 +372,7 @@ class Result:
         """Return the sequences of a kind, or of the default."""
         evidence = self.snapshot.evidence
         if self.populations is not None and (kind is not None or evidence is not None):
-            kind = finite.interval_kind(kind, self.support)
+            kind = finite.interval_kind(kind, "binary" if self.recognised else self.support)
         if evidence is not None:
             return evidence.intervals(kind)
         if kind not in (None, "fixed-n"):
@@ -375,11 +387,17 @@ class Result:
         """Return the ends of the intervals of some arms, None for all, each at level 1 - alpha."""
         state = self.state_of(sequences.kind, places)
         low, high = sequences.bounds_at(state, alpha)
-        if self.populations is None:
-            return low, high
+        enough: Any = START
         where = np.arange(len(self.arms)) if places is None else np.asarray(places)
-        counts, means, sizes = self.counts.array[where], self.means.array[where], self.populations[where]
-        return finite.bounds(sequences, state, alpha, counts, means, sizes, np.array([low, high]))
+        if self.populations is not None:
+            counts, means, sizes = self.counts.array[where], self.means.array[where], self.populations[where]
+            low, high = finite.bounds(sequences, state, alpha, counts, means, sizes, np.array([low, high]))
+            enough = np.minimum(START, sizes)
+        if self.recognised and sequences.kind != "fixed-n":
+            # Of so few samples, nobody knows yet that there are no others than 0 and 1.
+            few = state[:, asymptotic.COUNT] < enough
+            low, high = np.where(few, -math.inf, low), np.where(few, math.inf, high)
+        return low, high
 
     def state_of(self, kind: Kind, places: Sequence[int] | None) -> Floats:
         """Return the rows of some arms, None for all, of the state of a kind."""
@@ -425,9 +443,9 @@ class Result:
 
     @cached_property
     def reached_by_arm(self) -> Bools:
-        """Which arms' intervals are as narrow as the precision asks for, in the arms' order; none without one."""
+        """Which arms' intervals lie within their mean ± the precision, in the arms' order; none without one."""
         with np.errstate(invalid="ignore"):
-            return np.asarray(self.intervals().half_widths <= self.targets)
+            return np.asarray(self.intervals().margins <= self.targets)
 
     @property
     def reached(self) -> bool | None:
@@ -438,11 +456,11 @@ class Result:
         """
         About how many more samples each arm needs for the precision, in the arms' order.
 
-        A half-width falls as one over the square root of the number of samples. Infinite or NaN where too little is
-        known.
+        The margin of an interval falls as one over the square root of the number of samples. Infinite or NaN where too
+        little is known.
         """
         with np.errstate(invalid="ignore", divide="ignore"):
-            wide = self.intervals().half_widths / self.targets
+            wide = self.intervals().margins / self.targets
             return np.asarray(np.maximum(wide * wide - 1, 0) * np.maximum(self.counts.array, 1))
 
     @property

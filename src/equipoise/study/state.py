@@ -88,8 +88,9 @@ PRICE = np.dtype(
 
 TICKET = np.dtype([("arm", np.int32), ("status", np.int32), ("value", np.float64)])
 
-# The status of a ticket. The last but one is of a ticket that was forgotten and answered all the same.
-IN_FLIGHT, ANSWERED, FORGOTTEN, ANSWERED_LATE, DECLINED = range(5)
+# The status of a ticket. ANSWERED_LATE is that of one that was given back and answered all the same; WITHDRAWN that of
+# one that was given back because its arm had no more samples.
+IN_FLIGHT, ANSWERED, FORGOTTEN, ANSWERED_LATE, DECLINED, WITHDRAWN = range(6)
 
 # What a header says about the sizes and positions of the rest.
 _SHAPE = (

@@ -29,6 +29,7 @@ from equipoise.study.state import (
     DECLINED,
     FORGOTTEN,
     IN_FLIGHT,
+    WITHDRAWN,
     Book,
     mean_of,
     open_book,
@@ -448,9 +449,15 @@ def arm_of(ticket: Any) -> int:
 
 
 @inlined
+def unsettled(status: int) -> bool:
+    """Whether a ticket of this status was neither answered nor declined: it is in flight or was given back."""
+    return status in (IN_FLIGHT, FORGOTTEN, WITHDRAWN)
+
+
+@inlined
 def answered(ticket: Any, value: float) -> None:
     """Write the value of a ticket down."""
-    ticket.status = ANSWERED_LATE if ticket.status == FORGOTTEN else ANSWERED
+    ticket.status = ANSWERED if ticket.status == IN_FLIGHT else ANSWERED_LATE
     ticket.value = value
 
 
@@ -490,7 +497,7 @@ def tell_many(
         if answer in (OUTSIDE, CONFLICT, UNANSWERED):
             # Undo, last first, so that a ticket that came twice ends as it was.
             for i in range(j - 1, -1, -1):
-                if before[i] == IN_FLIGHT or before[i] == FORGOTTEN:
+                if unsettled(before[i]):
                     tickets[ids[i]].status = before[i]
                     tickets[ids[i]].value = math.nan
             return answer, j
@@ -499,7 +506,7 @@ def tell_many(
             answered(ticket, values[j])
     worst, bad = DONE, -1
     for j in range(len(ids)):
-        if before[j] == IN_FLIGHT or before[j] == FORGOTTEN:
+        if unsettled(before[j]):
             landed, k = 1 if before[j] == IN_FLIGHT else 0, arm_of(tickets[ids[j]])
             if len(costs) > 0 and not math.isnan(costs[j]):
                 settle(book, k, costs[j], landed)
@@ -546,21 +553,25 @@ def decline(memory: Any, rule: Any, ticket_memory: Any, i: int, k: int, cost: fl
         return OTHER_ARM
     if ticket.status == DECLINED:
         return KNOWN
-    if ticket.status != IN_FLIGHT and ticket.status != FORGOTTEN:
+    if not unsettled(ticket.status):
         return CONFLICT
     return turn_down(book, ticket, k, cost)
 
 
 @borrowing
-def forget(memory: Any, rule: Any, ticket_memory: Any, i: int, k: int) -> int:
-    """Give ticket i of arm k back; CONFLICT if it was answered or declined, KNOWN if it was given back."""
+def forget(memory: Any, rule: Any, ticket_memory: Any, i: int, k: int, status: int) -> int:
+    """
+    Give ticket i of arm k back, as FORGOTTEN or WITHDRAWN.
+
+    CONFLICT if it was answered or declined, KNOWN if it was given back.
+    """
     book, ticket = open_book(memory, rule), tickets_of(ticket_memory)[i]
     if ticket.arm != k:
         return OTHER_ARM
     if ticket.status != IN_FLIGHT:
-        return KNOWN if ticket.status == FORGOTTEN else CONFLICT
+        return KNOWN if unsettled(ticket.status) else CONFLICT
     arm = book.arms[k]
-    ticket.status = FORGOTTEN
+    ticket.status = status
     arm.pulls -= 1
     book.header.used -= 1
     if book.header.prices_at != 0:
@@ -603,7 +614,7 @@ def fold(memory: Any, rule: Any, ticket_memory: Any, actions: Any, places: Any, 
             continue
         ticket = tickets[places[j]]
         k = arm_of(ticket)
-        if ticket.status != IN_FLIGHT and ticket.status != FORGOTTEN:
+        if not unsettled(ticket.status):
             return j
         if actions[j] == DECLINE:
             turn_down(book, ticket, k, costs[j])

@@ -427,11 +427,12 @@ class Study:
         """
         Give back a ticket that will not be answered, so that its sample can be asked for again.
 
-        A late answer is still accepted.
+        A late answer is still accepted. A ticket of an arm that was retired meanwhile counts as withdrawn; any other as
+        one that was never answered, which the certificate reports.
         """
         with self._lock:
             ticket_id, k = self._own(ticket)
-            self._ledger.forget(ticket_id, k)
+            self._ledger.forget(ticket_id, k, withdrawn=bool(self._ledger.retired[k]))
 
     def set_budget(self, budget: float | None) -> None:
         """

@@ -13,6 +13,8 @@ from equipoise.intervals import describe
 from equipoise.intervals.asymptotic import START
 from equipoise.study.certificate import (
     declines,
+    heavy,
+    heavy_tails,
     needed_for_interval,
     no_interval,
     too_few,
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 # An even split is mentioned if it would have needed this many times what was spent.
 WORTH_SAYING: Final = 1.05
 _REMARKS: Final = 3
+BINARY: Final = 'All samples are 0 or 1: intervals are those of binary arms; support="binary" says so from the start.'
 
 
 def verdict(result: Result) -> str:
@@ -67,17 +70,17 @@ def least_precise(result: Result) -> str:
     if same := without_error(result):
         return same
     k = result.names.place(result.worst)
-    half = float(result.intervals_of([k]).half_widths[0])
-    if not math.isfinite(half):
+    margin = float(result.intervals_of([k]).margins[0])
+    if not math.isfinite(margin):
         error = float(result.standard_errors.array[k])
         why = no_interval(result.level, int(result.counts.array[k]), needed_for_interval(result, k))
         known = f"standard error {amount(error, 3)} ({why})"
-    elif half == 0 and used_up(result)[k]:
+    elif margin == 0 and used_up(result)[k]:
         known = "known exactly"
     elif result.by_precision:
-        known = f"{plus_minus(half)} (target {plus_minus(float(result.targets[k]))})"
+        known = f"{plus_minus(margin)} (target {plus_minus(float(result.targets[k]))})"
     else:
-        known = f"{plus_minus(half)} ({percent(result.level)})"
+        known = f"{plus_minus(margin)} ({percent(result.level)})"
     return f"Least precise{ranked_by(result)}: {named(result.worst)}, {known}."
 
 
@@ -90,10 +93,13 @@ def ranked_by(result: Result) -> str:
 
 def remarks(result: Result) -> list[str]:
     """
-    Return at most three of: what the intervals promise, what is still least precise, who declined, and what an even
-    split would have needed.
+    Return at most three of: what the intervals promise, that arms look binary or have heavy tails, what is still least
+    precise, who declined, and what an even split would have needed.
     """
     found = [describe(result.interval_kind, result.level)] if _with_interval(result).any() else []
+    if found and result.recognised:
+        found.append(BINARY)
+    found.append(heavy_tails(heavy(result)))
     if result.reached is False:
         found.append(least_precise(result))
     return list(filter(None, (*found, who_declined(declines(result)), even_split(result))))[:_REMARKS]
@@ -121,7 +127,7 @@ def _with_interval(result: Result) -> Bools:
     """Return which arms have an interval, in the arms' order."""
     places = result.shown()
     # Of very many arms only those shown are followed; of the others, as many samples as an interval needs are enough.
-    found: Bools = result.counts.array >= (START if result.interval_kind == "asymptotic" else 2)
+    found: Bools = result.counts.array >= (START if result.interval_kind == "asymptotic" or result.recognised else 2)
     found[places] = np.isfinite(result.intervals_shown(places).half_widths)
     return found
 

@@ -467,6 +467,14 @@ def test_groups_of_a_table(run: Run, tmp_path: Path) -> None:
     assert run('arms = ["paid"]\n' + text, "--json").json["counts"] == {"paid": 300}
 
 
+def test_words_for_zero_and_one_in_a_table(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("passes,fails\nyes,False\nNo,true\nYES,0\nTRUE,1.0\n")
+    text = 'table = "t.csv"\ncolumns = ["passes", "fails"]\n'
+    assert run(text, "--json").json["means"] == {"passes": 0.75, "fails": 0.5}
+    polars.DataFrame({"passes": [True, False, True, True]}).write_parquet(tmp_path / "t.parquet")
+    assert run('table = "t.parquet"\ncolumns = ["passes"]\n', "--json").json["means"] == {"passes": 0.75}
+
+
 def test_columns_of_a_parquet_table(run: Run, tmp_path: Path) -> None:
     polars.DataFrame({"a": [1.0, 2.0, 3.0, None], "b": [4, 5, 6, 7], "c": ["x", "y", "z", ""]}).write_parquet(
         tmp_path / "t.parquet"
@@ -573,7 +581,7 @@ def _written(folder: Path, text: str) -> Path:
         ('table = "t.csv"\ngroup = "pan"\nvalue = "visits"', "there is no column 'pan'; did you mean 'plan'?"),
         ('table = "t.csv"\ncolumns = ["zz"]', "there is no column 'zz'; the columns are 'plan', 'visits'"),
         ('table = "t.csv"\ncolumns = "visits"', "columns must be a list of names, got 'visits'"),
-        ('table = "t.csv"\ncolumns = ["plan"]', "row 2: plan must be a number, got 'free'"),
+        ('table = "t.csv"\ncolumns = ["plan"]', "row 2: plan must be a number, yes or no, got 'free'"),
         ('table = "t.csv"\ngroup = "plan"\nvalue = "visits"\narms = ["fre"]', "did you mean 'free'?"),
         (
             'table = "t.csv"\ngroup = "plan"\nvalue = "visits"\nmissing = "no"',

@@ -171,6 +171,19 @@ def test_a_visitor_who_is_waited_for_in_vain(where: str) -> None:
         assert 23 == read.result.samples + read.in_flight + read.given_up == 1 + 3 + 19
 
 
+def test_tickets_of_retired_arms_are_withdrawn_in_the_log_too(where: str) -> None:
+    with eq.open(where, arms=ARMS, budget=20, strategy="uniform") as study:
+        tickets = study.ask(20)
+        study.retire(ARMS[0])
+        for ticket in tickets[:10]:
+            study.forget(ticket)
+        answered = study.result().certificate.answered
+    assert answered is not None
+    assert (answered.given_up, answered.withdrawn) == (10 - answered.withdrawn, len(range(0, 10, len(ARMS))))
+    assert replay(where).study.result().certificate.answered == answered
+    assert report.read(where).given_up == answered.given_up
+
+
 def test_a_driver_takes_the_place_of_visitors_who_are_gone(where: str) -> None:
     with eq.open(where, arms=ARMS, budget=40) as study:
         tickets = study.ask(10)

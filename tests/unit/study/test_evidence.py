@@ -16,6 +16,9 @@ import pytest
 import equipoise as eq
 from equipoise.intervals import Intervals, populations
 from equipoise.study import evidence
+from equipoise.study.certificate import SLOW
+from equipoise.study.evidence import _heavy_tails, _rank_tests, _ranks
+from equipoise.study.state import ANSWERED_LATE, FORGOTTEN, WITHDRAWN
 from tests.in_order import InOrder
 from tests.unit.study.moments import of_populations, result_of_moments
 
@@ -318,7 +321,7 @@ def test_a_certificate() -> None:
     result = study.result()
     found = result.certificate
     k = list(result.arms).index(result.worst)
-    assert found.half_width == result.intervals().half_widths[k]
+    assert found.margin == result.intervals().margins[k]
     assert found.standard_error == result.standard_errors[result.worst]
     assert (found.loss, found.uniform_loss, found.oracle_loss) == (
         result.loss,
@@ -333,7 +336,7 @@ def test_a_certificate() -> None:
     assert found.bias == pytest.approx(-(1 - len(x) / 400) * skewness * x.std(ddof=1) / len(x))
     text = str(found)
     assert repr(found) == text
-    assert text.startswith(f"Least precise: {result.worst}, ±{found.half_width:.3g} (95%), standard error ")
+    assert text.startswith(f"Least precise: {result.worst}, ±{found.margin:.3g} (95%), standard error ")
     assert f"of the same budget would have given {math.sqrt(found.uniform_loss):.3g} and the best allocation" in text
     assert "The samples of skewed are skewed" in text
     assert "never answered" not in text
@@ -362,28 +365,200 @@ def test_who_never_answers_is_told() -> None:
     assert "Of 100 samples asked for, 11 (12.0%) were never answered" in str(found)
 
 
+def told(values: list[list[float]], **options: Any) -> eq.Study:
+    """A study of arms with these samples."""
+    study = eq.Study(len(values), budget=sum(map(len, values)) + 10, strategy="uniform", **options)
+    left = dict(zip(study.arms, map(iter, values), strict=True))
+    for ticket in study.ask(sum(map(len, values))):
+        study.tell(ticket, next(left[ticket.arm]))
+    return study
+
+
+def test_zeros_and_ones_are_recognised() -> None:
+    """150 ones leave room for a zero; the intervals are those of a study that was told so."""
+    values: list[list[float]] = [[1] * 150, [i % 3 == 0 for i in range(150)]]
+    study, known = told(values), told(values, support="binary").result()
+    found = study.result()
+    assert found.recognised
+    assert not known.recognised
+    assert found.support is None
+    assert np.asarray(found.intervals()).tolist() == np.asarray(known.intervals()).tolist()
+    assert np.asarray(found.intervals_of([1])).tolist() == np.asarray(known.intervals_of([1])).tolist()
+    assert found.intervals(kind="fixed-n")[0] == known.intervals(kind="fixed-n")[0]
+    assert found.intervals(kind="asymptotic")[0] == (1, 1)
+    remark = 'All samples are 0 or 1: intervals are those of binary arms; support="binary" says so from the start.'
+    assert remark in found.remarks()
+    assert remark not in known.remarks()
+    assert pickle.loads(pickle.dumps(found)).intervals()[0] == known.intervals()[0]
+    study.tell(study.ask(), 0.5)
+    other = study.result()
+    assert (other.recognised, other.interval_kind) == (False, "asymptotic")
+    assert remark not in other.remarks()
+    # What was seen before does not change.
+    assert np.asarray(found.intervals()).tolist() == np.asarray(known.intervals()).tolist()
+
+
+def test_few_zeros_and_ones_say_little() -> None:
+    """With fewer than 20 samples, others may still come."""
+    found = told([[0, 1] * 9, [0, 1] * 9]).result()
+    assert found.recognised
+    assert found.intervals().margins.tolist() == [math.inf, math.inf]
+    assert "no 95% interval yet: it needs 20 samples" in repr(found)
+    small = told([[0, 1] * 9, [0, 1] * 9], populations=[18, 40]).result()
+    assert small.intervals().margins.tolist() == [0, math.inf]
+    enough = told([[0, 1] * 12] * 2, populations=[30, 40]).result().intervals()
+    assert (
+        np.asarray(enough).tolist()
+        == np.asarray(told([[0, 1] * 12] * 2, populations=[30, 40], support="binary").result().intervals()).tolist()
+    )
+
+
+def test_samples_from_elsewhere_are_looked_at_too() -> None:
+    study = told([[0, 1] * 15, [1] * 30])
+    assert study.result().recognised
+    study.tell_moments(0, 4, 0.5, 1.0)
+    assert study.result().recognised
+    study.tell_moments(0, 4, 0.5, 1.1)
+    assert not study.result().recognised
+    assert not told([[0, 1] * 15, [0, 2] * 15]).result().recognised
+    assert not eq.Study(2).result().recognised
+
+
+@pytest.mark.parametrize("n", [50, 60, 100, 300, 1000])
+def test_heavy_tails_are_not_seen_in_light_ones(n: int) -> None:
+    """At most 1% of 2,000 arms with exponential samples, standard error 0.2%, and none of those with Gaussian ones."""
+    rng, arms = np.random.default_rng(9), np.repeat(np.arange(2000), n)
+    assert not _heavy_tails(arms, rng.normal(1e6, 1, len(arms)), 2000).any()
+    found = _heavy_tails(arms, rng.exponential(size=len(arms)), 2000).mean()
+    assert found <= 0.01 + 5 * math.sqrt(0.01 * 0.99 / 2000)
+    # Of lognormal samples with a log-sd of 0.8, three in four are seen with 1,000 samples.
+    heavy = _heavy_tails(arms, rng.lognormal(0, 0.8, len(arms)), 2000).mean()
+    assert heavy > (0.7 if n == 1000 else 2 * found)
+
+
+def test_heavy_tails_by_hand() -> None:
+    """One of 50 samples makes 98% of the squared deviations; among 49 it is not told, and of equal ones neither."""
+    values = np.array([*[0.0] * 49, 50.0])
+    assert _heavy_tails(np.zeros(50, int), values, 2).tolist() == [True, False]
+    assert _heavy_tails(np.zeros(50, int), -values, 1).tolist() == [True]
+    assert _heavy_tails(np.zeros(49, int), values[1:], 1).tolist() == [False]
+    assert _heavy_tails(np.zeros(50, int), np.ones(50), 1).tolist() == [False]
+    assert _heavy_tails(np.zeros(0, int), np.zeros(0), 2).tolist() == [False, False]
+
+
+def test_heavy_tails_are_told() -> None:
+    rng = np.random.default_rng(11)
+    values = [rng.normal(3, 1, 2000).tolist(), rng.lognormal(0, 0.8, 2000).tolist()]
+    result = told(values).result()
+    sentence = (
+        "1: a few extreme samples make much of the variance, and its interval may be too narrow; take more samples, or "
+        "estimate a trimmed mean or the mean of logarithms."
+    )
+    assert result.certificate.heavy == (1,)
+    assert sentence in str(result.certificate)
+    assert sentence in result.remarks()
+    assert sentence in pickle.loads(pickle.dumps(result)).remarks()
+    # Where the interval does not rest on the variance, or the mean is known, it does not matter.
+    assert told(values, support=(-99, 99)).result().certificate.heavy == ()
+    assert told(values, populations=[3000, 2000]).result().certificate.heavy == ()
+
+
+def test_tickets_of_retired_arms_are_not_waited_for() -> None:
+    study = eq.Study(2, budget=100, strategy="uniform")
+    tickets = study.ask(100)
+    for ticket in tickets[:80]:
+        study.tell(ticket, float(ticket.id % 5))
+    study.retire(1)
+    for ticket in tickets[80:90]:
+        study.forget(ticket)
+        study.forget(ticket)
+    found = study.result().certificate
+    assert found.answered is not None
+    assert (found.answered.given_up, found.answered.withdrawn, found.answered.in_flight) == (5, 5, 10)
+    assert found.answered.share == 5 / 85
+    assert "Of 95 samples asked for, 5 (5.9%) were never answered" in str(found)
+    study.tell(tickets[81], 1.0)  # after all
+    assert study.ledger.tickets["status"][[80, 81, 83]].tolist() == [FORGOTTEN, ANSWERED_LATE, WITHDRAWN]
+
+
 def test_slow_answers_that_differ_are_told() -> None:
-    """Values of arm 0 grow with the time they take; those of arm 1 do not."""
+    """Values of arm 0 grow with the time they take, and some are given up; those of arm 1 do not."""
     rng = random.Random(3)
-    study = eq.Study(2, budget=400, strategy="uniform")
+    study = eq.Study(2, budget=440, strategy="uniform")
     seconds = np.full(500, math.nan)
-    for ticket in study.ask(400):
+    tickets = study.ask(440)
+    for ticket in tickets[:400]:
         seconds[ticket.id] = rng.expovariate(1)
         study.tell(ticket, rng.gauss(0, 1) + (seconds[ticket.id] if ticket.arm == 0 else 0))
-    assert study.result(seconds=seconds).certificate.slow == (0,)
-    assert "Warning: slow answers differ from fast ones (rank test, p < 0.001) in 0" in str(
-        study.result(seconds=seconds).certificate
-    )
+    told = study.result(seconds=seconds).certificate
+    assert told.slow == (0,)
+    assert "Warning: slow answers differ from fast ones (rank test, p < 0.001) in 0, and some answers are" in str(told)
     assert study.result().certificate.slow is None
     assert study.result(seconds=seconds[:0]).certificate.slow == ()
+    for ticket in tickets[400:]:
+        study.forget(ticket)
+    assert study.result(seconds=seconds).certificate.slow == (0,)
+    before = study.result(seconds=seconds)
+    for ticket in tickets[400:]:
+        study.tell(ticket, 1.0)
+    # Later answers do not change a result; and where every answer is in, it does not matter which was slow.
+    assert before.certificate.slow == (0,)
+    assert pickle.loads(pickle.dumps(before)).certificate.slow == (0,)
+    assert study.result(seconds=seconds).certificate.slow == ()
+
+
+def test_what_missing_slow_answers_may_do_to_a_mean() -> None:
+    """The slower half of ten samples has the mean 7 where all have 4.5; two of twelve are missing."""
+    study = eq.Study(1, budget=12)
+    tickets = study.ask(12)
+    for ticket in tickets[:10]:
+        study.tell(ticket, float(ticket.id))
+    evidence = study.result(seconds=np.arange(12.0)).snapshot.evidence
+    assert evidence is not None
+    assert evidence.slow_bias == pytest.approx([2 / 12 * (4.5 - 7)])
+
+
+def test_what_drifts_makes_no_slow_answers() -> None:
+    """
+    Values and seconds drift, warm up and come in waves together, and say nothing of each other at any one time.
+
+    The test at p < 0.001 names at most 1% of 1,000 arms; it would be 0.1% of independent ones, standard error 0.1%.
+    """
+    rng, t = np.random.default_rng(7), np.arange(100)
+    together = [3 * t / 100, 3 * np.exp(-t / 5), np.sin(t / 20)]
+    arms = np.repeat(np.arange(1000), 100)
+    for trend in together:
+        values, seconds = (rng.normal(size=(1000, 100)) + trend for _ in range(2))
+        p = _rank_tests(arms, values.ravel(), seconds.ravel(), 1000)
+        assert (p < SLOW).mean() <= 0.01
+        # What differs at each time is found all the same.
+        p = _rank_tests(arms, (values + seconds).ravel(), seconds.ravel(), 1000)
+        assert (p < SLOW).mean() > 0.99
+
+
+def test_samples_like_their_neighbours_make_few_slow_answers() -> None:
+    """Values and seconds that each depend on the one before, with a correlation of 0.5: below 1% of 2,000 arms."""
+    rng = np.random.default_rng(8)
+    both = rng.normal(size=(2, 2000, 200))
+    for i in range(1, 200):
+        both[:, :, i] = 0.5 * both[:, :, i - 1] + math.sqrt(0.75) * both[:, :, i]
+    p = _rank_tests(np.repeat(np.arange(2000), 200), both[0].ravel(), both[1].ravel(), 2000)
+    assert (p < SLOW).mean() <= 0.01
+
+
+def test_ranks_within_groups() -> None:
+    values, groups = np.array([3.0, 1, 1, 9, 3, 1, 1]), np.array([0, 0, 1, 1, 0, 1, 1])
+    assert _ranks(values, groups).tolist() == [2.5, 1, 2, 4, 2.5, 2, 2]
+    assert _ranks(values[:0], groups[:0]).tolist() == []
 
 
 def test_rank_tests_say_what_they_should() -> None:
-    """Of 2,000 arms of 60 binary samples that time says nothing about, p < 0.05 in 5%, standard error 0.5%."""
+    """Of 2,000 arms of 60 binary samples that time says nothing about, p < 0.05 in 2.5 to 5%, standard error 0.5%."""
     rng = np.random.default_rng(4)
     study = eq.Study(2000, budget=120_000, strategy="uniform", support="binary")
     ids = study.ledger.latest(study.ledger.ask(120_000))
     study.ledger.tell(ids, (rng.random(120_000) < 0.3).astype(float))
     p = study.result(seconds=np.round(rng.exponential(size=120_000), 1)).snapshot.evidence.slow  # type: ignore[union-attr]
     assert p is not None
-    assert (p < 0.05).mean() == pytest.approx(0.05, abs=5 * math.sqrt(0.05 * 0.95 / 2000))
+    error = math.sqrt(0.05 * 0.95 / 2000)
+    assert 0.025 - 5 * error < (p < 0.05).mean() < 0.05 + 5 * error

@@ -169,7 +169,7 @@ def test_to_frame(result: eq.Result, library: Any) -> None:
 def test_to_frame_has_the_intervals(library: Any, support: Any, kind: str, widest: tuple[float, float]) -> None:
     study = eq.Study(["a", "b"], budget=100, support=support)
     while not study.done:
-        study.tell(study.ask(), study.remaining % 3 == 0)
+        study.tell(study.ask(), (study.remaining % 3 == 0) * (2 if support is None else 1))
     result = study.result(goal=Goal(0.9))
     frame = result.to_frame(library)
     ends = list(zip(frame["low"], frame["high"], strict=True))
@@ -219,9 +219,9 @@ def asked(given: Any, found: eq.Result, follow: bool = False) -> eq.Result:
 
 
 def test_the_verdict_on_a_precision() -> None:
-    """By hand: half-widths fall as 1/sqrt(count), so that twice the target calls for three times as many more."""
+    """By hand: margins fall as 1/sqrt(count), so that twice the target calls for three times as many more."""
     found = result_of_moments([100, 200], [1.0, 4.0], [10.0, 50.0])
-    narrow, wide = found.intervals().half_widths.tolist()
+    narrow, wide = found.intervals().margins.tolist()
     assert found.samples_left is None
     assert found.reached is None
     done = asked([narrow, wide], found)
@@ -244,6 +244,24 @@ def test_the_verdict_on_a_precision() -> None:
     assert unknown.samples_left == math.inf
     assert unknown.verdict == "✗ 2 of 2 arms are still wider than ±0.1."
     assert unknown.remarks()[1] == "'arm 1' has 1 sample; at least 2 are needed for a standard error."
+
+
+def test_a_precision_is_reached_when_the_interval_lies_within_it() -> None:
+    """Of zeros alone, the interval begins at the mean: all of its width is on one side."""
+    study = eq.Study(1, budget=300, support="binary")
+    for ticket in study.ask(300):
+        study.tell(ticket, 0)
+    (found,) = study.result().intervals().values()
+    assert found.low == 0
+    assert study.result().intervals().margins.tolist() == [found.high]
+    assert study.result().intervals().half_widths.tolist() == [found.high / 2]
+    assert study.result().certificate.margin == found.high
+    for times, reached, left in ((1.01, True, 0), (0.99, False, 300 * (1 / 0.99**2 - 1)), (0.5, False, 900)):
+        asked = study.result(goal=Goal(precision=precision(times * found.high, 0.95, study.arms)))
+        assert asked.reached is reached
+        assert asked.samples_left == pytest.approx(left)
+    assert eq.Study(1, support=(0, 4)).result().intervals().margins.tolist() == [4]
+    assert eq.Study(1).result().intervals().margins.tolist() == [math.inf]
 
 
 def test_a_result_is_frozen(result: eq.Result) -> None:

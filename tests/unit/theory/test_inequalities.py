@@ -33,6 +33,33 @@ def problem(shape: list[float], most: float) -> list[float]:
     return [float(variance) for variance in np.asarray(shape) / max(shape) * most]
 
 
+def test_theorem3_needs_no_grid() -> None:
+    """
+    Its constant follows from the appendix for all K >= 2 and n >= 10.
+
+    In units of K² c1 (c2+1) (log n)², with c1 (c2+1) = 4 Sigma_bar for Gaussian arms. Each bound falls with K and n.
+    """
+    K, n = 2, 10
+    L = math.log(n)
+    # The chains for B, from its fourth line, and for C, from its second, with a <= 4 sqrt(c1 (c2+1) log n).
+    B = 16 * 4 * math.sqrt(3.5 * math.log(2 * n) / L) * (3 / L + 45 / math.sqrt(K))
+    C = 64 * math.sqrt(2) / 3**0.25 * 4**1.5 * 7**0.75 * math.sqrt(math.sqrt(K) / L + 12 * math.sqrt(7)) / K**0.25
+    small = 4 / (K * L**2 * math.sqrt(n)) + 1 / (K * L**2 * n)
+    assert 4 * (2 * B + 2 * C / n**0.25 + small) == pytest.approx(87e3, rel=0.01)
+    # The definitions of B and C, with a² log(2/delta) <= 15 (3.5 + log(2)/log(n)) c1 (c2+1) (log n)².
+    s = math.sqrt(15 * (3.5 + math.log(2) / L))
+    B = 16 * s * (1 / math.sqrt(K) + 2 / math.sqrt(3)) / L + 32 * math.sqrt(3) * s * s / math.sqrt(K)
+    C = 64 * math.sqrt(2) / 3**0.25 * s**1.5 * math.sqrt(math.sqrt(K) / L + 3 * s) / K**0.25
+    assert 4 * (2 * B + 2 * C / n**0.25 + small) == pytest.approx(45e3, rel=0.01)
+    for shape, (c1, c2), times in GRID:
+        K, n = len(shape), 5 * len(shape) * times
+        given = problem(shape, theory.variance_bound(c1, c2)), n, n**-3.5, c1, c2
+        unit = K**2 * c1 * (c2 + 1) * math.log(n) ** 2
+        assert theory.B(*given) <= B * unit * SLACK
+        assert theory.C(*given) <= C * unit * SLACK
+        assert theory.a(c1, c2, n**-3.5, n) <= math.sqrt(15 * c1 * (c2 + 1) * math.log(n))
+
+
 @pytest.mark.parametrize(("shape", "constants", "times"), GRID)
 def test_appendix_b(shape: list[float], constants: tuple[float, float], times: int) -> None:
     """The inequalities for delta = n^{-7/2} and n >= 5K >= 10, and with them Theorem 2's constant."""
