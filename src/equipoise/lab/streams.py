@@ -23,6 +23,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from equipoise.arrays import Floats, Ints
 from equipoise.compiled import jit
@@ -276,3 +277,21 @@ def samples(problem: Problem, seed: int, run: int, arm: int, count: int, first: 
     out = np.empty(count)
     _draw(Laws.of(problem, seed, [run]), arm, first, out)
     return out
+
+
+@jit
+def _draw_run(laws: Any, counts: Any, out: Any) -> None:
+    at = 0
+    for k in range(len(counts)):
+        for i in range(counts[k]):
+            x0, x1 = pair_of(laws, U(0), k, i >> 1)
+            out[at + i] = x1 if i & 1 else x0
+        at += counts[k]
+
+
+def samples_of_run(problem: Problem, seed: int, run: int, counts: npt.ArrayLike) -> list[Floats]:
+    """Return the first samples of every arm, as many of each as `counts` says, that a simulation sees in this run."""
+    each = np.asarray(counts).astype(np.int64)
+    out = np.empty(each.sum())
+    _draw_run(Laws.of(problem, seed, [run]), each, out)
+    return np.split(out, np.cumsum(each)[:-1])

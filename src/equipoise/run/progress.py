@@ -55,7 +55,7 @@ class Progress:
 
     @property
     def error(self) -> float:
-        return self.result.standard_errors[self.worst]
+        return self.result.plain_errors[self.worst]  # at every look, so without a replay
 
     @property
     def margin(self) -> float:

@@ -26,8 +26,6 @@ SLOW: Final = 0.001
 _BIAS: Final = 0.05
 # As many arms are named whose tickets were declined.
 _MOST_DECLINED: Final = 5
-# The decisions of these strategies do not depend on the samples.
-_BLIND: Final = ("uniform", "oracle")
 
 
 def too_few(arm: Hashable, samples: int) -> str:
@@ -129,16 +127,16 @@ class Certificate:
         Of that interval: it holds for all arms at once at this level.
     loss, uniform_loss, oracle_loss
         What was minimised (by default the worst arm's squared error); what an even split of the same budget would have
-        had; and what the best allocation would have had. Both are based on the observed variances.
+        had; and what the best allocation would have had. All are based on the observed variances, as if the counts had
+        been fixed in advance; `standard_error` accounts for how they were chosen.
     combined, proportional_loss
-        Where the arms are strata: their common mean with its standard error, of which `loss` is the square; and what
-        sampling in proportion to the shares would have had. None and NaN where they are not strata.
+        Where the arms are strata: their common mean with its standard error and interval; and what sampling in
+        proportion to the shares would have had. None and NaN where they are not strata.
     skewed, bias, bias_in_errors
-        The arm whose mean adaptive sampling may have shifted most relative to its standard error, and by about how
-        much: -(1 - λ) γ s/T, with the arm's share λ of the samples, its skewness γ, standard deviation s and count T;
-        and the same over the standard error. An arm whose early samples vary little by chance is sampled less, and in a
-        skewed arm those are the low ones. None and 0 where no arm is clearly skewed, or the decisions of the strategy
-        do not depend on the samples.
+        The arm whose mean adaptive sampling has shifted most relative to its standard error, by about how much
+        (`Result.biases`), and the same over the standard error. An arm whose early samples vary little by chance is
+        sampled less, and in a skewed arm those are the low ones. None and 0 where no arm is clearly skewed, or what was
+        sampled did not depend on the samples.
     answered
         How many samples were asked for, given up and never answered, are in flight, and were declined. None where
         nobody counted.
@@ -248,7 +246,7 @@ class Certificate:
         had, even = f"{amount(root(self.loss), 3)}{unit}", amount(root(self.uniform_loss), 3)
         best = "" if math.isnan(self.oracle_loss) else f" and the best allocation {amount(root(self.oracle_loss), 3)}"
         return (
-            f"The {what} is {had}. Based on the observed variances, an even split of the same budget would have "
+            f"Based on the observed variances alone, the {what} is {had}; an even split of the same budget would have "
             f"{given} {even}{best}."
         )
 
@@ -323,13 +321,11 @@ def certify(result: Result) -> Certificate:
 
 
 def _biases(result: Result) -> Floats:
-    """Return by about how much adaptive sampling may have shifted each mean; 0 where that cannot be told."""
-    counts, evidence = result.counts.array, result.snapshot.evidence
-    if evidence is None or result.strategy in _BLIND or len(counts) == 1:
-        return np.zeros(len(counts))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share, skewness = counts / counts.sum(), evidence.skewness
+    """Return the biases of the arms that are clearly skewed, in the arms' order; 0 for the others."""
+    evidence = result.snapshot.evidence
+    if evidence is None:
+        return np.zeros(len(result.arms))
+    with np.errstate(divide="ignore"):
         # Below twice its own error, a skewness says nothing.
-        skewness = np.where(np.abs(skewness) > 2 * np.sqrt(6 / counts), skewness, 0.0)
-        bias = -(1 - share) * skewness * np.sqrt(result.variances.array) / counts
-    return np.asarray(np.nan_to_num(bias, posinf=0.0, neginf=0.0))
+        clear = np.abs(evidence.skewness) > 2 * np.sqrt(6 / result.counts.array)
+    return np.where(clear, result.adaptivity.biases, 0.0)

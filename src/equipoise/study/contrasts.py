@@ -244,8 +244,8 @@ def compare(result: Result, first: Ints, second: Ints, level: float, control: bo
     weights = np.tile([1.0, -1.0], (len(first), 1))
     places = np.column_stack([first, second])
     low, high = bounds(result, places, weights, (1 - level) / max(len(first), 1))
-    means, losses = result.means.array, result.losses.array
-    values, errors = means[first] - means[second], np.sqrt(losses[first] + losses[second])
+    means, own = result.means.array, result.standard_errors.array
+    values, errors = means[first] - means[second], np.hypot(own[first], own[second])
     with np.errstate(invalid="ignore", divide="ignore"):
         # How far 0 is from the middle of the interval, in half-widths: above 1, it is outside.
         clear = np.nan_to_num(np.abs(high + low) / (high - low), nan=0.0)

@@ -225,6 +225,15 @@ class Evidence:
         kernel = self.intervals(kind).kernel
         _follower(kernel.update)(self._tickets, self._order, start, self._size, rows, state, kernel.settings)
 
+    def samples(self) -> list[Floats] | None:
+        """Return the samples of each arm, in the order of asking; None where they are not known any more."""
+        if self._tickets is None:
+            return None
+        ids = self._order[: self._size]
+        arms = self._tickets["arm"][ids]
+        sizes = np.bincount(arms, minlength=self.arms)
+        return np.split(self._tickets["value"][ids[np.argsort(arms, kind="stable")]], np.cumsum(sizes)[:-1])
+
     @property
     def skewness(self) -> Floats:
         """The skewness of each arm's samples; 0 where there are fewer than three or they are all equal."""

@@ -64,7 +64,7 @@ class Precision:
         is within three standard errors of zero can hardly be known to a share of it: its weight is limited to what
         gives it an even share of the samples. None as long as an arm that is not closed has no standard error.
         """
-        means, errors, variances = np.abs(result.means.array), result.standard_errors.array, result.variances.array
+        means, errors, variances = np.abs(result.means.array), result.plain_errors.array, result.variances.array
         asked = np.ones(len(means), bool) if closed is None else ~closed
         known = np.isfinite(errors)
         if (asked & ~known).any():

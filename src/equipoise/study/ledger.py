@@ -22,7 +22,7 @@ from equipoise.strategies.key import next_refresh
 from equipoise.study import steps
 from equipoise.study.evidence import Answered, Lines
 from equipoise.study.functions import compile_rule
-from equipoise.study.snapshot import Snapshot
+from equipoise.study.snapshot import Design, Snapshot
 from equipoise.study.state import ANSWERED, ANSWERED_LATE, DECLINED, FORGOTTEN, IN_FLIGHT, WITHDRAWN, State, word
 from equipoise.tables import amount, count
 
@@ -296,6 +296,7 @@ class Ledger:
                 None if seconds is None else np.asarray(seconds, dtype=float),
             ),
             populations=self.populations,
+            design=Design(self.strategy, self._params, bool(self.retired.any())),
         )
 
     def _like_binary(self) -> bool:

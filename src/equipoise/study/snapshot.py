@@ -7,8 +7,26 @@ from dataclasses import dataclass
 from equipoise.arrays import Floats, Ints
 from equipoise.inputs import Names
 from equipoise.problem import Objective
-from equipoise.strategies import Support
+from equipoise.strategies import Strategy, Support
 from equipoise.study.evidence import Evidence
+
+
+@dataclass(frozen=True)
+class Design:
+    """
+    How a study decides which arm comes next.
+
+    Attributes
+    ----------
+    strategy, params
+        The strategy, and its parameters for the budget.
+    closed
+        Whether an arm is retired.
+    """
+
+    strategy: Strategy
+    params: tuple[float, ...]
+    closed: bool = False
 
 
 @dataclass(frozen=True)
@@ -38,6 +56,8 @@ class Snapshot:
         The samples in the order of asking; None where only moments are known.
     populations
         The sizes of the arms' populations, where samples are drawn without replacement; None if all are infinite.
+    design
+        How arms were chosen; None where that is not known.
     """
 
     names: Names
@@ -54,3 +74,4 @@ class Snapshot:
     costs: Floats | None = None
     evidence: Evidence | None = None
     populations: Floats | None = None
+    design: Design | None = None

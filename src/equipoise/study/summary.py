@@ -62,8 +62,8 @@ def least_precise(result: Result) -> str:
             "standard error."
         )
     if result.objective.shares is not None:
-        value, error = result.combine()
-        return f"Combined mean of the strata: {amount(value)}, standard error {amount(error, 3)}."
+        combined = result.combine()
+        return f"Combined mean of the strata: {amount(combined.value)}, standard error {amount(combined.error, 3)}."
     if result.objective.p < math.inf:
         what = "losses" if result.objective.weights is None else "weighted losses"
         return f"{result.objective.p:g}-norm of the {what}: {amount(result.loss, 3)}."

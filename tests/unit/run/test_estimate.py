@@ -285,7 +285,7 @@ def test_populations_are_drawn_without_replacement(executor: Any) -> None:
     assert result.standard_errors["few"] == 0
     n, size = result.counts["many"], 300
     expected = math.sqrt(result.variances["many"] / n * (1 - n / size))
-    assert result.standard_errors["many"] == pytest.approx(expected, rel=1e-12)
+    assert result.plain_errors["many"] == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_population_that_is_used_up_is_known_exactly() -> None:
@@ -386,7 +386,7 @@ def test_a_share_of_the_mean_is_made_small_for_all_arms_together() -> None:
     assert f"Least precise relative to its target: {found.worst}, ±" in repr(found)
     text = str(found.certificate)
     assert text.startswith(f"Least precise relative to its target: {found.worst}, ±")
-    assert f"The largest standard error is {math.sqrt(found.loss):.3g} times its target half-width. " in text
+    assert f"the largest standard error is {math.sqrt(found.loss):.3g} times its target half-width; " in text
     # Who gives weights has them; half-widths that are all the same need none.
     own = eq.estimate(sized, 1500, arms=list(SIZES), precision="2%", seed=1, weights=[1, 1, 1])
     assert own.counts["hundred"] > 1200
@@ -516,7 +516,7 @@ def test_weights_are_those_of_what_is_asked_for_now(where: str) -> None:
     assert dict(finer.means) == dict(coarse.means)
     assert math.sqrt(finer.loss) == pytest.approx(5 * math.sqrt(coarse.loss))
     worst = finer.worst
-    assert math.sqrt(finer.loss) == pytest.approx(finer.standard_errors[worst] / (0.01 * abs(finer.means[worst])))
+    assert math.sqrt(finer.loss) == pytest.approx(finer.plain_errors[worst] / (0.01 * abs(finer.means[worst])))
     done = eq.estimate(sized, 600, **options)
     assert done.objective.plain
     assert done.counts["hundred"] > 350  # absolute errors from then on

