@@ -105,7 +105,8 @@ class Gate:
     def exit(self, user: object) -> None:
         """Let the next one in; does nothing where this user is not inside."""
         if self._inside is user:
-            _unlock(self._file, _SECOND)
+            if self._file >= 0:
+                _unlock(self._file, _SECOND)
             self._inside, self._thread = None, 0
             self._second.release()
 

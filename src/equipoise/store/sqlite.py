@@ -53,19 +53,27 @@ class SQLite(Database):
         try:
             if write:
                 self._gate = Gate.of(self._path)
-                with self._explained():
-                    self._connection = self._connect("rwc" if create else "rw")
-                    if all(name.startswith("equipoise_") for name in self.tables()):
-                        self.execute(f"pragma page_size = {_PAGE}")  # of a new file
-                        self.execute("pragma journal_mode = wal")
-                        self.execute(f"pragma wal_autocheckpoint = {_WAL // _PAGE}")
-                        self.execute("pragma synchronous = full")
+                # One at a time: SQLite does not wait where two make a file one in WAL mode.
+                self._gate.enter(self)
+                try:
+                    self._open("rwc" if create else "rw")
+                finally:
+                    self._gate.exit(self)
             else:
                 self._connection = self._reader()
             self._file = os.stat(self._path)
         except BaseException:
             self.close()
             raise
+
+    def _open(self, mode: str) -> None:
+        with self._explained():
+            self._connection = self._connect(mode)
+            if all(name.startswith("equipoise_") for name in self.tables()):
+                self.execute(f"pragma page_size = {_PAGE}")  # of a new file
+                self.execute("pragma journal_mode = wal")
+                self.execute(f"pragma wal_autocheckpoint = {_WAL // _PAGE}")
+                self.execute("pragma synchronous = full")
 
     def _connect(self, mode: str, path: Path | None = None) -> sqlite3.Connection:
         # Autocommit, because sqlite3 would otherwise begin transactions at statements of its own choosing.

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 from pathlib import Path
 from statistics import NormalDist
 
-import numpy as np
 import pytest
 
 from equipoise.cli import main
@@ -47,11 +45,7 @@ def test_accuracy_of_each_class_to_three_percent(
     name: str,
     options: str,
 ) -> None:
-    """
-    Each of the ten means is within five standard errors of the accuracy on all pictures of its class.
-
-    The saving that is printed agrees, to a tenth, with what the true variances of the whole pools give.
-    """
+    """Each of the ten means is within five standard errors of the accuracy on all pictures of its class."""
     here = f"digits_{name.lower()}"
     (tmp_path / f"{here}.py").write_text(MODULE.format(module=module, name=name, options=options, trained=TRAINED))
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -60,28 +54,16 @@ def test_accuracy_of_each_class_to_three_percent(
     (tmp_path / "digits.toml").write_text(
         f'precision = 0.03\nsupport = "binary"\nseed = 1\nfunction = "{here}:correct"\n[populations]\n{sizes}'
     )
-    printed = {}
-    for words in (["--json"], []):
-        monkeypatch.setattr(sys, "argv", ["equipoise", "run", str(tmp_path / "digits.toml"), *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert ended.value.code == 0
-        printed[bool(words)] = capsys.readouterr().out
-    known = json.loads(printed[True])
+    monkeypatch.setattr(sys, "argv", ["equipoise", "run", str(tmp_path / "digits.toml"), "--json"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 0
+    known = json.loads(capsys.readouterr().out)
     assert known["precision_reached"] is True
-    assert "An even split would have needed about" in " ".join(printed[False].split())
     z = NormalDist().inv_cdf(1 - 0.05 / 20)
-    most = 0.0
     for digit, right in answers.items():
         low, high = known["intervals"][digit]
         assert (high - low) / 2 <= 0.03
         assert abs(known["means"][digit] - right.mean()) <= 5 * max(known["standard_errors"][digit], 0.03 / z)
-        most = max(most, 1 / (1 / len(right) + (0.03 / z) ** 2 / max(float(np.var(right, ddof=1)), 1e-9)))
-    truth = sum(min(math.ceil(most), len(right)) for right in answers.values())
-    assert known["evenly"] == pytest.approx(truth, rel=0.1)
-    assert known["samples"] < known["evenly"]
     with capsys.disabled():
-        print(
-            f"\n{name}: {known['samples']:,} of {sum(map(len, answers.values())):,} pictures; as many of each class: "
-            f"{known['evenly']:,.0f}, {known['evenly'] / known['samples']:.2f} times as many"
-        )
+        print(f"\n{name}: {known['samples']:,} of {sum(map(len, answers.values())):,} pictures")
