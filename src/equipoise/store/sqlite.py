@@ -54,11 +54,14 @@ class SQLite(Database):
             if write:
                 self._gate = Gate.of(self._path)
                 # One at a time: SQLite does not wait where two make a file one in WAL mode.
-                self._gate.enter(self)
-                try:
-                    self._open("rwc" if create else "rw")
-                finally:
-                    self._gate.exit(self)
+                if not create:
+                    self._open("rw")
+                else:
+                    self._gate.enter(self)
+                    try:
+                        self._open("rwc")
+                    finally:
+                        self._gate.exit(self)
             else:
                 self._connection = self._reader()
             self._file = os.stat(self._path)
