@@ -53,15 +53,7 @@ class SQLite(Database):
         try:
             if write:
                 self._gate = Gate.of(self._path)
-                # One at a time: SQLite does not wait where two make a file one in WAL mode.
-                if not create:
-                    self._open("rw")
-                else:
-                    self._gate.enter(self)
-                    try:
-                        self._open("rwc")
-                    finally:
-                        self._gate.exit(self)
+                self._open("rwc" if create else "rw")
             else:
                 self._connection = self._reader()
             self._file = os.stat(self._path)
@@ -73,10 +65,20 @@ class SQLite(Database):
         with self._explained():
             self._connection = self._connect(mode)
             if all(name.startswith("equipoise_") for name in self.tables()):
-                self.execute(f"pragma page_size = {_PAGE}")  # of a new file
-                self.execute("pragma journal_mode = wal")
+                if self.execute("pragma journal_mode") != [("wal",)]:
+                    self._use_wal()
                 self.execute(f"pragma wal_autocheckpoint = {_WAL // _PAGE}")
                 self.execute("pragma synchronous = full")
+
+    def _use_wal(self) -> None:
+        """Put the file in WAL mode, one process at a time: SQLite does not wait where two of them do that."""
+        assert self._gate is not None
+        self._gate.enter(self)
+        try:
+            self.execute(f"pragma page_size = {_PAGE}")  # of a new file
+            self.execute("pragma journal_mode = wal")
+        finally:
+            self._gate.exit(self)
 
     def _connect(self, mode: str, path: Path | None = None) -> sqlite3.Connection:
         # Autocommit, because sqlite3 would otherwise begin transactions at statements of its own choosing.
