@@ -319,23 +319,28 @@ def t_mixture(module: Module) -> Numbers:
 
 @cache
 def t_mixture_half_width(t: float, alpha: float) -> float:
-    """Where the ratio of likelihoods is 10/alpha; integrated over the scale, as it is over the effects by hand."""
+    """Where the ratio of likelihoods is 10/alpha, which is integrated over scales as well."""
     with mp.workdps(DIGITS):
         g = mp.mpf("0.15")
 
-        def over_scales(squares: Any) -> Any:
-            """∫ u^(t-1) exp(-u² squares/2) du, for the precision u² of a scale."""
-            peak = mp.sqrt((t - 1) / squares)
-            return mp.quad(lambda u: (u / peak) ** (t - 1) * mp.exp(-u * u * squares / 2), [0, peak, 3 * peak, mp.inf])
+        def squares(d: Any) -> tuple[Any, Any]:
+            """Those of the samples less the candidate, and what is left of them after the mixture over effects."""
+            whole = t - 1 + t * d * d
+            return whole, whole - (t * d) ** 2 / (t + g)
 
-        def excess(d: Any) -> Any:
-            squares = t - 1 + t * d * d
-            less = squares - (t * d) ** 2 / (t + g)
-            # The powers of the two peaks are not in the integrals.
-            scales = mp.sqrt(squares / less) ** (t - 1)
-            return mp.sqrt(g / (t + g)) * over_scales(less) / over_scales(squares) * scales - 10 / mp.mpf(alpha)
+        def ratio(d: Any) -> Any:
+            whole, left = squares(d)
+            return mp.sqrt(g / (t + g)) * mp.sqrt(whole / left) ** t
 
-        return float(_root(excess, mp.mpf(0), mp.mpf(20)))
+        def over_scales(of: Any) -> Any:
+            """∫ u^(t-1) exp(-u² of/2) du, with u = 1/σ."""
+            peak = mp.sqrt((t - 1) / of)
+            return mp.quad(lambda u: u ** (t - 1) * mp.exp(-u * u * of / 2), [0, peak, 3 * peak, mp.inf])
+
+        found = _root(lambda d: ratio(d) - 10 / mp.mpf(alpha), mp.mpf(0), mp.mpf(20))
+        whole, left = squares(found)
+        assert mp.almosteq(mp.sqrt(g / (t + g)) * over_scales(left) / over_scales(whole), 10 / mp.mpf(alpha), 1e-9)
+        return float(found)
 
 
 def t_mixture_expected() -> Numbers:

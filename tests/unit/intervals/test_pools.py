@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import pickle
 from typing import Any
 
 import numpy as np
@@ -177,3 +178,21 @@ def test_an_estimate_of_scores_to_a_precision() -> None:
     for arm, values in items.items():
         low, high = found.intervals()[arm]
         assert low <= values.mean() <= high
+
+
+def test_a_result_keeps_its_intervals_without_the_samples() -> None:
+    rng = np.random.default_rng(5)
+    result = told([rng.random(30).tolist(), rng.random(30).tolist()], populations=[50, 40], support=(0, 1)).result()
+    kept = pickle.loads(pickle.dumps(result))
+    assert np.asarray(kept.intervals()).tolist() == np.asarray(result.intervals()).tolist()
+
+
+def test_some_of_very_many_arms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows of some arms, which are followed alone where there are many, have the sizes of these arms."""
+    values = [[0.2, 0.4, 0.9, 0.1], [0.5, 0.6, 0.4, 0.3], [1.0, 0.7, 0.2, 0.0]]
+    study = told(values, populations=[4, 6, 50], support=(0, 1))
+    whole = study.result().intervals()
+    monkeypatch.setattr("equipoise.study.evidence.MANY", 0)
+    some = told(values, populations=[4, 6, 50], support=(0, 1)).result().intervals_of([2, 1])
+    assert some.low.tolist() == whole.low[[2, 1]].tolist()
+    assert some.high.tolist() == whole.high[[2, 1]].tolist()
