@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, replace
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from time import perf_counter, process_time
@@ -40,7 +41,7 @@ Z: Final = 1.959964
 # The parts of the squared error of a ratio that studies and the truth may have.
 OF_STUDIES, OF_TRUTH = 0.75, 0.25
 # Studies of a row at first, how many at most, and pulls of a task that simulates the truth.
-FIRST, MOST, PULLS = 32, 4096, 4_000_000
+FIRST, MOST, PULLS = 32, 8192, 4_000_000
 MOST_TRUTH: Final = 24
 STUDIES: Final = 4000
 TOGETHER: Final = 20
@@ -257,14 +258,14 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=multiprocessing.cpu_count(), help="processes")
     parser.add_argument("--studies", type=int, default=STUDIES, help="studies of each row of coverage and remarks")
     parser.add_argument("--error", type=float, default=0.004, help="standard error of a ratio of variances")
-    parser.add_argument("--only", nargs="*", default=[""], help="rows whose name contains one of these texts")
+    parser.add_argument("--only", nargs="*", default=[""], help="parts of the rows' names, as 'variance*b-as'")
     parser.add_argument("--list", action="store_true", help="print the names of the rows")
     parser.add_argument("--page", nargs="+", type=Path, help="write the tables of these files into the page")
     given = parser.parse_args()
     if given.page:
         PAGE.write_text(fill(PAGE.read_text(encoding="utf-8"), **tables(read(given.page))), encoding="utf-8")
         return
-    wanted = [row for row in rows() if any(text in row.name for text in given.only)]
+    wanted = [row for row in rows() if any(fnmatchcase(row.name, f"*{text}*") for text in given.only)]
     if given.list:
         print(*(row.name for row in wanted), sep="\n")
         return
