@@ -128,7 +128,9 @@ def rows() -> list[Row]:
         for arms, each in ((50, 100), (100, 30))
         for law in ("exponential", "Gaussian", "binary 0.1", "log-normal")
     ]
-    return found + [Row("remark", law, 10, 100) for law in LAWS if not law.startswith("binary")]
+    return found + [
+        Row("remark", law, arms, 100) for arms in (2, 10, 100) for law in ("Gaussian", "exponential", "log-normal")
+    ]
 
 
 # ---- what is found
@@ -265,11 +267,11 @@ def coverage_table(found: Sequence[Covered]) -> str:
 
 def remark_table(found: Sequence[Remarked]) -> str:
     """Return how often results warn of heavy tails."""
-    head = ["ten arms, 100 samples each", "studies", "warned", "arms named"]
-    lines = [
-        [each.row.law, f"{each.studies:,}", f"{100 * each.of_studies:.1f}%", f"{100 * each.of_arms:.1f}%"]
-        for each in found
-    ]
+    head = ["arms, 100 samples each", "studies", "warned", "arms named"]
+    lines = []
+    for each in found:
+        shares = [f"{100 * share:.1f}%" for share in (each.of_studies, each.of_arms)]
+        lines.append([f"{each.row.arms} {each.row.law}", f"{each.studies:,}", *shares])
     return table(head, lines)
 
 
