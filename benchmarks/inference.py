@@ -177,6 +177,7 @@ def covered(row: Row, parts: Sequence[Studied], seconds: float) -> Covered:
         float(plain.mean()),
         *mean_and_error(corrected),
         seconds,
+        float((corrected / error).std(ddof=1)),
     )
 
 

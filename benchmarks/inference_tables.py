@@ -166,7 +166,20 @@ class Found:
 
 @dataclass(frozen=True)
 class Covered:
-    """How often the interval of a combined mean covers, and that of the plain means with plain errors; with biases."""
+    """
+    What was found of combined means.
+
+    Attributes
+    ----------
+    studies, seconds
+        How many were replayed, and what the row took on one core.
+    coverage, plain
+        How often the interval of `combine()` covers the mean, and how often the plain mean ± 1.96 plain errors does.
+    bias, corrected, bias_error
+        Of the plain mean and of the corrected one, with the standard error of the latter.
+    spread
+        The standard deviation of the corrected mean's error over its reported standard error.
+    """
 
     row: Row
     studies: int
@@ -176,6 +189,7 @@ class Covered:
     corrected: float
     bias_error: float
     seconds: float
+    spread: float = math.nan
 
 
 @dataclass(frozen=True)
