@@ -62,8 +62,8 @@ class Row:
     @property
     def name(self) -> str:
         """What `--only` looks for."""
-        costs = ", costs" if self.costs else ""
-        return f"{self.table}: {self.law}, {self.arms}, {self.each}, {self.strategy}, {self.objective}{costs}"
+        costs = "with costs" if self.costs else "no costs"
+        return f"{self.table}: {self.law}, {self.arms}, {self.each}, {self.strategy}, {self.objective}, {costs}"
 
     @property
     def support(self) -> Support:
