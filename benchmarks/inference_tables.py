@@ -44,7 +44,9 @@ class Row:
     law, arms, each
         The arms' law and number, and how many samples of each an even split takes.
     strategy
-        Its name; B-AS explores with A = one standard deviation.
+        Its name; B-AS explores with A = one standard deviation. With half of it, two binary arms with p = 0.1 and 30
+        samples an arm had a ratio of variances of 1.07 (0.02) and 0.74 of the bias reported, in 958 studies; an error
+        of 0.4% would take some 20,000.
     objective
         "max", "sum", "p = 2", "strata" (equal ones), "unequal strata" or "weights".
     costs
@@ -222,7 +224,7 @@ def sampling(row: Row) -> str:
 
 def variance_table(found: Sequence[Found]) -> str:
     """Return true over reported variance: a line for each law and way of sampling, by arms and samples an arm."""
-    known = {each.row: each for each in found if each.row.table == "variance"}
+    known = {each.row: each for each in found}
     columns = sorted({(row.arms, row.each) for row in known})
     head = ["arms", "sampling", *(f"K = {arms}, {each}" for arms, each in columns)]
     lines = []
@@ -239,19 +241,10 @@ def bias_table(found: Sequence[Found]) -> str:
     head = ["arms", "samples an arm", "objective", "true bias", "reported", "reported / true"]
     lines = []
     for each in found:
-        if each.row.table == "bias":
-            ratio = each.reported_bias / each.bias
-            error = abs(ratio) * math.hypot(each.reported_bias_error / each.reported_bias, each.bias_error / each.bias)
-            lines.append(
-                [
-                    f"{each.row.arms} {each.row.law}",
-                    str(each.row.each),
-                    each.row.objective,
-                    short(each.bias),
-                    short(each.reported_bias),
-                    bracketed(ratio, error, 2),
-                ]
-            )
+        ratio = each.reported_bias / each.bias
+        error = abs(ratio) * math.hypot(each.reported_bias_error / each.reported_bias, each.bias_error / each.bias)
+        arms, biases = f"{each.row.arms} {each.row.law}", (short(each.bias), short(each.reported_bias))
+        lines.append([arms, str(each.row.each), each.row.objective, *biases, bracketed(ratio, error, 2)])
     return table(head, lines)
 
 
@@ -314,14 +307,15 @@ def summary(found: Sequence[Found]) -> str:
 
 def tables(known: dict[str, list[Any]]) -> dict[str, str]:
     """Return the tables of what was found, by their names in the page."""
-    makers: dict[str, tuple[str, Callable[[Any], str]]] = {
-        "summary": ("found", summary),
-        "variance": ("found", variance_table),
-        "bias": ("found", bias_table),
-        "combined": ("covered", coverage_table),
-        "remark": ("remarked", remark_table),
+    found = known["found"]
+    parts: dict[str, tuple[list[Any], Callable[[Any], str]]] = {
+        "summary": (found, summary),
+        "variance": ([each for each in found if each.row.table == "variance"], variance_table),
+        "bias": ([each for each in found if each.row.table == "bias"], bias_table),
+        "combined": (known["covered"], coverage_table),
+        "remark": (known["remarked"], remark_table),
     }
-    return {name: make(known[of]) for name, (of, make) in makers.items() if known.get(of)}
+    return {name: make(some) for name, (some, make) in parts.items() if some}
 
 
 def read(files: Sequence[Path]) -> dict[str, list[Any]]:
