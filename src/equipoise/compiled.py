@@ -38,10 +38,21 @@ from equipoise.people import watched
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# Numba numbers functions from 1 in every process, and machine code refers to them by name and number. Code from disk
-# keeps the numbers of the process that made it, where the same one may have been another function of that name: the
-# wrong one would be called. So every process begins somewhere else.
-bytecode.FunctionIdentity._unique_ids = itertools.count(secrets.randbits(60))
+
+def _number_anew() -> None:
+    """
+    Let Numba number functions from somewhere else.
+
+    It numbers them from 1 in every process, and machine code refers to them by name and number. Code from disk keeps
+    the numbers of the process that made it, where the same one may have been another function of that name: the wrong
+    one would be called. So every process begins somewhere else, one that was forked too.
+    """
+    bytecode.FunctionIdentity._unique_ids = itertools.count(secrets.randbits(60))
+
+
+_number_anew()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_number_anew)
 
 # Divisions by zero give infinities, as in NumPy. No fast mathematics: compiled or not, a formula gives the same bits.
 # Nobody calls compiled code through Numba's C wrappers.
