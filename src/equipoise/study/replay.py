@@ -176,6 +176,9 @@ def _study(result: Result) -> tuple[Setup, list[Floats]] | None:
         return None
     if money.limit(result.price, float(cost.min())) < strategy.warmup * math.fsum(cost):
         return None
+    # What is left of the money in a replay may buy very many samples that cost next to nothing.
+    if result.price > MOST_SAMPLES * float(cost.min()):
+        return None
     samples = evidence.samples()
     if samples is None or any(len(own) < max(2, _KNOWN * count) for own, count in zip(samples, counts, strict=True)):
         return None
