@@ -38,6 +38,8 @@ leaderboard: $(VENV)/dev
 docs: $(VENV)/dev
 	$(BIN)/python benchmarks/bounds.py
 	$(BIN)/python benchmarks/coverage.py
+	$(BIN)/python -m benchmarks.few
+	$(BIN)/python -m benchmarks.pools
 	$(BIN)/python -m benchmarks.contrasts
 	$(BIN)/python -m pytest --quiet tests/unit/test_docs.py
 

@@ -189,9 +189,8 @@ def _first_rounds(header: Header) -> Ints:
     An arm of small weight would otherwise be left without one. Nothing if these rounds would take half of the budget.
     """
     arms = len(header.arms)
-    rests = header.support is None or (header.populations is not None and header.support != "binary")
     most = math.inf
     if header.budget is not None:
         costs = objective_of(header.arms, costs=header.options.get("costs")).cost(arms)
         most = number("budget", header.budget) / costs.sum() / 2
-    return np.tile(np.arange(arms), START if rests and most >= START else 0)
+    return np.tile(np.arange(arms), START if header.support is None and most >= START else 0)

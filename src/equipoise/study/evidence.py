@@ -70,8 +70,9 @@ def _cubes(tickets: Any, order: Any, size: int, arms: int) -> Any:
 class Lines:
     """The lines of a study's arms, as far as somebody looked."""
 
-    def __init__(self, arms: int, support: Support, budget: int | None) -> None:
+    def __init__(self, arms: int, support: Support, budget: int | None, populations: Floats | None = None) -> None:
         self.arms, self.support, self.budget = arms, support, budget
+        self.populations = None if populations is None else tuple(populations.tolist())
         # The tickets in line, in the order of asking; and those that wait for one before them.
         self._order = np.empty(0, np.int64)
         self._size = self._scanned = 0
@@ -176,6 +177,7 @@ class Evidence:
     ) -> None:
         self._lines: Lines | None = lines
         self.arms, self.support, self._budget = lines.arms, lines.support, lines.budget
+        self._populations = lines.populations
         self._tickets, self._order, self._size = tickets, order, size
         self.answered = answered
         self._missing = missing
@@ -191,7 +193,9 @@ class Evidence:
     def intervals(self, kind: Kind | None = None) -> Intervals:
         """The sequences of a kind, as they were tuned before the first sample; of binary arms if recognised as such."""
         support = "binary" if self.recognised else self.support
-        return Intervals(self.arms, support, kind or default_kind(support), LEVEL, self._budget)
+        kind = kind or default_kind(support)
+        pools = self._populations if kind == "betting" and support != "binary" else None
+        return Intervals(self.arms, support, kind, LEVEL, self._budget, pools)
 
     def state(self, kind: Kind) -> Floats:
         """The state of the sequences of this kind. Each sample enters once, however often one looks."""
@@ -210,14 +214,14 @@ class Evidence:
 
     def state_of(self, kind: Kind, places: Sequence[int]) -> Floats:
         """The rows of some arms: where there are very many, the others' need not be made."""
-        columns = self.intervals(kind).kernel.columns
-        if kind in self._states or self._lines is None or self.arms * columns <= MANY:
+        sequences = self.intervals(kind)
+        if kind in self._states or self._lines is None or self.arms * sequences.kernel.columns <= MANY:
             return np.asarray(self.state(kind)[np.asarray(places)])
         rows = np.full(self.arms, -1)
         # The same place twice has the same row.
         some, which = np.unique(np.asarray(places), return_inverse=True)
         rows[some] = np.arange(len(some))
-        state = np.zeros((len(some), columns))
+        state = sequences.start(some)
         self._follow(kind, state, 0, rows)
         return np.asarray(state[which])
 

@@ -258,7 +258,7 @@ class Ledger:
             How long each sample took, by the tickets' ids, NaN where that is not known.
         """
         if self._lines is None:
-            self._lines = Lines(len(self.names), self.support, self._planned)
+            self._lines = Lines(len(self.names), self.support, self._planned, self.populations)
         arms = self._state.arms
         counts, declined, costs = arms["count"].copy(), self.declined, self.costs
         in_flight, answered = self.in_flight, int(counts.sum()) - self._from_elsewhere

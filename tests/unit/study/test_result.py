@@ -191,7 +191,7 @@ def test_to_frame_of_what_is_not_there(result: eq.Result, monkeypatch: pytest.Mo
 
 def test_a_person_can_read_it(result: eq.Result) -> None:
     assert repr(result).splitlines() == [
-        "9 samples. Least precise: b, standard error 5 (no 95% interval yet: it needs 20 samples).",
+        "9 samples. Least precise: b, standard error 5 (no 95% interval yet: it needs 11 samples).",
         "arm  count  mean  95% interval  std. error",
         "a        4     3             —         1.1",
         "b        2     5             —         5.0",
@@ -321,7 +321,7 @@ def test_half_widths() -> None:
     found = result_of_moments([100, 25], [4.0, 1.0]).intervals().half_widths
     assert found[0] == pytest.approx(2.276 * 0.2, rel=1e-4)
     study = eq.Study(2)
-    for i in range(19):
+    for i in range(18):
         study.tell(study.ask(), float(i % 3))
     assert study.result().intervals().half_widths.tolist() == [math.inf, math.inf]
     assert result_of_moments([0, 1], [0.0, 0.0]).intervals().half_widths.tolist() == [math.inf, math.inf]
