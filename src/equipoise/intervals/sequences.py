@@ -43,7 +43,7 @@ PROMISES: Final[dict[Kind, str]] = {
     "betting": "simultaneous over arms and valid at any time (betting; guaranteed for any number of samples)",
     "asymptotic": "simultaneous over arms and valid at any time (asymptotic; approximate below ~50 samples)",
     "fixed-n": "simultaneous over arms, not valid under adaptive stopping (fixed n)",
-    "fixed-width": "simultaneous over arms, for arms stopped by the width of their intervals alone (approximate)",
+    "fixed-width": "simultaneous over arms, valid where width alone decides when to stop (fixed width; approximate)",
 }
 
 # The number of samples of an arm at which the asymptotic kind is narrowest, if there is no budget.
@@ -166,6 +166,11 @@ class Intervals:
     def promise(self) -> str:
         """What these intervals promise, in words; `describe` returns a whole sentence."""
         return PROMISES[self.kind]
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The ends of the support; infinite without one."""
+        return _ends(self.support)
 
     @cached_property
     def kernel(self) -> Kernel:

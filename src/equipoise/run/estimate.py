@@ -24,6 +24,7 @@ from equipoise.store.leases import DRIVER_SECONDS, Owner
 from equipoise.store.memory import Memory
 from equipoise.strategies import Strategy, Support, check_support, resolve
 from equipoise.study import Result
+from equipoise.study.goal import Stopping, check_stopping
 from equipoise.study.goal import precision as precision_of
 from equipoise.tables import count
 
@@ -36,6 +37,7 @@ def estimate(
     arms: int | Iterable[Hashable] | None = None,
     precision: Any = None,
     level: float = 0.95,
+    interval: Stopping = "fixed-width",
     max_seconds: float | None = None,
     strategy: str | Strategy = "auto",
     support: Support = None,
@@ -76,6 +78,11 @@ def estimate(
         further. Until then, errors are made small relative to the precision, unless `weights` or `objective` are given.
     level
         The probability that all intervals hold simultaneously.
+    interval
+        Which intervals decide whether the precision is reached. "fixed-width" is for a study that stops by the widths
+        of its intervals and by nothing else, and takes about half of the samples; where that approximation cannot be
+        trusted, the others decide (docs/inference.md). With "anytime" they always do: confidence sequences, which hold
+        whenever you look, for people who may stop by what they see.
     max_seconds
         Start no more samples after this many seconds; those in flight are waited for.
     strategy, support, objective, weights, costs
@@ -155,7 +162,7 @@ def estimate(
         raise ValueError("no limit was given; set budget, precision or max_seconds")
     level = probability("level", level)
     if precision is not None:
-        precision_of(precision, level, drawn.arms)
+        precision_of(precision, level, drawn.arms, interval)
     header = Header(
         arms=drawn.arms,
         strategy=resolve(strategy),
@@ -166,6 +173,7 @@ def estimate(
         populations=drawn.populations,
         precision=savable(precision),
         level=level,
+        interval=check_stopping(interval),
         guess=savable(guess),
         rounds=None if rounds is None else integer("rounds", rounds, least=1),
         about=None if about is None else dict(about),

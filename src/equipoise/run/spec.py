@@ -36,6 +36,7 @@ EXAMPLE: Final = """\
 budget = 200            # take at most this many samples in total
 precision = "10%"       # stop when every 95% interval is within ±10% of its mean; or a half-width such as 0.05
 # level = 0.95          # the probability that all intervals hold simultaneously
+# interval = "anytime"  # intervals that hold whenever you look; by default, narrower ones that must decide alone
 # max_seconds = 3600    # start no more samples after this time
 # strategy = "auto"     # decides which arm to sample next; "uniform" takes every arm in turn
 # seed = 1              # decides $EQUIPOISE_SEED, the order of populations and resampling
@@ -69,8 +70,8 @@ lzma = 'python3 -c "import lzma; lzma.compress(bytes(range(256)) * 4000)"'
 """
 
 _COMMON: Final[tuple[str, ...]] = (
-    "budget", "precision", "level", "max_seconds", "strategy", "support", "seed", "retries", "jobs", "store",
-    "objective", "weights", "costs", "guess",
+    "budget", "precision", "level", "interval", "max_seconds", "strategy", "support", "seed", "retries", "jobs",
+    "store", "objective", "weights", "costs", "guess",
 )  # fmt: skip
 _KINDS: Final[dict[str, tuple[str, ...]]] = {
     "shell commands": ("arms", "measure", "timeout", "warmup", "rounds"),
@@ -164,7 +165,7 @@ def load(path: Path, **instead: Any) -> Spec:
     path
         The file.
     **instead
-        `budget`, `precision`, `jobs` and `store` that override those in the file, unless they are None.
+        `budget`, `precision`, `interval`, `jobs` and `store` that override those in the file, unless they are None.
     """
     try:
         text = path.read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from equipoise.arrays import Floats, Ints
-from equipoise.intervals import Intervals, Kind, asymptotic, populations
+from equipoise.intervals import Intervals, Kind, asymptotic, fixed_width, populations
 from equipoise.intervals import contrasts as direct
 from equipoise.problem import Objective
 from equipoise.strategies import Support
@@ -38,8 +38,8 @@ def interval_kind(kind: Kind | None, support: Support) -> Kind:
         return "betting" if support == "binary" else "asymptotic"
     if kind == "empirical-bernstein" or (kind == "betting" and support != "binary"):
         raise ValueError(
-            "kind must be 'asymptotic', 'fixed-n' or, for binary arms, 'betting' where the arms are finite "
-            f"populations, got {kind!r}"
+            "kind must be 'asymptotic', 'fixed-width', 'fixed-n' or, for binary arms, 'betting' where the arms are "
+            f"finite populations, got {kind!r}"
         )
     return kind
 
@@ -63,6 +63,10 @@ def bounds(
         low, high = populations.over_binary(state, sizes, alpha)
     elif sequences.kind == "asymptotic":
         low, high = populations.over_moments(state, sizes, sequences.kernel.settings[0], alpha)
+    elif sequences.kind == "fixed-width":
+        half, plain, caution = np.empty((3, len(state)))
+        fixed_width.over_arms(state, sizes, alpha, sequences.support == "binary", half, plain, caution)
+        low, high = means - half, means + half
     else:
         # The interval of a binary arm is not symmetric about its mean; that of drawing with replacement is wide enough.
         shrink = 1.0 if sequences.support == "binary" else np.sqrt(np.maximum(0, 1 - counts / sizes))

@@ -5,18 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
 
 from equipoise.arrays import Bools, Floats
-from equipoise.inputs import by_arm, number, probability, shown
+from equipoise.inputs import by_arm, choice, number, probability, shown
 from equipoise.strategies import Strategy, Uniform
 from equipoise.study.evidence import LEVEL
 from equipoise.tables import amount
 
 if TYPE_CHECKING:
     from equipoise.study.result import Result
+
+# Which intervals decide when an arm is known well enough: those for studies that stop by widths alone, or confidence
+# sequences, which hold whenever one looks.
+Stopping = Literal["fixed-width", "anytime"]
+STOPPING: Final[tuple[Stopping, ...]] = get_args(Stopping)
 
 # Weights between these are accepted by an objective.
 _LIMITS: Final = (1e-99, 1e99)
@@ -33,11 +38,15 @@ class Precision:
         One of each for every arm, in order: a half-width, or a share of the arm's mean where `relative` is true.
     level
         The probability with which all intervals hold.
+    interval
+        Which intervals: "fixed-width" or "anytime".
     """
 
     wanted: tuple[float, ...]
     relative: tuple[bool, ...]
     level: float
+    interval: Stopping = "fixed-width"
+    sums: None = None
 
     def targets(self, means: Floats) -> Floats:
         """Return the wanted half-widths for arms with these means."""
@@ -136,7 +145,7 @@ class Goal:
             raise ValueError("by_precision needs a precision")
 
 
-def precision(given: Any, level: float, arms: Sequence[Hashable]) -> Precision:
+def precision(given: Any, level: float, arms: Sequence[Hashable], interval: Stopping = "fixed-width") -> Precision:
     """
     Return the precision that a user asked for.
 
@@ -149,11 +158,19 @@ def precision(given: Any, level: float, arms: Sequence[Hashable]) -> Precision:
         The probability with which all intervals hold.
     arms
         The arms' names.
+    interval
+        Which intervals decide: "fixed-width" or "anytime".
     """
     one = isinstance(given, str | bytes) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) == 0
     found = [_half_width(value) for value in ([given] * len(arms) if one else by_arm("precision", given, arms))]
     wanted, relative = zip(*found, strict=True)
-    return Precision(wanted, relative, probability("level", level))
+    return Precision(wanted, relative, probability("level", level), check_stopping(interval))
+
+
+def check_stopping(given: Any) -> Stopping:
+    """Return which intervals are to decide, or refuse what is none."""
+    choice("interval", given, STOPPING)
+    return given  # type: ignore[no-any-return]
 
 
 def _half_width(given: Any) -> tuple[float, bool]:

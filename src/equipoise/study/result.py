@@ -20,7 +20,7 @@ from equipoise.intervals.asymptotic import START
 from equipoise.problem.objective import Objective, Stratified
 from equipoise.problem.objective import objective as objective_of
 from equipoise.strategies import Support
-from equipoise.study import contrasts, finite, replay, summary
+from equipoise.study import contrasts, finite, replay, stopping, summary
 from equipoise.study.by_arm import ByArm, IntervalsByArm
 from equipoise.study.certificate import Certificate, certify
 from equipoise.study.contrasts import Contrast, Differences
@@ -371,9 +371,10 @@ class Result:
             The probability that all of them hold; by default that of the result, `level`.
         kind
             By default "betting" where a support is declared, else "asymptotic", of each arm's samples in the order of
-            asking: valid at any time, whatever the strategy did and whenever you look. "fixed-n" is the textbook
-            interval, of all samples, and is not valid if you look and then decide (docs/intervals.md). A result that
-            was made of moments alone has only "fixed-n", which is then the default.
+            asking: valid at any time, whatever the strategy did and whenever you look. An arm that was stopped by its
+            "fixed-width" interval, as most are by default where a precision is asked for, has that one. "fixed-n" is
+            the textbook interval, of all samples, and is not valid if you look and then decide (docs/intervals.md). A
+            result that was made of moments alone has only "fixed-n", which is then the default.
 
         Notes
         -----
@@ -403,19 +404,24 @@ class Result:
             half = (high - low) / 2
         if kind is None:
             low, high, half = self._widen(sequences, places, level, low, high, half)
+        fixed = None
+        if kind is None and level == self.level and stopping.by_width(self):
+            low, high, fixed = stopping.ends(self, places, low, high)
+            with np.errstate(invalid="ignore"):
+                half = (high - low) / 2
         names, means = self.names, self.means.array
         if places is not None:
             names, means = Names.of([self.arms[k] for k in places]), means[np.asarray(places)]
-        return IntervalsByArm(names, means, low, high, half, sequences.kind, level)
+        return IntervalsByArm(names, means, low, high, half, sequences.kind, level, fixed)
 
     @property
     def interval_kind(self) -> Kind:
-        """The kind of `intervals()`."""
+        """The kind of the confidence sequences."""
         return self.sequences.kind
 
     @property
     def sequences(self) -> Intervals:
-        """The sequences of `intervals()`."""
+        """The confidence sequences of the arms."""
         return self._sequences(None)
 
     def _sequences(self, kind: Kind | None) -> Intervals:
@@ -494,8 +500,7 @@ class Result:
     @cached_property
     def reached_by_arm(self) -> Bools:
         """Which arms' intervals lie within their mean ± the precision, in the arms' order; none without one."""
-        with np.errstate(invalid="ignore"):
-            return np.asarray(self.intervals().margins <= self.targets)
+        return stopping.reached(self)
 
     @property
     def reached(self) -> bool | None:
@@ -503,15 +508,8 @@ class Result:
 
     @cached_property
     def samples_left_by_arm(self) -> Floats:
-        """
-        About how many more samples each arm needs for the precision, in the arms' order.
-
-        The margin of an interval falls as one over the square root of the number of samples. Infinite or NaN where too
-        little is known.
-        """
-        with np.errstate(invalid="ignore", divide="ignore"):
-            wide = self.intervals().margins / self.targets
-            return np.asarray(np.maximum(wide * wide - 1, 0) * np.maximum(self.counts.array, 1))
+        """About how many more samples each arm needs for the precision, in the arms' order; infinite if unknown."""
+        return stopping.left(self)
 
     @property
     def samples_left(self) -> float | None:
@@ -601,13 +599,15 @@ class Result:
         """
         Return everything as plain numbers, by arm where there is one for each; None for what is unknown or infinite.
 
-        `intervals` has a pair [low, high] for each arm, at `interval_level` for all of them at once, of the kind
-        `interval_kind`. `reached` and `samples_left` are None where no precision was asked for.
+        `intervals` has a pair [low, high] for each arm, at `interval_level` for all of them at once, of the kind that
+        `interval_kinds` says; `interval_kind` is "fixed-width" if all are, else that of the others. `reached` and
+        `samples_left` are None where no precision was asked for.
         """
         intervals, objective = self.intervals(), self.objective
         known: dict[str, Any] = {"strategy": self.strategy}
         known |= {name: dict(getattr(self, name)) for name in _BY_ARM}
         known |= {"intervals": dict(intervals), "interval_kind": intervals.kind, "interval_level": intervals.level}
+        known["interval_kinds"] = dict(zip(self.arms, intervals.kinds, strict=True))
         alone = ("samples", "loss", "oracle_loss", "regret", "uniform_loss", "uniform_samples")
         known |= {name: getattr(self, name) for name in (*alone, "worst", "reached", "samples_left")}
         if not objective.plain:
@@ -633,7 +633,7 @@ class Result:
         """
         known = self.to_dict()
         names = list(known["means"])
-        by_arm = (*_BY_ARM, *_OF_OBJECTIVE, "costs", "intervals")
+        by_arm = (*_BY_ARM, *_OF_OBJECTIVE, "costs", "intervals", "interval_kinds")
         text: Callable[[Any], str] = str if len(set(map(str, names))) == len(names) else repr
         if len(set(map(text, names))) < len(names):
             raise ValueError("names of arms must have different texts for JSON, and two have the same; use to_dict")
@@ -648,8 +648,8 @@ class Result:
         Return a table with a row for each arm, as a pandas or polars DataFrame: by default whichever is installed.
 
         `low` and `high` are the ends of `intervals()`, infinite, or those of the support, where too little is known;
-        `interval_kind` and `interval_level`, the same in every row, say what they are. With costs, `cost` is the mean
-        cost of a sample.
+        `interval_kind` and `interval_level`, which is the same in every row, say what they are. With costs, `cost` is
+        the mean cost of a sample.
         """
         intervals = self.intervals()
         columns: dict[str, Any] = {
@@ -665,7 +665,7 @@ class Result:
             "loss": self.losses.array,
             "low": intervals.low,
             "high": intervals.high,
-            "interval_kind": [intervals.kind] * len(self.arms),
+            "interval_kind": list(intervals.kinds),
             "interval_level": [intervals.level] * len(self.arms),
         }
         if self.costs is not None:

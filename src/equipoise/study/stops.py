@@ -45,6 +45,24 @@ class Rule:
     fixed_width: bool = True
 
 
+@dataclass(frozen=True)
+class Bias:
+    """
+    What stopping has done to the mean of an arm.
+
+    Attributes
+    ----------
+    inflation, noise
+        The expected squared error over the expected s²/T, and the square of its standard error.
+    bias
+        By how much the mean is off on average.
+    """
+
+    inflation: float
+    noise: float
+    bias: float
+
+
 class Stops(NamedTuple):
     """
     Where the replays of an arm ended.
@@ -65,6 +83,22 @@ class Stops(NamedTuple):
     low: Floats
     high: Floats
     fixed: Floats
+
+    def against(self, mean: float, variance: float) -> Bias:
+        """
+        Return what stopping has done to the mean, given those of the law.
+
+        S = Σ (X - μ), S² - σ² T and Σ (X - μ)² - σ² T have the mean 0 (Wald), and take out much of the noise.
+        """
+        counts, typical = self.counts, self.counts.mean()
+        off = self.means - mean
+        sums = off * counts
+        squares = self.variances * (counts - 1) + off * sums - variance * counts
+        errors = off**2 - (sums**2 - variance * counts) / typical**2
+        plain = self.variances / counts - squares / typical**2
+        inflation = float(errors.mean() / plain.mean())
+        noise = float((errors - inflation * plain).var() / (len(counts) * plain.mean() ** 2))
+        return Bias(inflation, noise, float((off - sums / typical).mean()))
 
 
 def stops(samples: Floats, target: float, rule: Rule, runs: int, seed: int, *, relative: bool = False) -> Stops:

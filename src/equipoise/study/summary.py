@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from equipoise.inputs import named
-from equipoise.intervals import describe
 from equipoise.intervals.asymptotic import START
 from equipoise.study.certificate import (
     declines,
@@ -96,7 +95,7 @@ def remarks(result: Result) -> list[str]:
     Return at most three of: what the intervals promise, that arms look binary or have heavy tails, what is still least
     precise, who declined, and what an even split would have needed.
     """
-    found = [describe(result.interval_kind, result.level)] if _with_interval(result).any() else []
+    found = [result.intervals_shown(result.shown()).promise] if _with_interval(result).any() else []
     if found and result.recognised:
         found.append(BINARY)
     found.append(heavy_tails(heavy(result)))

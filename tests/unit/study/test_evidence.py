@@ -305,7 +305,9 @@ def test_a_large_population_is_as_good_as_endless() -> None:
         smaller = of_populations(result, [400] * 3)
         for each in (kind, *(["fixed-n"] if support != "binary" else [])):
             assert (smaller.intervals(kind=each).half_widths < result.intervals(kind=each).half_widths).all()
-    with pytest.raises(ValueError, match="kind must be 'asymptotic', 'fixed-n' or, for binary arms, 'betting'"):
+    with pytest.raises(
+        ValueError, match="kind must be 'asymptotic', 'fixed-width', 'fixed-n' or, for binary arms, 'betting'"
+    ):
         smaller.intervals(kind="betting")
 
 
