@@ -115,11 +115,13 @@ def _kept(samples: int, store: str | None) -> str:
 
 
 def _print_result(result: Result, loaded: Spec, code: int, as_json: bool, verbose: bool) -> None:
-    from equipoise import report
+    from equipoise import Contrasts, report
 
     if as_json:
         known = report.plain(result)
-        known |= {"precision": loaded.precision, "precision_reached": result.reached, "exit": int(code)}
+        wanted = loaded.precision
+        wanted = wanted.to_dict() if isinstance(wanted, Contrasts) else wanted
+        known |= {"precision": wanted, "precision_reached": result.reached, "exit": int(code)}
         if result.reached:
             known["evenly"] = report.evenly(result)
         print_json(known)

@@ -30,6 +30,7 @@ import numpy as np
 
 from equipoise.arrays import Bools, Floats
 from equipoise.intervals.fixed_width import (
+    CAUTION,
     COUNT,
     LEAST,
     M2,
@@ -58,10 +59,16 @@ class HalfWidths(NamedTuple):
         h, whether it can be trusted or not; infinite or NaN where an arm has fewer than two samples.
     trusted
         Which of them can be.
+    least
+        Half-widths of fixed n, which those of sequences are never below.
+    caution
+        By how much to widen asymptotic sequences, as `fixed_width.caution` has it.
     """
 
     plain: Floats
     trusted: Bools
+    least: Floats
+    caution: Floats
 
 
 def half_widths(weights: Floats, state: Floats, sizes: Floats, alpha: float, binary: bool) -> HalfWidths:
@@ -102,7 +109,9 @@ def half_widths(weights: Floats, state: Floats, sizes: Floats, alpha: float, bin
     trusted = (skewed <= (TRUSTED_BINARY if binary else TRUSTED)) & enough & ~few & ~equal
     # Nothing varies: there is no telling how much it might.
     trusted &= (total > 0) | (known | ~inside).all(1)
-    return HalfWidths(np.where(few, math.inf, plain), trusted)
+    seen = np.where(inside & ~known, weights**2 * state[:, M2] / np.maximum(counts, 1) / np.maximum(clocks, 1), 0.0)
+    wider = (1 + CAUTION * skewed) * np.maximum(1.0, np.where(total > 0, fewest(z) / rests_on, 1.0))
+    return HalfWidths(np.where(few, math.inf, plain), trusted, z * np.sqrt(seen.sum(1)), np.sqrt(wider))
 
 
 def _spread(state: Floats, several: Floats, z: float, binary: bool) -> tuple[Floats, Floats, Floats, Bools]:

@@ -89,9 +89,14 @@ def simultaneous(level: float, K: int) -> float:
 
 
 def describe(kind: Kind, level: float, over: str = "arms") -> str:
-    """Return one sentence that says what intervals of this kind and level are, simultaneous over arms or pairs."""
+    """Return one sentence on what intervals of this kind and level are: simultaneous over arms or pairs, or alone."""
     noun = "confidence intervals" if kind in ("fixed-n", "fixed-width") else "confidence sequences"
     promise = PROMISES[kind].replace("simultaneous over arms", f"simultaneous over {over}")
+    if not over:
+        noun, promise = (
+            noun[:-1],
+            PROMISES[kind].partition("simultaneous over arms")[2].lstrip(", ").removeprefix("and "),
+        )
     return f"{percent(probability('level', level))} {noun}, {promise}."
 
 

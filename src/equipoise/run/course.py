@@ -59,7 +59,8 @@ class Course:
         if known is None or known[0] is not replica.precision or known[1] != setting:
             wanted, weigh = None, False
             if replica.precision is not None:
-                wanted = precision_of(replica.precision, replica.level, self._header.arms, replica.interval)
+                objective = self._header.options.get("objective", math.inf)
+                wanted = precision_of(replica.precision, replica.level, self._header.arms, replica.interval, objective)
                 weigh = wanted.followed(self._header.strategy, self._header.options) and not others
             known = self._goal = replica.precision, setting, Goal(replica.level, wanted, weigh)
         return known[2]

@@ -15,7 +15,7 @@ from equipoise.keywords import suggests_keywords
 from equipoise.problem import Stratified
 from equipoise.run.course import Course
 from equipoise.run.drive import Driver, Settings
-from equipoise.run.options import options_of, savable
+from equipoise.run.options import objective_for, options_of, savable
 from equipoise.run.progress import Progress, check_progress, display
 from equipoise.run.samplers import ENDLESS, Samplers
 from equipoise.run.workers import count_of, workers_for
@@ -76,6 +76,9 @@ def estimate(
         Stop when every interval lies within its mean ± this, simultaneously with probability `level`: a number, a share
         of the mean such as "3%", or one of these for each arm. An arm that has reached its precision is not sampled any
         further. Until then, errors are made small relative to the precision, unless `weights` or `objective` are given.
+        With `objective=Stratified(shares)`, a number or a share is that of the combined mean. `Contrasts(0.02)` asks it
+        of the differences of all pairs, `Contrasts(0.02, to="control")` of those to one arm, and samples are allocated
+        for these.
     level
         The probability that all intervals hold simultaneously.
     interval
@@ -162,14 +165,14 @@ def estimate(
         raise ValueError("no limit was given; set budget, precision or max_seconds")
     level = probability("level", level)
     if precision is not None:
-        precision_of(precision, level, drawn.arms, interval)
+        precision_of(precision, level, drawn.arms, interval, objective)
     header = Header(
         arms=drawn.arms,
         strategy=resolve(strategy),
         support=check_support(support),
         budget=budget,
         seed=given_seed,
-        options=options_of(objective, weights, costs),
+        options=options_of(objective_for(precision, objective), weights, costs),
         populations=drawn.populations,
         precision=savable(precision),
         level=level,

@@ -18,7 +18,7 @@ from equipoise.keywords import suggests_keywords
 from equipoise.problem import Objective, Stratified
 from equipoise.problem.objective import Wholes, wholes_by_arm
 from equipoise.run.course import Course
-from equipoise.run.options import options_of, savable
+from equipoise.run.options import objective_for, options_of, savable
 from equipoise.store import Header, Log, Replica, Turn
 from equipoise.store.database import VISITOR
 from equipoise.store.leases import VISITOR_SECONDS, sweep
@@ -93,7 +93,7 @@ def open_study(
     names = Names.of(arms).names
     level = probability("level", level)
     if precision is not None:
-        precision_of(precision, level, names, interval)
+        precision_of(precision, level, names, interval, objective)
     sizes = None
     if populations is not None:
         found = wholes_by_arm("populations", populations, names, math.inf)
@@ -104,7 +104,7 @@ def open_study(
         support=check_support(support),
         budget=budget,
         seed=None,
-        options=options_of(objective, weights, costs),
+        options=options_of(objective_for(precision, objective), weights, costs),
         populations=sizes,
         precision=savable(precision),
         level=level,
@@ -374,7 +374,7 @@ class SharedStudy:
         level = probability("level", level)
         check_stopping(interval)
         if precision is not None:
-            precision_of(precision, level, self.arms, interval)
+            precision_of(precision, level, self.arms, interval, self._log.header.options.get("objective", math.inf))
 
         def work(turn: Turn) -> None:
             turn.set_goal(savable(precision), level, interval)

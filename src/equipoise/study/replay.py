@@ -100,7 +100,8 @@ def adaptivity(result: Result) -> Adaptivity:
 
 def _stopped(result: Result) -> Bools:
     """Return which arms were sampled until their own interval was narrow enough."""
-    return result.reached_by_arm if result.precision is not None else np.zeros(len(result.arms), bool)
+    own = result.precision is not None and result.precision.sums is None
+    return result.reached_by_arm if own else np.zeros(len(result.arms), bool)
 
 
 # ---- by formulas
@@ -220,9 +221,12 @@ def _study(result: Result) -> tuple[Setup, list[Floats]] | None:
     """Return what a replay needs, the setup and the samples; None where a result cannot be replayed."""
     snapshot, counts = result.snapshot, result.counts.array
     design, evidence = snapshot.design, snapshot.evidence
-    # Arms that were closed early, and populations that are used up, are not replayed.
-    if design is None or evidence is None or design.closed or result.precision is not None:
+    # A study of strata that stops at a precision of the combined mean closes all arms at once, as at a budget.
+    asked = None if result.precision is None else result.precision.sums
+    combined = asked is not None and asked.combined
+    if design is None or evidence is None or (not combined and (design.closed or result.precision is not None)):
         return None
+    # Arms that were closed early, and populations that are used up, are not replayed.
     if result.populations is not None or len(counts) > MOST_ARMS or result.samples > MOST_SAMPLES:
         return None
     strategy, objective = design.strategy, snapshot.objective

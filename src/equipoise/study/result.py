@@ -20,7 +20,7 @@ from equipoise.intervals.asymptotic import START
 from equipoise.problem.objective import Objective, Stratified
 from equipoise.problem.objective import objective as objective_of
 from equipoise.strategies import Support
-from equipoise.study import contrasts, finite, replay, stopping, summary
+from equipoise.study import contrasts, finite, replay, stopping, summary, sums
 from equipoise.study.by_arm import ByArm, IntervalsByArm
 from equipoise.study.certificate import Certificate, certify
 from equipoise.study.contrasts import Contrast, Differences
@@ -117,7 +117,8 @@ class Result:
     level, precision
         Those of the goal.
     reached
-        Whether every interval lies within its arm's mean ± the precision; None if none was asked for.
+        Whether every interval that the precision is asked of, by default of every arm, lies within its value ± the
+        precision; None if none was asked for.
     """
 
     snapshot: Snapshot
@@ -163,13 +164,15 @@ class Result:
 
     @cached_property
     def objective(self) -> Objective:
-        if not self.goal.by_precision or self.precision is None:
+        if not self.goal.by_precision or self.precision is None or self.precision.sums is not None:
             return self.snapshot.objective
         return replace(self.snapshot.objective, weights=self.precision.judging_weights(self.means.array))
 
     @property
     def by_precision(self) -> bool:
         """Whether errors are judged relative to the half-widths that were asked for."""
+        if self.precision is None or self.precision.sums is not None:
+            return False
         return self.goal.by_precision and self.objective.weights is not None
 
     # ---- by arm
@@ -338,7 +341,9 @@ class Result:
         Return the mean of all strata together, Σ_k W_k mean_k, with its standard error and its interval.
 
         The means are the corrected ones, as the biases of many strata add up; the standard error is
-        sqrt(Σ_k W_k² e_k²), with the strata's standard errors e_k.
+        sqrt(Σ_k W_k² e_k²), with the strata's standard errors e_k. The interval is that of the normal distribution; of
+        a study that was stopped by its width it is the fixed-width interval, around the corrected mean, if that is
+        wider.
 
         Parameters
         ----------
@@ -357,6 +362,8 @@ class Result:
         value = float(share[counted] @ self.corrected_means.array[counted])
         error = math.sqrt(share[counted] ** 2 @ self.standard_errors.array[counted] ** 2)
         half = NormalDist().inv_cdf((1 + level) / 2) * error
+        if shares is None and level == self.level:
+            half = max(half, sums.combined_half_width(self))
         return Combined(value, error, value - half, value + half)
 
     # ---- intervals, and the precision that was asked for
@@ -492,8 +499,8 @@ class Result:
 
     @cached_property
     def targets(self) -> Floats:
-        """The half-widths that were asked for, in the arms' order; NaN if no precision was."""
-        if self.precision is None:
+        """The half-widths that were asked for, in the arms' order; NaN if none was asked of arms."""
+        if self.precision is None or self.precision.sums is not None:
             return np.full(len(self.arms), math.nan)
         return self.precision.targets(self.means.array)
 
@@ -501,6 +508,24 @@ class Result:
     def reached_by_arm(self) -> Bools:
         """Which arms' intervals lie within their mean ± the precision, in the arms' order; none without one."""
         return stopping.reached(self)
+
+    @cached_property
+    def sums_found(self) -> sums.Found:
+        """What is known of the weighted sums of means that the precision is asked of, as far as it decides."""
+        assert self.precision is not None
+        assert self.precision.sums is not None
+        return sums.look(self, self.precision.sums)
+
+    def contrasts(self) -> list[Contrast]:
+        """
+        Return the weighted sums of means that the precision was asked of, which hold simultaneously.
+
+        Each is of the kind that decided: "fixed-width" where that interval was narrow enough, else a confidence
+        sequence. Empty where the precision was asked of the arms' means.
+        """
+        if self.precision is None or self.precision.sums is None:
+            return []
+        return sums.contrasts_of(self, self.precision.sums)
 
     @property
     def reached(self) -> bool | None:
@@ -577,7 +602,9 @@ class Result:
         Return which arms differ: the differences of all pairs, or of each arm to one, the clearest first.
 
         The intervals are simultaneous, each at 1 - (1 - level)/pairs (Bonferroni): with probability `level` all of them
-        hold, at any time and whatever the strategy did. So you may pick any pair by what you see.
+        hold, at any time and whatever the strategy did. So you may pick any pair by what you see. Where the precision
+        of the study was asked of these differences (`Contrasts`) and its level is that of the result, they are the
+        intervals that decided when to stop, by default of fixed width.
 
         Parameters
         ----------
@@ -588,10 +615,13 @@ class Result:
         """
         level = self.level if level is None else probability("level", level)
         if to is MISSING:
-            return contrasts.compare(self, *contrasts.all_pairs(self.means.array), level, control=False)
-        control = self.names.find(to)
-        others = np.flatnonzero(np.arange(len(self.arms)) != control)
-        return contrasts.compare(self, others, np.full(len(others), control), level, control=True)
+            first, second = contrasts.all_pairs(self.means.array)
+        else:
+            control = self.names.find(to)
+            first = np.flatnonzero(np.arange(len(self.arms)) != control)
+            second = np.full(len(first), control)
+        known = sums.pairs(self, first, second) if level == self.level else None
+        return contrasts.compare(self, first, second, level, to is not MISSING, known)
 
     # ---- for programs
 
@@ -620,6 +650,8 @@ class Result:
             }
         if self.costs is not None:
             known |= {"costs": dict(self.costs), "spent": self.spent, "uniform_spent": self.uniform_spent}
+        if self.precision is not None and self.precision.sums is not None and not self.precision.sums.combined:
+            known["contrasts"] = [each.to_dict() for each in self.contrasts()]
         if objective.shares is not None:
             known |= {"combined": self.combine()._asdict(), "proportional_loss": self.proportional_loss}
         worst = plain_name(self.worst)  # a tuple stays one

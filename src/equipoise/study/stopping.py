@@ -17,6 +17,7 @@ import numpy as np
 
 from equipoise.arrays import Bools, Floats
 from equipoise.intervals import fixed_width
+from equipoise.study import sums
 
 if TYPE_CHECKING:
     from equipoise.study.result import Result
@@ -46,9 +47,11 @@ class Widths(NamedTuple):
 
 
 def by_width(result: Result) -> bool:
-    """Return whether arms of the result are stopped by fixed-width intervals."""
+    """Return whether arms of the result are stopped by fixed-width intervals of their own."""
     wanted = result.precision
-    return wanted is not None and wanted.interval == "fixed-width" and result.snapshot.evidence is not None
+    if wanted is None or wanted.sums is not None:
+        return False
+    return wanted.interval == "fixed-width" and result.snapshot.evidence is not None
 
 
 def widths(result: Result, places: Sequence[int] | None = None) -> Widths:
@@ -73,6 +76,8 @@ def widths(result: Result, places: Sequence[int] | None = None) -> Widths:
 
 def reached(result: Result) -> Bools:
     """Return which arms have reached their precision, in the arms' order."""
+    if result.precision is not None and result.precision.sums is not None:
+        return sums.reached_by_arm(result.precision.sums, result.sums_found.reached)
     if not by_width(result):
         with np.errstate(invalid="ignore"):
             return np.asarray(result.intervals().margins <= result.targets)
@@ -117,6 +122,8 @@ def left(result: Result) -> Floats:
     A half-width falls as one over the square root of the number of samples. Of an arm whose fixed-width interval cannot
     be trusted yet, the sequence may be the first to be narrow enough.
     """
+    if result.precision is not None and result.precision.sums is not None:
+        return sums.left_by_arm(result, result.precision.sums)
     margins = result.intervals().margins
     if by_width(result):
         found = widths(result)
