@@ -93,10 +93,8 @@ def describe(kind: Kind, level: float, over: str = "arms") -> str:
     noun = "confidence intervals" if kind in ("fixed-n", "fixed-width") else "confidence sequences"
     promise = PROMISES[kind].replace("simultaneous over arms", f"simultaneous over {over}")
     if not over:
-        noun, promise = (
-            noun[:-1],
-            PROMISES[kind].partition("simultaneous over arms")[2].lstrip(", ").removeprefix("and "),
-        )
+        noun = noun.removesuffix("s")
+        promise = PROMISES[kind].removeprefix("simultaneous over arms").lstrip(", ").removeprefix("and ")
     return f"{percent(probability('level', level))} {noun}, {promise}."
 
 

@@ -14,6 +14,8 @@ from equipoise.inputs import labelled, named, number, positive, shown
 
 # More weights than this, contrasts times arms, are not taken.
 MOST_WEIGHTS: Final = 10_000_000
+# Steps toward the shares of contrasts; each is a product of a matrix with a vector.
+_STEPS: Final = 60
 
 
 @dataclass(frozen=True, init=False)
@@ -96,6 +98,32 @@ class Contrasts:
     def words(self) -> str:
         """All of them, in a few words that follow "every"."""
         return f"difference to {named(self.to)}" if self.to is not None else self.noun
+
+
+def balanced(relative: Floats, variances: Floats, costs: Floats) -> Floats:
+    """
+    Return weights on the losses of arms with which the largest error of a contrast is as small as it can be.
+
+    The largest of Σ_k r_jk v_k/T_k over the contrasts j is smallest for T_k ∝ sqrt(v_k w_k/cost_k), which minimise
+    Σ_k w_k v_k/T_k, with w_k = Σ_j λ_j r_jk and some shares λ that are positive for the widest contrasts alone. They
+    are found by multiplying each with its contrast's error, over and over.
+
+    Parameters
+    ----------
+    relative
+        r_jk, the squares of the weights in units of the targets: a row for each contrast, a column for each arm.
+    variances, costs
+        Of the arms.
+    """
+    needed = relative.any(0) & (variances > 0)
+    shares = np.full(len(relative), 1 / len(relative))
+    for _ in range(_STEPS):
+        pulls = np.sqrt(variances * (shares @ relative) / costs)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            errors = relative @ np.where(needed, variances / pulls, 0.0)
+        shares = shares * errors
+        shares /= shares.sum()
+    return np.asarray(shares @ relative)
 
 
 def _checked(given: Any) -> dict[Any, float]:

@@ -9,21 +9,19 @@ has it for means. An arm is sampled until every sum that it is part of has reach
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from equipoise.arrays import Bools, Floats, Ints
 from equipoise.inputs import plain_name
 from equipoise.intervals import fixed_width_sums
+from equipoise.problem.contrasts import balanced
 from equipoise.study import contrasts
 
 if TYPE_CHECKING:
     from equipoise.study.goal import Sums
     from equipoise.study.result import Result
-
-# Steps of the multipliers of contrasts; each is a product of a matrix with a vector.
-_STEPS: Final = 60
 
 
 class Found(NamedTuple):
@@ -106,10 +104,9 @@ def _sequences(
         means = result.means.array[places]
         centres = (own * means).sum(1)
         wide = np.minimum(caution[rows] - 1, 1e6)
-        below, above = (
-            np.where(wide > 0, wide * np.maximum(gap, 0), 0.0) for gap in (centres - ends[0], ends[1] - centres)
-        )
-        low[rows], high[rows] = ends[0] - below, ends[1] + above
+        below, above = np.maximum([centres - ends[0], ends[1] - centres], 0)
+        low[rows] = ends[0] - np.where(wide > 0, wide * below, 0.0)
+        high[rows] = ends[1] + np.where(wide > 0, wide * above, 0.0)
 
 
 def reached_by_arm(asked: Sums, reached: Bools) -> Bools:
@@ -139,10 +136,8 @@ def weights(result: Result) -> Floats | None:
     """
     Return weights on the losses with which contrasts approach their targets together.
 
-    The largest of Σ_k c_jk² v_k/(T_k h_j²) over the contrasts j that are still too wide is smallest for
-    T_k ∝ sqrt(v_k w_k/cost_k) with w_k = Σ_j λ_j c_jk²/h_j² and some λ: shares of the contrasts, positive for those
-    that are widest relative to their targets. λ is found by multiplying each with its contrast's error, over and over.
-    None as long as an arm that is not closed has no variance.
+    They are those of `problem.contrasts.balanced`, for the contrasts that are still too wide. None as long as an arm
+    that is not closed has no variance.
     """
     assert result.precision is not None
     asked = result.precision.sums
@@ -159,15 +154,7 @@ def weights(result: Result) -> Floats | None:
     if not most > 0:
         return None
     variances = np.where(needed, np.maximum(variances, 1e-6 * most), 0.0)
-    costs = result.objective.cost(len(result.arms))
-    shares = np.full(len(relative), 1 / len(relative))
-    for _ in range(_STEPS):
-        pulls = np.sqrt(variances * (shares @ relative) / costs)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            errors = relative @ np.where(needed, variances / pulls, 0.0)
-        shares = shares * errors
-        shares /= shares.sum()
-    chosen = shares @ relative
+    chosen = balanced(relative, variances, result.objective.cost(len(result.arms)))
     # An arm that no open contrast needs has next to no weight, and one that none needs at all has none.
     return np.where(asked.weights.any(0), np.maximum(chosen / chosen.max(), 1e-9), 0.0)
 

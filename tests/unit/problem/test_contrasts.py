@@ -39,7 +39,7 @@ def test_what_is_refused() -> None:
         (lambda: eq.Contrasts(1, to="a", of=[{"a": 1}]), "Contrasts takes to or of, not both"),
         (lambda: eq.Contrasts(1, of=[]), "of must have at least one contrast, got none"),
         (lambda: eq.Contrasts(1, of=[{"a": 0}]), "must be finite and not all zero"),
-        (lambda: eq.Contrasts(1, of=["ab"]), "of must have mappings from arms to weights"),
+        (lambda: eq.Contrasts(1, of=["ab"]), "of must have mappings from arms to weights"),  # type: ignore[list-item]
         (lambda: eq.Contrasts(1, to="c").weights(ARMS), "a contrast must be of arms of the study, got 'c'"),
         (lambda: eq.Contrasts(1).weights(["a"]), "contrasts need at least 2 arms, got 1"),
         (lambda: eq.Contrasts(1).weights(range(1000)), "contrasts times arms must be at most"),
