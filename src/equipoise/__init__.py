@@ -22,6 +22,7 @@ from equipoise.plan import Plan, plan
 from equipoise.problem import (
     Bernoulli,
     Constant,
+    Contrasts,
     Empirical,
     Exponential,
     Gaussian,
@@ -46,6 +47,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Bernoulli",
     "Constant",
+    "Contrasts",
     "Empirical",
     "EquipoiseError",
     "Exponential",

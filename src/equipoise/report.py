@@ -30,6 +30,7 @@ from equipoise import chart, moments, tables
 from equipoise.arrays import Floats
 from equipoise.inputs import listed
 from equipoise.intervals.asymptotic import START
+from equipoise.problem import Contrasts
 from equipoise.run import Progress
 from equipoise.run.course import Course
 from equipoise.run.progress import spent_text
@@ -278,6 +279,8 @@ def to_dict(report: Report) -> dict[str, Any]:
             for moment in report.history
         ],
     }
+    if isinstance(report.precision, Contrasts):
+        known["precision"] = report.precision.to_dict()
     if isinstance(report.precision, dict):
         known["precision"] = {str(arm): wanted for arm, wanted in report.precision.items()}
     return {**plain(report.result), **tables.json_ready(known)}

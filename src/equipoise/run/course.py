@@ -55,12 +55,14 @@ class Course:
         study = replica.study
         others = not replica.followed and study.objective.weights is not None and study.objective.shares is None
         known = self._goal
-        if known is None or known[0] is not replica.precision or known[1] != (replica.level, others):
+        setting = replica.level, replica.interval, others
+        if known is None or known[0] is not replica.precision or known[1] != setting:
             wanted, weigh = None, False
             if replica.precision is not None:
-                wanted = precision_of(replica.precision, replica.level, self._header.arms)
+                objective = self._header.options.get("objective", math.inf)
+                wanted = precision_of(replica.precision, replica.level, self._header.arms, replica.interval, objective)
                 weigh = wanted.followed(self._header.strategy, self._header.options) and not others
-            known = self._goal = replica.precision, (replica.level, others), Goal(replica.level, wanted, weigh)
+            known = self._goal = replica.precision, setting, Goal(replica.level, wanted, weigh)
         return known[2]
 
     def result(self, replica: Replica) -> Result:

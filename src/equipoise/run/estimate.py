@@ -15,7 +15,7 @@ from equipoise.keywords import suggests_keywords
 from equipoise.problem import Stratified
 from equipoise.run.course import Course
 from equipoise.run.drive import Driver, Settings
-from equipoise.run.options import options_of, savable
+from equipoise.run.options import objective_for, options_of, savable
 from equipoise.run.progress import Progress, check_progress, display
 from equipoise.run.samplers import ENDLESS, Samplers
 from equipoise.run.workers import count_of, workers_for
@@ -24,6 +24,7 @@ from equipoise.store.leases import DRIVER_SECONDS, Owner
 from equipoise.store.memory import Memory
 from equipoise.strategies import Strategy, Support, check_support, resolve
 from equipoise.study import Result
+from equipoise.study.goal import Stopping, check_stopping
 from equipoise.study.goal import precision as precision_of
 from equipoise.tables import count
 
@@ -36,6 +37,7 @@ def estimate(
     arms: int | Iterable[Hashable] | None = None,
     precision: Any = None,
     level: float = 0.95,
+    interval: Stopping = "fixed-width",
     max_seconds: float | None = None,
     strategy: str | Strategy = "auto",
     support: Support = None,
@@ -74,8 +76,16 @@ def estimate(
         Stop when every interval lies within its mean ± this, simultaneously with probability `level`: a number, a share
         of the mean such as "3%", or one of these for each arm. An arm that has reached its precision is not sampled any
         further. Until then, errors are made small relative to the precision, unless `weights` or `objective` are given.
+        With `objective=Stratified(shares)`, a number or a share is that of the combined mean. `Contrasts(0.02)` asks it
+        of the differences of all pairs, `Contrasts(0.02, to="control")` of those to one arm, and samples are allocated
+        for these.
     level
         The probability that all intervals hold simultaneously.
+    interval
+        Which intervals decide whether the precision is reached. "fixed-width" is for a study that stops by the widths
+        of its intervals and by nothing else, and takes about half of the samples; where that approximation cannot be
+        trusted, the others decide (docs/inference.md). With "anytime" they always do: confidence sequences, which hold
+        whenever you look, for people who may stop by what they see.
     max_seconds
         Start no more samples after this many seconds; those in flight are waited for.
     strategy, support, objective, weights, costs
@@ -155,17 +165,18 @@ def estimate(
         raise ValueError("no limit was given; set budget, precision or max_seconds")
     level = probability("level", level)
     if precision is not None:
-        precision_of(precision, level, drawn.arms)
+        precision_of(precision, level, drawn.arms, interval, objective)
     header = Header(
         arms=drawn.arms,
         strategy=resolve(strategy),
         support=check_support(support),
         budget=budget,
         seed=given_seed,
-        options=options_of(objective, weights, costs),
+        options=options_of(objective_for(precision, objective), weights, costs),
         populations=drawn.populations,
         precision=savable(precision),
         level=level,
+        interval=check_stopping(interval),
         guess=savable(guess),
         rounds=None if rounds is None else integer("rounds", rounds, least=1),
         about=None if about is None else dict(about),

@@ -18,13 +18,14 @@ from equipoise.keywords import suggests_keywords
 from equipoise.problem import Objective, Stratified
 from equipoise.problem.objective import Wholes, wholes_by_arm
 from equipoise.run.course import Course
-from equipoise.run.options import options_of, savable
+from equipoise.run.options import objective_for, options_of, savable
 from equipoise.store import Header, Log, Replica, Turn
 from equipoise.store.database import VISITOR
 from equipoise.store.leases import VISITOR_SECONDS, sweep
 from equipoise.store.replica import RETIRED
 from equipoise.strategies import Strategy, Support, check_support, resolve
 from equipoise.study import Result, Ticket
+from equipoise.study.goal import Stopping, check_stopping
 from equipoise.study.goal import precision as precision_of
 
 # Seconds between two looks for tickets whose leases are over, unless nothing else is left to ask for.
@@ -45,6 +46,7 @@ def open_study(
     populations: Wholes | None = None,
     precision: Any = None,
     level: float = 0.95,
+    interval: Stopping = "fixed-width",
     lease: float = VISITOR_SECONDS,
 ) -> SharedStudy:
     """
@@ -59,7 +61,7 @@ def open_study(
         The names of the arms, as in `Study`. None for a study that exists.
     budget, strategy, support, objective, weights, costs, populations
         As in `Study`. Those of a study that exists must be the same, but for the budget, which is changed.
-    precision, level
+    precision, level, interval
         Stop asking for an arm when its mean is known to this half-width, as in `estimate`.
     lease
         Seconds that a ticket is waited for, unless its `ask` says otherwise. Then it is given back, so that its sample
@@ -91,7 +93,7 @@ def open_study(
     names = Names.of(arms).names
     level = probability("level", level)
     if precision is not None:
-        precision_of(precision, level, names)
+        precision_of(precision, level, names, interval, objective)
     sizes = None
     if populations is not None:
         found = wholes_by_arm("populations", populations, names, math.inf)
@@ -102,10 +104,11 @@ def open_study(
         support=check_support(support),
         budget=budget,
         seed=None,
-        options=options_of(objective, weights, costs),
+        options=options_of(objective_for(precision, objective), weights, costs),
         populations=sizes,
         precision=savable(precision),
         level=level,
+        interval=check_stopping(interval),
     )
     return SharedStudy(Log(store, header), lease)
 
@@ -366,14 +369,15 @@ class SharedStudy:
         """Change how much each arm's loss matters, by arm or in the arms' order; None for 1 each."""
         self._changed(lambda turn: turn.set_weights(savable(weights)))
 
-    def set_precision(self, precision: Any, level: float = 0.95) -> None:
-        """Change the precision at which an arm is no longer asked for; None for none."""
+    def set_precision(self, precision: Any, level: float = 0.95, interval: Stopping = "fixed-width") -> None:
+        """Change the precision at which an arm is no longer asked for, as in `estimate`; None for none."""
         level = probability("level", level)
+        check_stopping(interval)
         if precision is not None:
-            precision_of(precision, level, self.arms)
+            precision_of(precision, level, self.arms, interval, self._log.header.options.get("objective", math.inf))
 
         def work(turn: Turn) -> None:
-            turn.set_goal(savable(precision), level)
+            turn.set_goal(savable(precision), level, interval)
             self._course.judge(turn)
 
         self._log.turn(work)

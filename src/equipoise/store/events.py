@@ -14,7 +14,7 @@ retire   arm, text: why               no more samples of the arm are asked for
 reopen   arm                          they are asked for again
 budget   text: JSON                   the budget was changed
 weights  text: JSON                   the weights of the losses were changed
-goal     text: JSON                   the precision or the level was changed
+goal     text: JSON                   the precision, its level or its intervals were changed
 moments  arm, text: JSON              samples taken elsewhere were added: count, mean, M2
 ======== ============================ ==================================================================
 

@@ -22,6 +22,7 @@ from equipoise.store.events import Draft
 from equipoise.store.plain import dumps
 from equipoise.store.replica import JUDGEMENTS, WITHDRAWALS, Replica, tag_of
 from equipoise.study import Study, Ticket
+from equipoise.study.goal import Stopping
 from equipoise.study.ledger import Ledger
 from equipoise.study.ticket import BITS
 
@@ -208,10 +209,10 @@ class Turn:
         self._change(lambda: self.study.set_weights(weights), events.WEIGHTS, 0, text)
         self.replica.weights_set(followed)
 
-    def set_goal(self, precision: Any, level: float) -> None:
-        """Change the precision and the level that are asked for."""
-        goal = dumps({"precision": precision, "level": level})
-        self._change(lambda: self.replica.set_goal(precision, level), events.GOAL, 0, goal)
+    def set_goal(self, precision: Any, level: float, interval: Stopping) -> None:
+        """Change the precision and the level that are asked for, and which intervals decide."""
+        goal = dumps({"precision": precision, "level": level, "interval": interval})
+        self._change(lambda: self.replica.set_goal(precision, level, interval), events.GOAL, 0, goal)
 
     def _change(self, change: Any, kind: int, place: int, text: str | None = None) -> None:
         """Make a change, and add its event if it was not refused."""

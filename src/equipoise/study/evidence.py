@@ -311,7 +311,7 @@ class Evidence:
         return self._tickets["arm"][ids].astype(np.int64), self._tickets["value"][ids], self._seconds[ids]
 
     def __getstate__(self) -> dict[str, Any]:
-        kinds: list[Kind] = ["asymptotic"]
+        kinds: list[Kind] = ["asymptotic", "fixed-width"]
         if self.support is not None or self.recognised:
             kinds += ["betting", "empirical-bernstein"]
         for kind in kinds:
