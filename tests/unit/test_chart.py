@@ -97,7 +97,7 @@ def test_shares_are_in_percent_and_wide_intervals_in_another_colour() -> None:
     assert ">50%<" in svg
     assert svg.count(f'stroke="{chart.PRINT.warn}"') == svg.count(f'stroke="{chart.PRINT.accent}"') == 1
     assert f'stroke="{chart.PAGE.warn}"' in chart.svg(chart.intervals(rows, theme=chart.PAGE))
-    assert chart.PAGE.warn == "var(--warn, #b4540a)"
+    assert chart.PAGE.warn == "var(--warn, #9c4a08)"
 
 
 def test_allocation_has_bars_numbers_and_the_best_split() -> None:

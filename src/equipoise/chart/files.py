@@ -79,6 +79,12 @@ def javascript() -> str:
     return str(_converter().javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
+def javascript_version() -> str:
+    """Return what changes with `javascript`, without putting it together."""
+    converter = _converter()
+    return f"{converter.__version__}-{converter.get_vega_version()}"
+
+
 def _converter() -> Any:
     try:
         import vl_convert

@@ -41,7 +41,7 @@ class Theme:
     good: str
 
 
-PRINT: Final = Theme("#1b1d21", "#5d6470", "#b9bec7", "#e4e4df", "#ffffff", "#2f5fd0", "#b4540a", "#1b7f4d")
+PRINT: Final = Theme("#1b1d21", "#5d6470", "#b9bec7", "#e4e4df", "#ffffff", "#2f5fd0", "#9c4a08", "#166b40")
 # The variables of the page's style sheet, which change with the reader's preference for light or dark.
 PAGE: Final = Theme(*(f"var(--{each.name}, {getattr(PRINT, each.name)})" for each in fields(PRINT)))
 

@@ -7,11 +7,12 @@ Everything comes from a result, or from the log of a store, which may be written
 from equipoise.report.charts import png, specs
 from equipoise.report.page import page
 from equipoise.report.terminal import Live, table
-from equipoise.report.view import short, view
+from equipoise.report.view import STATES, short, view
 from equipoise.report.watch import Report, Watch, read
 from equipoise.report.words import certificate, evenly, facts, plain, rows, to_dict
 
 __all__ = [
+    "STATES",
     "Live",
     "Report",
     "Watch",

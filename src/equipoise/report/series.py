@@ -130,11 +130,14 @@ def _even(report: Report, history: Sequence[Moment]) -> Iterator[dict[str, Any]]
     result, units = report.result, _units(report)
     if len(result.arms) < 2 or result.strategy == "uniform" or not 0 < result.losses.array.max() < math.inf:
         return
+    most = 1.0 if result.support == "binary" or result.recognised else math.inf
     times = history[-1].worst / math.sqrt(result.losses.array.max())
     sizes = np.full(len(result.arms), math.inf) if result.populations is None else result.populations
     for moment in history:
         losses = result.variances.array * (len(result.arms) / moment.samples - 1 / sizes)
-        yield from _point(moment.samples, times * float((np.sqrt(np.maximum(losses, 0)) * units).max()), EVEN)
+        width = times * float((np.sqrt(np.maximum(losses, 0)) * units).max())
+        if width <= most:
+            yield from _point(moment.samples, width, EVEN)
 
 
 def _target(report: Report, history: Sequence[Moment]) -> Iterator[dict[str, Any]]:

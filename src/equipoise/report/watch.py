@@ -123,7 +123,7 @@ class Watch:
     first
         Row 0 of the log.
     level
-        The level of the half-widths in the history.
+        The level of the half-widths in the history; by default that of the header.
 
     Attributes
     ----------
@@ -131,10 +131,10 @@ class Watch:
         The study as far as it is folded.
     """
 
-    def __init__(self, first: Row, level: float) -> None:
+    def __init__(self, first: Row, level: float | None = None) -> None:
         self.replica = Replica.begin(first)
         self._course = Course(self.replica.header)
-        self._history = History(self.replica, level)
+        self._history = History(self.replica, self.replica.level if level is None else level)
         self._drifts = Drifts(len(self.replica.study.arms))
         self._pace = Pace()
         self._account: Account | None = None
@@ -149,10 +149,14 @@ class Watch:
         self.replica.fold(rows, self._history.parts)
         self._pace.add(rows)
 
+    def result(self) -> Result:
+        """Return what is known now."""
+        return self._course.result(self.replica)
+
     def report(self, name: str) -> Report:
         """Return how it stands."""
         replica, study = self.replica, self.replica.study
-        result = self._course.result(replica)
+        result = self.result()
         if self._account is None or not self._account.holds(result):
             self._account = Account.of(result)
         return Report(
