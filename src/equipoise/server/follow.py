@@ -19,6 +19,7 @@ from pydantic_core import to_json
 from equipoise import report
 from equipoise.errors import EquipoiseError
 from equipoise.server.registry import OPEN, Page
+from equipoise.store import wire
 from equipoise.store.database import Database
 from equipoise.store.events import Damaged
 from equipoise.store.log import connect
@@ -75,6 +76,14 @@ class Follower:
                 found["study"]["id"] = page.name
                 self._drawn = seen, found, to_json(found)
             return self._drawn[1], self._drawn[2]
+
+    def turns(self, after: int) -> bytes:
+        """Return some of the turns that follow one, packed; -1 for all from the header on."""
+        with self._guard:
+            self._caught_up()
+            assert self._database is not None
+            head = self._database.head()
+            return wire.pack(next(self._database.rows(after + 1, head.turns), []))
 
     def close(self) -> None:
         """End the connection, and forget what was folded."""
