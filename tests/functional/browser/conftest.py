@@ -1,0 +1,50 @@
+"""A real browser, one page per test, and a page that fails its test where it raises an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from tests.functional.browser.chromium import launch
+from tests.waiting import HANG
+
+# Milliseconds, and only a hang takes that long.
+PATIENCE = 1000 * HANG
+
+expect.set_options(timeout=PATIENCE)
+
+# Closed shadow roots are closed to Playwright and axe as well. `test_poll.py` checks that the poll's is closed.
+OPEN_SHADOW_ROOTS = """
+const attach = Element.prototype.attachShadow;
+Element.prototype.attachShadow = function (options) { return attach.call(this, { ...options, mode: "open" }); };
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A browser for the tests of one module: Playwright holds the thread's event loop, which other modules need."""
+    with sync_playwright() as playwright:
+        started = launch(playwright)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """A visitor whom no page knows."""
+    visitor = browser.new_context(viewport={"width": 1280, "height": 800})
+    visitor.set_default_timeout(PATIENCE)
+    yield visitor
+    visitor.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Iterator[Page]:
+    """A tab in which nothing may go wrong unnoticed, with shadow roots that the test can look into."""
+    context.add_init_script(OPEN_SHADOW_ROOTS)
+    errors: list[str] = []
+    context.on("weberror", lambda error: errors.append(str(error.error)))
+    yield context.new_page()
+    assert errors == []
