@@ -146,7 +146,7 @@ button:hover { border-color: var(--ink); box-shadow: 0 0 0 1px var(--ink) }
 
   // What a visitor answers with, by kind of answer.
   const controls = {
-    // Both look alike: an answer that stands out is given more often.
+    // Both look alike, so that the card suggests neither.
     "yes-no": (answer) => [row(button(words.yes, "main", () => answer(1)), button(words.no, "main", () => answer(0)))],
 
     "1-5": (answer) => {
