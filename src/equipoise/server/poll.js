@@ -168,10 +168,10 @@ button:hover { border-color: var(--ink); box-shadow: 0 0 0 1px var(--ink) }
     },
   };
 
-  const picture = (url, alt) => {
-    const image = make("img", { alt, referrerPolicy: "no-referrer" });
+  const picture = (src) => {
+    const image = make("img", { alt: "", referrerPolicy: "no-referrer" }); // the title is beside it
     image.onerror = () => image.remove();
-    image.src = new URL(url, base);
+    image.src = src;
     return image;
   };
 
@@ -187,16 +187,15 @@ button:hover { border-color: var(--ink); box-shadow: 0 0 0 1px var(--ink) }
       if (focused) status.focus({ preventScroll: true });
     };
     const group = make("div", {},
-      make("p", { className: "question", id: "question" }, poll.question || ""),
+      make("p", { className: "question", id: "question" }, poll.question),
       ...controls[poll.kind](thank(answer), poll.support),
       button(words.skip, "skip", thank(decline)));
     group.setAttribute("role", "group");
     group.setAttribute("aria-labelledby", "title question");
 
-    const title = poll.title || (poll.text || poll.picture ? "" : poll.arm);
     const card = make("div", { className: `card ${options.theme || "auto"}` });
-    if (poll.picture) card.append(picture(poll.picture, title ? "" : poll.arm));
-    if (title) card.append(make("p", { className: "title", id: "title" }, title));
+    if (poll.picture) card.append(picture(poll.picture));
+    card.append(make("p", { className: "title", id: "title" }, poll.title));
     if (poll.text) card.append(make("p", { className: "text" }, poll.text));
     card.append(group, status);
     root.append(card);

@@ -17,9 +17,6 @@ SERVICE: Final = "http://polls.test/"
 SHOP: Final = "http://shop.test/"
 POLL_JS: Final = Path(equipoise.__file__).parent / "server" / "poll.js"
 
-# A small picture, green.
-PICTURE: Final = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg'%3E%3Crect fill='green'/%3E%3C/svg%3E"
-
 Body = dict[str, Any]
 
 

@@ -1,0 +1,1 @@
+"""Studies of a service elsewhere, with the face of those here."""

@@ -1,0 +1,101 @@
+"""The service as an ASGI application."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import AsyncIterator
+from importlib import resources
+
+from fastapi import FastAPI, Request, Response
+
+import equipoise
+from equipoise.server import metrics, problems, reading, routing, sampling, studies
+from equipoise.server.edge import Edge
+from equipoise.server.problems import Problem
+from equipoise.server.service import Service
+from equipoise.server.settings import Settings
+
+_ABOUT = """
+Studies that spend a sampling budget so that every mean is estimated equally well: ask which arm to sample, tell what
+was seen. Requests carry a bearer token: the administrator's, or a key of one study. Errors are problem details
+(RFC 9457).
+"""
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """
+    Return the service as an ASGI application.
+
+    Parameters
+    ----------
+    settings
+        What it is made of.
+    """
+    service = Service(settings)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        await service.close()
+
+    app = FastAPI(
+        title="equipoise",
+        version=equipoise.__version__,
+        description=_ABOUT.strip(),
+        root_path=settings.root_path,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.state.service = service
+    problems.install(app)
+    for router in (studies.router, sampling.router, reading.router):
+        app.include_router(router)
+    _mount_health(app, service)
+    _mount_poll(app)
+    routing.install(app)
+    app.add_middleware(Edge, service=service)
+    return app
+
+
+def _mount_poll(app: FastAPI) -> None:
+    """Serve the script of polls, to pages of all origins."""
+    source = resources.files("equipoise.server") / "poll.js"
+    script = source.read_bytes() if source.is_file() else b""
+    tag = f'"{hashlib.blake2b(script, digest_size=12).hexdigest()}"'
+    headers = {
+        "ETag": tag,
+        "Cache-Control": "public, max-age=86400",
+        "Access-Control-Allow-Origin": "*",
+        "Cross-Origin-Resource-Policy": "cross-origin",
+    }
+
+    @app.get("/poll.js", include_in_schema=False)
+    async def poll(request: Request) -> Response:
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        return Response(script, media_type="text/javascript", headers=headers)
+
+
+def _mount_health(app: FastAPI, service: Service) -> None:
+    plain = {"responses": {503: {"description": "Not ready"}}, "response_class": Response, "tags": ["operation"]}
+
+    @app.get("/healthz", response_class=Response, tags=["operation"])
+    async def healthz() -> Response:
+        """Say that the process is alive."""
+        return Response("ok\n", media_type="text/plain")
+
+    @app.get("/readyz", **plain)  # type: ignore[arg-type]
+    async def readyz() -> Response:
+        """Say whether requests can be served: the database answers, and the process is not ending."""
+        if service.stopping:
+            raise Problem(503, "the service is stopping", headers={"Retry-After": "1"})
+        await service.in_thread(service.registry.ping)
+        return Response("ok\n", media_type="text/plain")
+
+    @app.get("/metrics", response_class=Response, tags=["operation"])
+    async def numbers(request: Request) -> Response:
+        """Return what this process has counted, for Prometheus."""
+        return Response(service.metrics.text(service), media_type=metrics.MEDIA_TYPE)

@@ -1,0 +1,60 @@
+"""
+Tickets as strings: a number and a signature.
+
+A signature is made with a key that follows from the salt in the header of the study's log. So it lasts as long as the
+study, and a ticket of another study, or one that somebody made up, is refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import struct
+from collections.abc import Iterable
+from typing import Final
+
+_NUMBER: Final = struct.Struct(">Q")
+_SIGNATURE: Final = 16
+# Characters of a ticket.
+LENGTH: Final = 4 * (_NUMBER.size + _SIGNATURE) // 3
+
+
+class Signer:
+    """
+    Signs the tickets of one study.
+
+    Parameters
+    ----------
+    salt
+        Of the study's header, in hexadecimal.
+    """
+
+    def __init__(self, salt: str) -> None:
+        self._salt = bytes.fromhex(salt)
+        self._key = hashlib.blake2b(b"tickets", key=self._salt, digest_size=32).digest()
+
+    def write(self, numbers: Iterable[int]) -> list[str]:
+        """Return tickets with these numbers."""
+        key, pack, sign, encode = self._key, _NUMBER.pack, hmac.digest, base64.urlsafe_b64encode
+        made = (pack(number) for number in numbers)
+        return [encode(each + sign(key, each, "sha256")[:_SIGNATURE]).decode() for each in made]
+
+    def read(self, ticket: str) -> int | None:
+        """Return the number of a ticket; None where this study did not sign it."""
+        if len(ticket) != LENGTH:
+            return None
+        try:
+            found = base64.b64decode(ticket, b"-_", validate=True)
+        except (binascii.Error, ValueError):
+            return None
+        number, signature = found[: _NUMBER.size], found[_NUMBER.size :]
+        if not hmac.compare_digest(hmac.digest(self._key, number, "sha256")[:_SIGNATURE], signature):
+            return None
+        return int(_NUMBER.unpack(number)[0])
+
+    def hashed(self, kind: str, text: str) -> bytes:
+        """Return a text of a caller, such as a respondent, as a salted hash."""
+        given = f"{kind}:{text}".encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(given, key=self._salt, digest_size=16).digest()
