@@ -1,0 +1,158 @@
+"""Visitors of a page of another origin answer the poll of a real service, and every answer is counted once."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import BrowserContext, Locator, Page, Route, expect
+
+from tests.functional.browser.services import Running, Site, hosting, serving
+
+TITLES = {"a": "Cardamom coffee", "b": "Nettle soup", "c": "<b>Rhubarb</b> & 'friends'"}
+POLL = {"question": "Would you order this?", "arms": {arm: {"title": title} for arm, title in TITLES.items()}}
+
+# Resolves to the title on the card once the service has the answer.
+DELIVERED = """async () => {
+  while (Object.values(localStorage).join() !== '{"done":true}') await new Promise(requestAnimationFrame);
+  return document.querySelector("equipoise-poll").shadowRoot.querySelector(".title").textContent;
+}"""
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with serving(tmp_path_factory.mktemp("service")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    with hosting() as hosted:
+        yield hosted
+
+
+def create(service: Running, site: Site, name: str, **poll: Any) -> None:
+    """Create a study by the API, and embed its poll in the site."""
+    body = {"name": name, "arms": list(TITLES), "budget": 1000, "poll": POLL | {"origins": [site.origin]} | poll}
+    site.embed(service, name, service.call("", body)["keys"][0]["key"])
+
+
+def card(page: Page) -> Locator:
+    return page.locator("equipoise-poll")
+
+
+def answer(page: Page, button: str) -> str:
+    """Click a button of the card, wait until the service has the answer, and return the title on the card."""
+    card(page).get_by_role("button", name=button, exact=True).click()
+    return str(page.evaluate(DELIVERED))
+
+
+def visit_in_vain(page: Page, site: Site) -> None:
+    """Visit the site where nothing is asked: the poll takes its place away again after the service has answered."""
+    page.add_init_script("""new MutationObserver((changes) => {
+      for (const { removedNodes: [node] } of changes) if (node?.localName === "equipoise-poll") window.left = true;
+    }).observe(document, { childList: true, subtree: true })""")
+    page.goto(site.url)
+    page.wait_for_function("window.left")
+    expect(card(page)).to_have_count(0)
+
+
+def test_200_visits_are_counted_as_they_were_clicked(service: Running, site: Site, page: Page) -> None:
+    """200 visitors, each new to the page; a tenth would rather not say."""
+    create(service, site, "visits")
+    page.add_init_script("localStorage.clear()")
+    page.emulate_media(reduced_motion="reduce")
+    chance = random.Random(1)
+    clicks = Counter[tuple[str, str]]()
+    for _ in range(200):
+        page.goto(site.url, wait_until="commit")
+        button = chance.choices(["Yes", "No", "Rather not say"], [0.6, 0.3, 0.1])[0]
+        clicks[answer(page, button), button] += 1
+
+    result = service.call("/visits/result")
+    assert result["samples"] + sum(result["declined"].values()) == 200
+    for arm, title in TITLES.items():
+        yes, no, declined = (clicks[title, button] for button in ("Yes", "No", "Rather not say"))
+        assert yes + no > 20
+        assert result["counts"][arm] == yes + no
+        assert result["means"][arm] == pytest.approx(yes / (yes + no), rel=1e-12)
+        assert result["declined"][arm] == declined
+
+
+def test_an_answer_whose_reply_was_lost_is_counted_once(service: Running, site: Site, page: Page) -> None:
+    create(service, site, "lost")
+    tells = 0
+
+    def lose_the_first(route: Route) -> None:
+        nonlocal tells
+        tells += route.request.method == "POST"
+        reply = route.fetch()
+        if tells == 1:
+            route.abort()
+        else:
+            route.fulfill(response=reply)
+
+    page.route(service.url + "**/tell", lose_the_first)
+    page.goto(site.url)
+    answer(page, "Yes")
+    assert tells == 2
+    assert service.call("/lost/result")["samples"] == 1
+
+
+def test_a_respondent_is_known_to_the_service(service: Running, site: Site, page: Page) -> None:
+    """The same ticket before the answer; after it none, even if the browser has forgotten about the answer."""
+    create(service, site, "known")
+    page.goto(site.url)
+    title = card(page).locator(".title").inner_text()
+    respondent = page.evaluate("Object.entries(localStorage)[0]")
+    page.goto(site.url)
+    assert card(page).locator(".title").inner_text() == title
+    answer(page, "No")
+    page.evaluate("([slot, record]) => localStorage.setItem(slot, record)", respondent)
+    visit_in_vain(page, site)
+    assert service.call("/known/result")["samples"] == 1
+    assert service.call("/known/progress")["in_flight"] == 0
+
+
+@pytest.mark.parametrize(
+    ("header", "signal"),
+    [("DNT", "'doNotTrack', { value: '1' }"), ("Sec-GPC", "'globalPrivacyControl', { value: true }")],
+)
+def test_do_not_track_is_respected_by_the_study(
+    service: Running, site: Site, context: BrowserContext, page: Page, header: str, signal: str
+) -> None:
+    create(service, site, f"respects-{header}", respect_dnt=True)
+    context.set_extra_http_headers({header: "1"})
+    page.add_init_script(f"Object.defineProperty(navigator, {signal})")
+    visit_in_vain(page, site)
+    assert page.evaluate("localStorage.length") == 0
+    assert service.call(f"/respects-{header}/progress")["in_flight"] == 0
+
+
+def test_do_not_track_may_be_disregarded_by_the_study(
+    service: Running, site: Site, context: BrowserContext, page: Page
+) -> None:
+    create(service, site, "disregards", respect_dnt=False)
+    context.set_extra_http_headers({"DNT": "1"})
+    page.goto(site.url)
+    answer(page, "Yes")
+
+
+def test_a_site_that_the_study_does_not_name_gets_nothing(service: Running, site: Site, page: Page) -> None:
+    create(service, site, "elsewhere", origins=["https://elsewhere.example"])
+    visit_in_vain(page, site)
+    assert service.call("/elsewhere/progress")["in_flight"] == 0
+
+
+def test_a_paused_study_asks_nobody_and_takes_late_answers(service: Running, site: Site, page: Page) -> None:
+    create(service, site, "paused")
+    page.goto(site.url)
+    expect(card(page)).to_contain_text("Would you order this?")
+    service.call("/paused/pause", {})
+    answer(page, "Yes")
+    assert service.call("/paused/result")["samples"] == 1
+    page.evaluate("localStorage.clear()")
+    visit_in_vain(page, site)
