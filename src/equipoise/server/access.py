@@ -40,7 +40,7 @@ class Action(StrEnum):
     SHOW = "read what the study is made of"
     VIEW = "read the view and its events"
     LOG = "read the log"
-    MANAGE = "create, list, pause, resume, extend, archive and delete studies; change polls; manage keys"
+    MANAGE = "manage studies, polls and keys"
 
 
 # The one table of what each role may do; the administrator may do everything. docs/http.md shows it.
@@ -53,8 +53,8 @@ ALLOWED: Final[dict[Action, frozenset[Role]]] = {
     Action.PROGRESS: frozenset({Role.WORK, Role.READ, Role.ADMIN}),
     Action.RESULT: frozenset({Role.WORK, Role.READ, Role.ADMIN}),
     Action.SHOW: frozenset({Role.WORK, Role.READ, Role.ADMIN}),
-    Action.VIEW: frozenset({Role.READ, Role.ADMIN}),
-    Action.LOG: frozenset({Role.READ, Role.ADMIN}),
+    Action.VIEW: frozenset({Role.WORK, Role.READ, Role.ADMIN}),
+    Action.LOG: frozenset({Role.WORK, Role.READ, Role.ADMIN}),
     Action.MANAGE: frozenset({Role.ADMIN}),
 }
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
+import random
 from collections.abc import AsyncIterator
-from importlib import resources
+from importlib import metadata, resources
 
 from fastapi import FastAPI, Request, Response
 
-import equipoise
-from equipoise.server import metrics, problems, reading, routing, sampling, studies
+from equipoise.server import metrics, problems, reading, routing, sampling, studies, visitors
 from equipoise.server.edge import Edge
 from equipoise.server.problems import Problem
 from equipoise.server.service import Service
@@ -33,15 +34,22 @@ def create_app(settings: Settings) -> FastAPI:
         What it is made of.
     """
     service = Service(settings)
+    if settings.demo is not None:
+        visitors.prepare(service.registry, settings.demo)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        task = None
+        if settings.demo is not None:
+            task = asyncio.create_task(visitors.visit(service, settings.demo, random.Random()))
         yield
+        if task is not None:
+            task.cancel()
         await service.close()
 
     app = FastAPI(
         title="equipoise",
-        version=equipoise.__version__,
+        version=metadata.version("equipoise"),
         description=_ABOUT.strip(),
         root_path=settings.root_path,
         lifespan=lifespan,

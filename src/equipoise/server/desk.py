@@ -61,8 +61,8 @@ class Desk:
 
     Parameters
     ----------
-    where
-        The study, as a store takes it.
+    where, secret
+        The study, as a store takes it, and the secret with which its tickets are signed.
     most_waiting
         How many requests may wait.
     patience
@@ -76,6 +76,7 @@ class Desk:
     def __init__(
         self,
         where: str,
+        secret: str,
         most_waiting: int,
         patience: float,
         count: Count | None = None,
@@ -84,7 +85,7 @@ class Desk:
         self._log = Log(where, patience=Patience(patience))
         header = self._log.header
         self.arms, self.support = header.arms, header.support
-        self.signer = Signer(header.salt)
+        self.signer = Signer(secret, header.salt)
         self._count = count or Count()
         self._course = Course(header)
         self._most = most_waiting

@@ -18,7 +18,7 @@ from pydantic_core import to_json
 from equipoise.errors import EquipoiseError
 from equipoise.run.course import Course
 from equipoise.server.registry import Page
-from equipoise.store import Replica
+from equipoise.store import Replica, wire
 from equipoise.store.database import Database
 from equipoise.store.events import Damaged
 from equipoise.store.log import connect
@@ -59,6 +59,14 @@ class Follower:
                 study = {"name": page.name, "title": page.title, "status": page.status}
                 self._drawn = seen, to_json({"study": study, "result": self._result(replica).to_dict()})
             return self._drawn[1]
+
+    def turns(self, after: int) -> bytes:
+        """Return some of the turns that follow one, packed; -1 for all from the header on."""
+        with self._guard:
+            self._caught_up()
+            assert self._database is not None
+            head = self._database.head()
+            return wire.pack(next(self._database.rows(after + 1, head.turns), []))
 
     def close(self) -> None:
         """End the connection, and forget what was folded."""

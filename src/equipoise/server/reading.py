@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
@@ -53,6 +54,19 @@ async def events(request: Request, name: str) -> Response:
     stream = service.broadcast(entry.page).events()
     headers = {"X-Accel-Buffering": "no"}
     return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+
+
+@router.get("/turns", **describe(422, media={"application/octet-stream": {"schema": {"type": "string"}}}))
+async def turns(request: Request, name: str) -> Response:
+    """Return turns of the log as they are stored, for a client that folds them: some of those that follow `after`."""
+    service: Service = request.app.state.service
+    _, entry = await service.admit(request, name, Action.LOG)
+    text = request.query_params.get("after", "-1")
+    if not re.fullmatch(r"-1|[0-9]{1,15}", text):
+        raise Problem(422, "after must be the number of a turn, or -1", "invalid")
+    follower = service.follower(entry.page)
+    packed = await service.in_thread(lambda: follower.turns(int(text)))
+    return Response(packed, media_type="application/octet-stream")
 
 
 @router.get("/log", **describe(422, media={kind: {"schema": {"type": "string"}} for kind in export.TYPES.values()}))

@@ -152,12 +152,25 @@ class Registry:
     def write(self, page: Page) -> None:
         """Write down what the service knows of a study."""
         sql = (
-            "insert into equipoise_page values (?, ?, ?, ?, ?) on conflict (study) do update set "
+            "insert into equipoise_page (study, status, created, title, poll) values (?, ?, ?, ?, ?) "
+            "on conflict (study) do update set "
             "status = excluded.status, created = excluded.created, title = excluded.title, poll = excluded.poll"
         )
         poll = None if page.poll is None else json.dumps(page.poll)
         values = (page.study, page.status, page.created, page.title, poll)
         self._write(lambda: self._database.execute(sql, values))
+
+    def secret(self, study: int) -> str:
+        """Return the secret with which the tickets of a study are signed; it lasts as long as the study."""
+        sql = (
+            "insert into equipoise_page (study, status, secret) values (?, ?, ?) on conflict (study) do update "
+            "set secret = coalesce(equipoise_page.secret, excluded.secret)"
+        )
+        self._write(lambda: self._database.execute(sql, (study, OPEN, secrets.token_hex(32))))
+        found = self._read(
+            lambda: self._database.execute("select secret from equipoise_page where study = ?", (study,))
+        )
+        return str(found[0][0])
 
     def delete(self, name: str) -> None:
         """Remove a study, with its log and its keys."""

@@ -174,12 +174,13 @@ class Service:
             async with self._opening:
                 found = self._desks.get(number)
                 if found is None:
-                    place, settings = self.registry.place(entry.page.name), self.settings
-                    found = await self.in_thread(
-                        lambda: Desk(place, settings.limits.queue, settings.patience, self.count)
-                    )
+                    found = await self.in_thread(lambda: self._open_desk(entry.page))
                     self._desks[number] = found
         return found
+
+    def _open_desk(self, page: Page) -> Desk:
+        place, secret, settings = self.registry.place(page.name), self.registry.secret(page.study), self.settings
+        return Desk(place, secret, settings.limits.queue, settings.patience, self.count)
 
     def follower(self, page: Page) -> Follower:
         """Return who follows a study."""

@@ -1,8 +1,8 @@
 """
 Tickets as strings: a number and a signature.
 
-A signature is made with a key that follows from the salt in the header of the study's log. So it lasts as long as the
-study, and a ticket of another study, or one that somebody made up, is refused.
+A signature is made with a secret of the study, which lasts as long as the study. A ticket of another study, or one that
+somebody made up, is refused.
 """
 
 from __future__ import annotations
@@ -27,13 +27,12 @@ class Signer:
 
     Parameters
     ----------
-    salt
-        Of the study's header, in hexadecimal.
+    secret, salt
+        The study's secret, and the salt of its header, in hexadecimal.
     """
 
-    def __init__(self, salt: str) -> None:
-        self._salt = bytes.fromhex(salt)
-        self._key = hashlib.blake2b(b"tickets", key=self._salt, digest_size=32).digest()
+    def __init__(self, secret: str, salt: str) -> None:
+        self._key, self._salt = bytes.fromhex(secret), bytes.fromhex(salt)
 
     def write(self, numbers: Iterable[int]) -> list[str]:
         """Return tickets with these numbers."""

@@ -280,6 +280,7 @@ class Database:
                 primary key (study, turn)) {options}""",
             f"""create table if not exists equipoise_page (
                 study bigint not null, status text not null, created double precision, title text, poll text,
+                secret text,
                 primary key (study)) {options}""",
             f"""create table if not exists equipoise_key (
                 study bigint not null, number bigint not null, id text not null, role text not null,
