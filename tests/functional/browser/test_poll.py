@@ -355,12 +355,13 @@ def test_no_style_of_the_card_reaches_the_page(service: Scripted) -> None:
     assert len(before) == 3
 
 
-def test_it_works_under_the_strictest_policy(service: Scripted) -> None:
+@pytest.mark.parametrize("allowed", [SERVICE, "'nonce-n1' 'strict-dynamic'"])
+def test_it_works_under_the_strictest_policy(service: Scripted, allowed: str) -> None:
     """No style, inline script or HTML is allowed for the page: only the script and requests to the service."""
-    policy = f"default-src 'none'; script-src {SERVICE}; connect-src {SERVICE}; require-trusted-types-for 'script'"
+    policy = f"default-src 'none'; script-src {allowed}; connect-src {SERVICE}; require-trusted-types-for 'script'"
     problems: list[str] = []
     service.page.on("console", lambda message: problems.append(message.text))
-    service.visit(headers={"Content-Security-Policy": policy})
+    service.visit(host_page(tag('nonce="n1"')), headers={"Content-Security-Policy": policy})
     yes = service.card.get_by_role("button", name="Yes")
     assert yes.evaluate(LOOKS) == USUAL_LOOKS
     yes.click()

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, Route, expect
 
 from tests.functional.browser.services import Running, Site, hosting, serving
+from tests.waiting import until
 
 TITLES = {"a": "Cardamom coffee", "b": "Nettle soup", "c": "<b>Rhubarb</b> & 'friends'"}
 POLL = {"question": "Would you order this?", "arms": {arm: {"title": title} for arm, title in TITLES.items()}}
@@ -100,6 +101,14 @@ def test_an_answer_whose_reply_was_lost_is_counted_once(service: Running, site: 
     answer(page, "Yes")
     assert tells == 2
     assert service.call("/lost/result")["samples"] == 1
+
+
+def test_a_visitor_may_leave_at_once(service: Running, site: Site, page: Page) -> None:
+    create(service, site, "hurried")
+    page.goto(site.url)
+    card(page).get_by_role("button", name="Yes").click()
+    page.goto("about:blank")
+    until(lambda: service.call("/hurried/result")["samples"] == 1, "the answer is counted")
 
 
 def test_a_respondent_is_known_to_the_service(service: Running, site: Site, page: Page) -> None:
