@@ -62,7 +62,7 @@
   // Sends an answer until the service has taken or refused it. What is pending after that goes out on the next visit.
   const deliver = async (pending) => {
     for (const seconds of [0, 2, 10, 60]) {
-      await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+      if (seconds) await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
       try {
         const { ok, status } = await post("tell", { answers: [pending] }, true);
         if (ok || (status < 500 && ![401, 403, 408, 425, 429].includes(status))) {

@@ -17,6 +17,13 @@ SERVICE: Final = "http://polls.test/"
 SHOP: Final = "http://shop.test/"
 POLL_JS: Final = Path(equipoise.__file__).parent / "server" / "poll.js"
 
+# Notes for how long the page would have waited, and does not wait.
+TIMERS_AT_ONCE: Final = """
+const wait = window.setTimeout;
+window.timers = [];
+window.setTimeout = (resolve, milliseconds) => { timers.push(milliseconds); return wait(resolve, 0); };
+"""
+
 Body = dict[str, Any]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.functional.browser.scripted import POLL_JS, SERVICE, SHOP, Scripted, host_page, scripted, tag
+from tests.functional.browser.scripted import POLL_JS, SERVICE, SHOP, TIMERS_AT_ONCE, Scripted, host_page, scripted, tag
 
 
 @pytest.fixture
@@ -204,21 +204,18 @@ def test_two_tabs_are_one_answer(service: Scripted, context: BrowserContext) -> 
     service.until(lambda: delivered(service), "the answer is delivered")
     other.click("No")
     expect(other.card.get_by_role("status")).to_have_text("Thank you.")
+    other.until(lambda: delivered(other), "nothing is pending")
     assert told(service) == [{"ticket": "t1", "value": 1}]
 
 
 @pytest.mark.parametrize("failures", [(0, 503, 429), (401, 403, 500)])
 def test_an_answer_is_sent_again_with_the_same_ticket(service: Scripted, failures: tuple[int, ...]) -> None:
     service.tell = [*failures, 200]
-    service.page.clock.install()
+    service.page.add_init_script(TIMERS_AT_ONCE)
     service.visit()
     service.click("Yes")
-
-    def a_minute_later() -> bool:
-        service.page.clock.fast_forward(60_000)
-        return delivered(service)
-
-    service.until(a_minute_later, "the answer is delivered")
+    service.until(lambda: delivered(service), "the answer is delivered")
+    assert service.page.evaluate("timers") == [2_000, 10_000, 60_000]
     assert told(service) == 4 * [{"ticket": "t1", "value": 1}]
 
 
@@ -277,12 +274,15 @@ def test_whoever_cannot_be_remembered_is_not_asked(service: Scripted) -> None:
 
 
 def test_without_a_question_the_page_stays_as_it_is(service: Scripted) -> None:
-    statuses = service.ask = [0, 204, 401, 403, 404, 429, 500, 503]
+    statuses = service.ask = [204, 401, 403, 404, 429, 500, 503, 0]
+    warnings: list[str] = []
+    service.page.on("console", lambda message: message.type == "warning" and warnings.append(message.text))
     for visits in range(1, 1 + len(statuses)):
         service.visit(host_page(f"<p>Menu</p>{tag()}"))
         service.until(lambda n=visits: len(service.asks) == n, "the service is asked")  # type: ignore[misc]
         expect(service.card).to_have_count(0)
         assert service.page.locator("main").inner_text() == "Menu"
+    assert warnings == ["equipoise: TypeError: Failed to fetch"]
 
 
 def test_a_reply_that_makes_no_sense_is_ignored(service: Scripted) -> None:
