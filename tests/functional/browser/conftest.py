@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.functional.browser.chromium import launch
+from tests.functional.browser.services import Running, Site, hosting, serving
 from tests.waiting import HANG
 
 # Milliseconds, and only a hang takes that long.
@@ -31,20 +33,55 @@ def browser() -> Iterator[Browser]:
         started.close()
 
 
-@pytest.fixture
-def context(browser: Browser) -> Iterator[BrowserContext]:
-    """A visitor whom no page knows."""
-    visitor = browser.new_context(viewport={"width": 1280, "height": 800})
-    visitor.set_default_timeout(PATIENCE)
-    yield visitor
-    visitor.close()
+@contextmanager
+def somebody(browser: Browser) -> Iterator[BrowserContext]:
+    """Start the browser of somebody whom no page knows."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    context.set_default_timeout(PATIENCE)
+    yield context
+    context.close()
 
 
-@pytest.fixture
-def page(context: BrowserContext) -> Iterator[Page]:
-    """A tab in which nothing may go wrong unnoticed, with shadow roots that the test can look into."""
+@contextmanager
+def tab(context: BrowserContext) -> Iterator[Page]:
+    """Open a tab in which nothing may go wrong unnoticed, with shadow roots that the test can look into."""
     context.add_init_script(OPEN_SHADOW_ROOTS)
     errors: list[str] = []
     context.on("weberror", lambda error: errors.append(str(error.error)))
     yield context.new_page()
     assert errors == []
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """A visitor."""
+    with somebody(browser) as visitor:
+        yield visitor
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Iterator[Page]:
+    """A tab of the visitor."""
+    with tab(context) as opened:
+        yield opened
+
+
+@pytest.fixture
+def dashboard(browser: Browser) -> Iterator[Page]:
+    """A tab of the administrator, who is not the visitor."""
+    with somebody(browser) as administrator, tab(administrator) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A service."""
+    with serving(tmp_path_factory.mktemp("service")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    """The site of somebody else."""
+    with hosting() as hosted:
+        yield hosted

@@ -12,11 +12,19 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from playwright.sync_api import Locator, Page
+
 from equipoise.server.process import Network, listen, server_of
 from equipoise.server.settings import Settings
 from tests.functional.browser.scripted import host_page, tag
 
 TOKEN = "the administrator's"
+
+# Resolves to the title on the card once the service has the answer.
+_DELIVERED = """async () => {
+  while (Object.values(localStorage).join() !== '{"done":true}') await new Promise(requestAnimationFrame);
+  return document.querySelector("equipoise-poll").shadowRoot.querySelector(".title").textContent;
+}"""
 
 
 @dataclass(frozen=True)
@@ -62,6 +70,17 @@ class Site:
     def embed(self, service: Running, study: str, key: str) -> None:
         """Put the poll of a study into the page."""
         self.html = host_page(tag(service=service.url, study=study, key=key))
+
+
+def card(page: Page) -> Locator:
+    """Return the place of the poll in a page."""
+    return page.locator("equipoise-poll")
+
+
+def answer(page: Page, button: str) -> str:
+    """Click a button of the card, wait until the service has the answer, and return the title on the card."""
+    card(page).get_by_role("button", name=button, exact=True).click()
+    return str(page.evaluate(_DELIVERED))
 
 
 @contextmanager

@@ -2,54 +2,23 @@
 
 from __future__ import annotations
 
-import random
-from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import BrowserContext, Locator, Page, Route, expect
+from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from tests.functional.browser.scripted import TIMERS_AT_ONCE
-from tests.functional.browser.services import Running, Site, hosting, serving
+from tests.functional.browser.services import Running, Site, answer, card
 from tests.waiting import until
 
 TITLES = {"a": "Cardamom coffee", "b": "Nettle soup", "c": "<b>Rhubarb</b> & 'friends'"}
 POLL = {"question": "Would you order this?", "arms": {arm: {"title": title} for arm, title in TITLES.items()}}
-
-# Resolves to the title on the card once the service has the answer.
-DELIVERED = """async () => {
-  while (Object.values(localStorage).join() !== '{"done":true}') await new Promise(requestAnimationFrame);
-  return document.querySelector("equipoise-poll").shadowRoot.querySelector(".title").textContent;
-}"""
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with serving(tmp_path_factory.mktemp("service")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
-    with hosting() as hosted:
-        yield hosted
 
 
 def create(service: Running, site: Site, name: str, **poll: Any) -> None:
     """Create a study by the API, and embed its poll in the site."""
     body = {"name": name, "arms": list(TITLES), "budget": 1000, "poll": POLL | {"origins": [site.origin]} | poll}
     site.embed(service, name, service.call("", body)["keys"][0]["key"])
-
-
-def card(page: Page) -> Locator:
-    return page.locator("equipoise-poll")
-
-
-def answer(page: Page, button: str) -> str:
-    """Click a button of the card, wait until the service has the answer, and return the title on the card."""
-    card(page).get_by_role("button", name=button, exact=True).click()
-    return str(page.evaluate(DELIVERED))
 
 
 def visit_in_vain(page: Page, site: Site) -> None:
@@ -60,28 +29,6 @@ def visit_in_vain(page: Page, site: Site) -> None:
     page.goto(site.url)
     page.wait_for_function("window.left")
     expect(card(page)).to_have_count(0)
-
-
-def test_200_visits_are_counted_as_they_were_clicked(service: Running, site: Site, page: Page) -> None:
-    """200 visitors, each new to the page; a tenth would rather not say."""
-    create(service, site, "visits")
-    page.add_init_script("localStorage.clear()")
-    page.emulate_media(reduced_motion="reduce")
-    chance = random.Random(1)
-    clicks = Counter[tuple[str, str]]()
-    for _ in range(200):
-        page.goto(site.url, wait_until="commit")
-        button = chance.choices(["Yes", "No", "Rather not say"], [0.6, 0.3, 0.1])[0]
-        clicks[answer(page, button), button] += 1
-
-    result = service.call("/visits/result")
-    assert result["samples"] + sum(result["declined"].values()) == 200
-    for arm, title in TITLES.items():
-        yes, no, declined = (clicks[title, button] for button in ("Yes", "No", "Rather not say"))
-        assert yes + no > 20
-        assert result["counts"][arm] == yes + no
-        assert result["means"][arm] == pytest.approx(yes / (yes + no), rel=1e-12)
-        assert result["declined"][arm] == declined
 
 
 def test_an_answer_whose_reply_was_lost_is_counted_once(service: Running, site: Site, page: Page) -> None:
