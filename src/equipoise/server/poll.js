@@ -55,19 +55,21 @@
     const reply = await post("ask", { count: 1, respondent: id });
     if (reply.status !== 200) return null;
     const { tickets: [ticket], question, answer, support, show } = await reply.json();
+    if (recall().done) return null; // answered in another tab meanwhile
     remember({ id });
     return { ...ticket, ...show, question, kind: answer, support };
   };
 
-  // Sends an answer until the service has taken or refused it. What is pending after that goes out on the next visit.
+  // Sends an answer until the service has taken or refused it, and says which. What is pending after that goes out on the next visit.
   const deliver = async (pending) => {
     for (const seconds of [0, 2, 10, 60]) {
       if (seconds) await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
       try {
-        const { ok, status } = await post("tell", { answers: [pending] }, true);
-        if (ok || (status < 500 && ![401, 403, 408, 425, 429].includes(status))) {
+        const reply = await post("tell", { answers: [pending] }, true);
+        if (reply.ok || (reply.status < 500 && ![401, 403, 408, 425, 429].includes(reply.status))) {
+          const taken = reply.ok && (await reply.json()).outcomes[0] !== "refused";
           remember({ done: true });
-          return ok;
+          return taken;
         }
       } catch {
         // The service is away.

@@ -49,6 +49,7 @@ class Scripted:
     question: Body = field(default_factory=dict)
     ask: list[int] = field(default_factory=lambda: [200])
     tell: list[int] = field(default_factory=lambda: [200])
+    outcome: str = "taken"
     asks: list[Body] = field(default_factory=list)
     tells: list[Body] = field(default_factory=list)
     headers: dict[str, str] = field(default_factory=dict)
@@ -98,7 +99,7 @@ class Scripted:
 
     def _tell(self, route: Route) -> None:
         self.tells.append(json.loads(route.request.post_data or ""))
-        _reply(route, self.tell, {})
+        _reply(route, self.tell, {"outcomes": [self.outcome]})
 
 
 def _reply(route: Route, statuses: list[int], body: Body) -> None:

@@ -133,6 +133,14 @@ def test_a_page_shows_the_question_itself(service: Scripted) -> None:
     assert told(service) == [{"ticket": "t1", "value": 0.25}]
 
 
+def test_a_page_is_told_that_its_answer_was_refused(service: Scripted) -> None:
+    service.outcome = "refused"
+    service.visit(host_page(CUSTOM + tag('data-callback="showOwn" data-target="#own"')))
+    service.page.wait_for_function("window.poll")
+    assert service.page.evaluate("poll.answer(99)") is False
+    assert delivered(service)
+
+
 MISTAKES = {
     'data-callback="missing"': 'data-callback="missing" is not a function',
     'data-target="#missing"': 'data-target="#missing" matches nothing',
@@ -207,6 +215,20 @@ def test_two_tabs_are_one_answer(service: Scripted, context: BrowserContext) -> 
     expect(other.card.get_by_role("status")).to_have_text("Thank you.")
     other.until(lambda: delivered(other), "nothing is pending")
     assert told(service) == [{"ticket": "t1", "value": 1}]
+
+
+def test_an_answer_in_another_tab_counts_while_this_one_asks(service: Scripted) -> None:
+    service.page.add_init_script("""
+      const { fetch } = window;
+      window.fetch = async (...request) => {
+        const reply = await fetch(...request);
+        for (const slot of Object.keys(localStorage)) localStorage.setItem(slot, '{"done":true}');
+        return reply;
+      };""")
+    service.visit()
+    service.until(lambda: service.asks, "the service is asked")
+    expect(service.card).to_have_count(0)
+    assert delivered(service)
 
 
 @pytest.mark.parametrize("failures", [(0, 503, 429), (401, 403, 500)])
