@@ -51,6 +51,7 @@ _FONT: Final = "Inter, system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 def config(theme: Theme) -> dict[str, Any]:
     """Return the settings of Vega-Lite for a theme."""
     axis = {
+        "aria": False,
         "domain": False,
         "ticks": False,
         "gridColor": theme.line,

@@ -51,7 +51,6 @@ def create_app(settings: Settings) -> FastAPI:
         title="equipoise",
         version=metadata.version("equipoise"),
         description=_ABOUT.strip(),
-        root_path=settings.root_path,
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,

@@ -55,6 +55,7 @@ class Edge:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        scope = _rooted(scope, self._service.settings.root_path)
         started, status, begun = time.perf_counter(), 500, False
         headers = Headers(scope=scope)
         shared = await self._shared(scope, headers)
@@ -127,6 +128,14 @@ class Edge:
                 "Cross-Origin-Resource-Policy": "cross-origin",
             }
         return shared
+
+
+def _rooted(scope: Scope, root: str) -> Scope:
+    """Return a request below the path under which a proxy shows the service, whether or not it has cut that off."""
+    if not root:
+        return scope
+    path = scope["path"] if f"{scope['path']}/".startswith(f"{root}/") else root + scope["path"]
+    return {**scope, "root_path": root, "path": path}
 
 
 def _finish(headers: MutableHeaders, shared: dict[str, str]) -> None:
