@@ -11,7 +11,7 @@ from importlib import metadata, resources
 
 from fastapi import FastAPI, Request, Response
 
-from equipoise.server import metrics, problems, reading, routing, sampling, studies, visitors
+from equipoise.server import metrics, pages, problems, reading, routing, sampling, studies, visitors
 from equipoise.server.edge import Edge
 from equipoise.server.problems import Problem
 from equipoise.server.service import Service
@@ -62,6 +62,7 @@ def create_app(settings: Settings) -> FastAPI:
         app.include_router(router)
     _mount_health(app, service)
     _mount_poll(app)
+    pages.mount(app)
     routing.install(app)
     app.add_middleware(Edge, service=service)
     return app

@@ -15,10 +15,10 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
+from equipoise import report
 from equipoise.errors import EquipoiseError
-from equipoise.run.course import Course
-from equipoise.server.registry import Page
-from equipoise.store import Replica, wire
+from equipoise.server.registry import OPEN, Page
+from equipoise.store import wire
 from equipoise.store.database import Database
 from equipoise.store.events import Damaged
 from equipoise.store.log import connect
@@ -41,24 +41,32 @@ class Follower:
         self._where = where
         self._guard = threading.Lock()
         self._database: Database | None = None
-        self._replica: Replica | None = None
-        self._course: Course | None = None
-        self._drawn: tuple[Any, bytes] | None = None
+        self._watch: report.Watch | None = None
+        self._drawn: tuple[Any, dict[str, Any], bytes] | None = None
 
     def result(self) -> Result:
         """Return what is known now."""
         with self._guard:
-            return self._result(self._caught_up())
+            return self._caught_up().result()
 
     def view(self, page: Page) -> bytes:
         """Return what a page draws, as JSON; the same bytes where nothing has changed."""
+        return self._view(page)[1]
+
+    def data(self, page: Page) -> dict[str, Any]:
+        """Return what a page draws."""
+        return self._view(page)[0]
+
+    def _view(self, page: Page) -> tuple[dict[str, Any], bytes]:
         with self._guard:
-            replica = self._caught_up()
-            seen = (replica.turns, replica.chain, page)
+            watch = self._caught_up()
+            seen = (watch.replica.turns, watch.replica.chain, page)
             if self._drawn is None or self._drawn[0] != seen:
-                study = {"name": page.name, "title": page.title, "status": page.status}
-                self._drawn = seen, to_json({"study": study, "result": self._result(replica).to_dict()})
-            return self._drawn[1]
+                status = None if page.status == OPEN else page.status
+                title = page.title or page.name
+                found = report.view(watch.report(page.name), status=status, title=title, titles=titles(page))
+                self._drawn = seen, found, to_json(found)
+            return self._drawn[1], self._drawn[2]
 
     def turns(self, after: int) -> bytes:
         """Return some of the turns that follow one, packed; -1 for all from the header on."""
@@ -73,11 +81,7 @@ class Follower:
         with self._guard:
             self._drop()
 
-    def _result(self, replica: Replica) -> Result:
-        assert self._course is not None
-        return self._course.result(replica)
-
-    def _caught_up(self) -> Replica:
+    def _caught_up(self) -> report.Watch:
         """Fold what was written since the last time."""
         try:
             if self._database is None:
@@ -92,25 +96,35 @@ class Follower:
             self._drop()  # in doubt, it begins again
             raise
 
-    def _fold(self, database: Database) -> Replica:
+    def _fold(self, database: Database) -> report.Watch:
         head = database.head()
-        if self._replica is None:
+        if self._watch is None:
             ((first,),) = database.rows(0, 0)
-            self._replica = Replica.begin(first)
-            self._course = Course(self._replica.header)
-        if head.turns < self._replica.turns:
-            raise Damaged(f"it had {self._replica.turns:,} turns, and {head.turns:,} are left")
-        for rows in database.rows(self._replica.turns + 1, head.turns):
-            self._replica.fold(rows)
-        if self._replica.chain != head.chain:
+            self._watch = report.Watch(first)
+        replica = self._watch.replica
+        if head.turns < replica.turns:
+            raise Damaged(f"it had {replica.turns:,} turns, and {head.turns:,} are left")
+        for rows in database.rows(replica.turns + 1, head.turns):
+            self._watch.fold(rows)
+        if replica.chain != head.chain:
             raise Damaged("the last turn does not match the checksum of the study")
-        return self._replica
+        if self._watch.stale:
+            ((first,),) = database.rows(0, 0)
+            self._watch = report.Watch(first, replica.level)
+            return self._fold(database)
+        return self._watch
 
     def _drop(self) -> None:
         if self._database is not None:
             with contextlib.suppress(EquipoiseError):
                 self._database.close()
-        self._database = self._replica = self._course = self._drawn = None
+        self._database = self._watch = self._drawn = None
+
+
+def titles(page: Page) -> dict[str, str]:
+    """Return what a poll calls its arms, by their names."""
+    shown = (page.poll or {}).get("arms", {})
+    return {arm: show["title"] for arm, show in shown.items() if show.get("title")}
 
 
 class Broadcast:
