@@ -107,6 +107,15 @@ class Course:
         self._seen = ledger.issued
         return self._due
 
+    def hand_out(self, turn: Turn, many: int) -> range:
+        """Hand out up to so many tickets: those that come first, then those of the strategy's choice."""
+        first = turn.ledger.issued
+        while (left := many - (turn.ledger.issued - first)) > 0:
+            places = self.first(turn.replica)[:left]
+            if not (turn.ask_for(places) if len(places) else turn.ask(left)):
+                break
+        return range(first, turn.ledger.issued)
+
     # ---- who is known well enough
 
     def look_due(self, replica: Replica) -> bool:

@@ -238,6 +238,12 @@ class Evidence:
         sizes = np.bincount(arms, minlength=self.arms)
         return np.split(self._tickets["value"][ids[np.argsort(arms, kind="stable")]], np.cumsum(sizes)[:-1])
 
+    def since(self, start: int) -> tuple[Ints, Floats]:
+        """Return the arms and values of the samples in line from a position on, by arm in the order of asking."""
+        assert self._tickets is not None
+        ids = self._order[start : self._size]
+        return self._tickets["arm"][ids].astype(np.int64), self._tickets["value"][ids]
+
     @property
     def skewness(self) -> Floats:
         """The skewness of each arm's samples; 0 where there are fewer than three or they are all equal."""

@@ -156,6 +156,11 @@ class Ledger:
         return int(self._state.arms["pulls"].sum() - self._state.arms["count"].sum())
 
     @property
+    def waiting(self) -> Ints:
+        """How many tickets of each arm are in flight."""
+        return np.asarray(self._state.arms["pulls"] - self._state.arms["count"])
+
+    @property
     def all_retired(self) -> bool:
         """Whether no arm is left to ask for."""
         return self._open == 0
