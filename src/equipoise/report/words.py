@@ -172,7 +172,7 @@ def duration(seconds: float) -> str:
     for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * size:
             return f"{amount(seconds / size, 2)} {unit}"
-    return f"{amount(seconds, 2)} s"
+    return f"{amount(seconds, 2)} s" if seconds >= 0.1 else "<0.1 s"
 
 
 def _flat(about: dict[str, Any]) -> Iterable[tuple[str, str]]:

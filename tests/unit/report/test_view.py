@@ -204,6 +204,6 @@ def test_short(view: dict[str, Any]) -> None:
 
 
 def test_durations() -> None:
-    assert [duration(seconds) for seconds in (0.78, 45, 119, 130, 7199, 7200, 200_000)] == [
-        "0.78 s", "45 s", "119 s", "2.2 min", "120 min", "2 h", "2.3 d",
+    assert [duration(seconds) for seconds in (0.005, 0.78, 45, 119, 130, 7199, 7200, 200_000)] == [
+        "<0.1 s", "0.78 s", "45 s", "119 s", "2.2 min", "120 min", "2 h", "2.3 d",
     ]  # fmt: skip
