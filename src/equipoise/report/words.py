@@ -108,11 +108,13 @@ def facts(report: Report) -> list[str]:
 def warnings(report: Report) -> list[str]:
     """Return what went wrong while the study ran, in sentences."""
     told = []
-    if report.failures or report.given_up:
-        told.append(
-            f"Sampling failed {_times(report.failures)}; {count(report.given_up, 'ticket')} "
-            f"{'was' if report.given_up == 1 else 'were'} given up without an answer."
-        )
+    lost = [f"sampling failed {_times(report.failures)}"] if report.failures else []
+    if report.given_up:
+        were = "was" if report.given_up == 1 else "were"
+        lost.append(f"{count(report.given_up, 'ticket')} {were} given up without an answer")
+    if lost:
+        together = "; ".join(lost)
+        told.append(f"{together[0].upper()}{together[1:]}.")
     if report.drifting:
         told.append(
             f"The samples of {listed(report.drifting)} drift: neighbouring samples are more alike than chance "
