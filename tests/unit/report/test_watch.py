@@ -143,3 +143,4 @@ def test_the_pace_is_that_of_the_last_minutes() -> None:
     young = Pace()
     young.add([row(0.0, 30)])
     assert young.per_second(0.0, 60.0) == 0.5
+    assert young.per_second(0.0, 0.5) == 60
