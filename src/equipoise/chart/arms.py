@@ -236,7 +236,9 @@ def _log_axis(axis: str, label: str, **more: Any) -> Any:
     alt = altair()
     is_round = _ROUND.format(axis=axis)
     lines = {"condition": {"test": is_round, "value": 1}, "value": 0}
-    return alt.Axis(labelExpr=f"{is_round} ? {label} : ''", gridOpacity=lines, labelOverlap="greedy", **more)
+    return alt.Axis(
+        labelExpr=f"{is_round} ? {label} : ''", gridOpacity=lines, labelOverlap="greedy", labelSeparation=6, **more
+    )
 
 
 def _rows(rows: Rows) -> list[dict[str, Any]]:

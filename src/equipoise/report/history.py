@@ -124,6 +124,6 @@ class Pace:
         """Return the samples a second in the last five minutes before now, or since it began; NaN before that."""
         if not now > began:
             return math.nan
-        first = max(now - SPAN * SPANS, began)
-        told = sum(told for span, told in self._told.items() if SPAN * (span + 1) > first)
-        return told / max(now - first, SPAN)
+        span = int(now // SPAN) - SPANS + 1
+        told = sum(told for each, told in self._told.items() if each >= span)
+        return told / (now - max(SPAN * span, began))

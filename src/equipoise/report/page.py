@@ -89,11 +89,11 @@ def drawings(view: Mapping[str, Any]) -> dict[str, str]:
         for name, drawn in charts(view, theme=PAGE, labels=labels, columns=columns, titles=False).items():
             # Fonts differ: a name may be longer than it was measured.
             fitted = drawn.properties(width=widths[name], padding={"left": 14, "right": 14, "top": 5, "bottom": 5})
-            found[name] += _drawing(fitted, f"{name}-{kind}", kind)
+            found[name] += drawing(fitted, f"{name}-{kind}", kind)
     return found
 
 
-def _drawing(drawn: Any, prefix: str, kind: str) -> str:
+def drawing(drawn: Any, prefix: str, kind: str) -> str:
     """Return a chart as an SVG element whose ids no other drawing on the page has."""
     root = ElementTree.fromstring(chart.svg(drawn))
     ids = {node.attrib["id"] for node in root.iter() if "id" in node.attrib}

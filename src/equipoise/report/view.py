@@ -183,11 +183,10 @@ def _rate(report: Report) -> dict[str, Any]:
 
 def _even_split(report: Report) -> dict[str, Any] | None:
     """Return how many times as many samples an even split needs, where it is worth saying."""
-    result = report.result
-    baseline = getattr(result, "baseline", None)
-    if baseline is None or not result.samples or not baseline.low > result.samples:
+    baseline, samples = report.account.baseline, report.account.samples
+    if baseline is None or not baseline.low > samples:
         return None
-    times, low, high = (each / result.samples for each in (baseline.samples, baseline.low, baseline.high))
+    times, low, high = (each / samples for each in (baseline.samples, baseline.low, baseline.high))
     return _figure("Compared with an even split", f"{times:.1f}×", f"fewer samples ({low:.1f} to {high:.1f})")
 
 

@@ -34,18 +34,22 @@ class Account:
         In the arms' order.
     sentences
         Those of the certificate.
+    baseline
+        What an even split would have needed; None where that cannot be said.
     """
 
     samples: int
     goal: Goal
     standard_errors: Floats
     sentences: tuple[str, ...]
+    baseline: Any
 
     @staticmethod
     def of(result: Result) -> Account:
         """Return the account of a result."""
         sentences = tuple(result.certificate.sentences())
-        return Account(result.samples, result.goal, result.standard_errors.array, sentences)
+        baseline = getattr(result, "baseline", None)
+        return Account(result.samples, result.goal, result.standard_errors.array, sentences, baseline)
 
     def holds(self, result: Result) -> bool:
         """Return whether it is still good enough for a later result of the same study."""

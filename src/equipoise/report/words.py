@@ -111,11 +111,13 @@ def facts(report: Report) -> list[str]:
 def warnings(report: Report) -> list[str]:
     """Return what went wrong while the study ran, in sentences."""
     told = []
-    if report.failures or report.given_up:
-        told.append(
-            f"Sampling failed {_times(report.failures)}; {count(report.given_up, 'ticket')} "
-            f"{'was' if report.given_up == 1 else 'were'} given up without an answer."
-        )
+    lost = [f"sampling failed {_times(report.failures)}"] if report.failures else []
+    if report.given_up:
+        were = "was" if report.given_up == 1 else "were"
+        lost.append(f"{count(report.given_up, 'ticket')} {were} given up without an answer")
+    if lost:
+        together = "; ".join(lost)
+        told.append(f"{together[0].upper()}{together[1:]}.")
     if report.drifting:
         told.append(
             f"The samples of {listed(report.drifting)} drift: neighbouring samples are more alike than chance "
@@ -175,7 +177,7 @@ def duration(seconds: float) -> str:
     for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * size:
             return f"{amount(seconds / size, 2)} {unit}"
-    return f"{amount(seconds, 2)} s"
+    return f"{amount(seconds, 2)} s" if seconds >= 0.1 else "<0.1 s"
 
 
 def _flat(about: dict[str, Any]) -> Iterable[tuple[str, str]]:

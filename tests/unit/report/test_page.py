@@ -16,7 +16,9 @@ import pytest
 
 import equipoise as eq
 from equipoise import chart, report
+from equipoise.chart.arms import EACH
 from equipoise.cli import main
+from equipoise.report.page import drawing as drawing_of
 from equipoise.report.page import environment
 
 HOSTILE = [
@@ -95,6 +97,20 @@ def test_a_reader_without_javascript_sees_the_charts(tmp_path: Path) -> None:
     assert ">rising</text>" in found[0]
     assert "Mean of neighbouring" not in text
     assert "hidden>" not in text.partition('id="card-drift"')[2][:8]
+
+
+def test_drawings_on_one_page_share_no_id() -> None:
+    clipped = chart.precision([{"samples": n, "width": 1 / n, "series": "a", "kind": EACH} for n in (10, 100)])
+    for layer in clipped.layer:
+        layer.mark.clip = True
+    seen: set[str] = set()
+    for prefix in ("one", "two"):
+        text = drawing_of(clipped, prefix, "wide")
+        ids = set(re.findall(r' id="([^"]+)"', text))
+        assert ids
+        assert not ids & seen
+        assert set(re.findall(r"url\(#([^)]+)\)", text)) == ids
+        seen |= ids
 
 
 @pytest.mark.parametrize("arms", [HOSTILE[:10], HOSTILE[10:], [f"<b>{k}" for k in range(2000)]])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -89,6 +91,16 @@ def test_states(poll: report.Report, tmp_path: Path) -> None:
     study.forget(last)
     assert report.view(report.read(tmp_path / "open.db"))["study"]["status"] == "collecting"
     study.close()
+
+
+def test_an_even_split_is_mentioned_where_it_needs_clearly_more(poll: report.Report) -> None:
+    n = poll.account.samples
+    for low, label in ((1.6 * n, "Compared with an even split"), (n, "Time")):
+        baseline = SimpleNamespace(samples=1.9 * n, low=low, high=2.2 * n)
+        shown = report.view(replace(poll, account=replace(poll.account, baseline=baseline)))["figures"][3]
+        assert shown["label"] == label
+        if label != "Time":
+            assert (shown["value"], shown["note"]) == ("1.9×", "fewer samples (1.6 to 2.2)")
 
 
 def test_titles_stand_for_names(poll: report.Report) -> None:
@@ -204,6 +216,6 @@ def test_short(view: dict[str, Any]) -> None:
 
 
 def test_durations() -> None:
-    assert [duration(seconds) for seconds in (0.78, 45, 119, 130, 7199, 7200, 200_000)] == [
-        "0.78 s", "45 s", "119 s", "2.2 min", "120 min", "2 h", "2.3 d",
+    assert [duration(seconds) for seconds in (0.005, 0.78, 45, 119, 130, 7199, 7200, 200_000)] == [
+        "<0.1 s", "0.78 s", "45 s", "119 s", "2.2 min", "120 min", "2 h", "2.3 d",
     ]  # fmt: skip

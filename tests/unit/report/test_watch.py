@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import random
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import pytest
 import equipoise as eq
 from equipoise import report
 from equipoise.report.drift import BLOCKS, Drifts
-from equipoise.report.history import SPAN, SPANS, Pace
+from equipoise.report.history import SPAN, SPANS, STEP, Pace
 from equipoise.report.watch import AGAIN
 from equipoise.store import Log
 from equipoise.store.database import Row
@@ -59,6 +61,11 @@ def test_bit_by_bit_is_as_at_once(rows: list[Row]) -> None:
     once = folded(rows, iter([len(rows)])).report("study")
     bits = folded(rows, iter(lambda: chance.randint(1, 40), 0)).report("study")
     assert len(once.history) > 20
+    # A moment whenever the samples have grown by a factor, and one for the end.
+    samples = [moment.samples for moment in once.history]
+    for before, after in itertools.pairwise(samples[:-1]):
+        assert after == max(before + 1, math.ceil(before * STEP))
+    assert samples[-1] == once.result.samples
     assert [moment.samples for moment in bits.history] == [moment.samples for moment in once.history]
     for one, other in zip(once.history, bits.history, strict=True):
         assert one.worst == other.worst
@@ -143,3 +150,4 @@ def test_the_pace_is_that_of_the_last_minutes() -> None:
     young = Pace()
     young.add([row(0.0, 30)])
     assert young.per_second(0.0, 60.0) == 0.5
+    assert young.per_second(0.0, 0.5) == 60
