@@ -59,7 +59,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.service = service
     problems.install(app)
-    for router in (studies.router, sampling.router, reading.router):
+    for router in (sampling.router, studies.router, reading.router):  # those first that are called most often
         app.include_router(router)
     _mount_health(app, service)
     _mount_poll(app)

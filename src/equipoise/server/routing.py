@@ -9,6 +9,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel, ValidationError
 from pydantic.json_schema import models_json_schema
 from pydantic_core import to_json
+from starlette.requests import ClientDisconnect
 
 from equipoise.server import bodies, problems
 from equipoise.server.bodies import Body
@@ -33,6 +34,8 @@ async def read(request: Request, model: type[B]) -> B:
     """Return the body of a request, or refuse it."""
     try:
         return model.model_validate_json(await request.body())
+    except ClientDisconnect:
+        raise Problem(400, "the request has ended too soon") from None
     except ValidationError as error:
         raise problems.invalid(error) from None
     except RecursionError:
@@ -41,7 +44,11 @@ async def read(request: Request, model: type[B]) -> B:
 
 async def read_or_default(request: Request, model: type[B]) -> B:
     """Return the body of a request, or the default where it has none."""
-    return await read(request, model) if await request.body() else model()
+    try:
+        empty = not await request.body()
+    except ClientDisconnect:
+        raise Problem(400, "the request has ended too soon") from None
+    return model() if empty else await read(request, model)
 
 
 def reply(content: Any, status: int = 200) -> Response:
