@@ -69,7 +69,6 @@ def page(view: Mapping[str, Any]) -> str:
         .render(
             view=view,
             specs=specs(view),
-            title=Path(view["study"]["name"]).name,
             drawings={name: Markup(drawing) for name, drawing in drawings(view).items()},
             style=Markup(static("style.css")),
             vega=Markup(_inline(chart.javascript())),

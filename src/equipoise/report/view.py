@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -36,8 +37,8 @@ def view(
     report: Report,
     *,
     status: str | None = None,
+    title: str | None = None,
     titles: Mapping[str, str] | None = None,
-    now: float | None = None,
 ) -> dict[str, Any]:
     """
     Return what a page shows of a study.
@@ -48,10 +49,9 @@ def view(
         The study.
     status
         "paused" or "archived" where a server says so; by default what the log says.
-    titles
-        What to call arms, by their names as texts.
-    now
-        The time, in seconds since 1970, up to which the rate is told; by default that of the last event.
+    title, titles
+        What to call the study, by default the last part of where the log is; and what to call arms, by their names as
+        texts.
     """
     result = report.result
     names = series.names(result)
@@ -69,8 +69,9 @@ def view(
     found = {
         "study": {
             "name": report.name,
-            "state": state,
-            "status": STATES[state][0],
+            "title": title or Path(report.name).name,
+            "status": state,
+            "words": STATES[state][0],
             "tone": STATES[state][1],
             "samples": result.samples,
             "budget": report.budget,
@@ -82,7 +83,7 @@ def view(
             "latest": report.latest,
         },
         "verdict": result.verdict,
-        "figures": _figures(report, form, labels, now),
+        "figures": _figures(report, form, labels),
         "charts": chart.drawable(drawn),
         "shape": chart.drawable(_shape(report, drawn)),
         "table": _table(report, form, labels),
@@ -127,12 +128,12 @@ class _Form:
 # ---- the numbers on top
 
 
-def _figures(report: Report, form: _Form, labels: Sequence[str], now: float | None) -> list[dict[str, Any]]:
+def _figures(report: Report, form: _Form, labels: Sequence[str]) -> list[dict[str, Any]]:
     return [
         _widest(report, form, labels),
         _samples(report),
-        _rate(report, now),
-        _even_split(report) or _time(report, now),
+        _rate(report),
+        _even_split(report) or _time(report),
     ]
 
 
@@ -166,8 +167,8 @@ def _samples(report: Report) -> dict[str, Any]:
     )
 
 
-def _rate(report: Report, now: float | None) -> dict[str, Any]:
-    pace = report.pace.per_second(report.began, report.latest if now is None else now)
+def _rate(report: Report) -> dict[str, Any]:
+    pace = report.pace.per_second(report.began, report.latest)
     answered = report.result.snapshot.evidence and report.result.snapshot.evidence.answered
     note = ""
     if answered:
@@ -190,11 +191,11 @@ def _even_split(report: Report) -> dict[str, Any] | None:
     return _figure("Compared with an even split", f"{times:.1f}×", f"fewer samples ({low:.1f} to {high:.1f})")
 
 
-def _time(report: Report, now: float | None) -> dict[str, Any]:
+def _time(report: Report) -> dict[str, Any]:
     if math.isnan(report.began):
         return _figure("Time", "—", "no sample has been asked for yet")
     since = time.strftime("%Y-%m-%d %H:%M", time.localtime(report.began))
-    return _figure("Time", duration((now or report.latest) - report.began), f"since {since}")
+    return _figure("Time", duration(report.latest - report.began), f"since {since}")
 
 
 # ---- the charts

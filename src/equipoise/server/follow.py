@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
@@ -25,8 +24,6 @@ from equipoise.store.events import Damaged
 from equipoise.store.log import connect
 from equipoise.study import Result
 
-# Seconds after which a view is drawn again even if nothing came.
-RATE: Final = 30.0
 HEARTBEAT: Final = b": still here\n\n"
 
 
@@ -61,19 +58,13 @@ class Follower:
         return self._view(page)[0]
 
     def _view(self, page: Page) -> tuple[dict[str, Any], bytes]:
-        now = time.time()
         with self._guard:
             watch = self._caught_up()
-            # The rate falls where nothing comes.
-            seen = (watch.replica.turns, watch.replica.chain, page, now // RATE)
+            seen = (watch.replica.turns, watch.replica.chain, page)
             if self._drawn is None or self._drawn[0] != seen:
-                found = report.view(
-                    watch.report(page.title or page.name),
-                    status=None if page.status == OPEN else page.status,
-                    titles=titles(page),
-                    now=now,
-                )
-                found["study"]["id"] = page.name
+                status = None if page.status == OPEN else page.status
+                title = page.title or page.name
+                found = report.view(watch.report(page.name), status=status, title=title, titles=titles(page))
                 self._drawn = seen, found, to_json(found)
             return self._drawn[1], self._drawn[2]
 

@@ -144,7 +144,6 @@ class Pages:
             "live.html",
             name=name,
             api=f"{root_of(request)}/api/v1/studies/{quote(name, safe='')}",
-            title=entry.page.title or name,
             view=view,
             specs=specs,
             drawings={},

@@ -76,18 +76,18 @@ def test_numbers_of_arms(poll: report.Report, view: dict[str, Any]) -> None:
 
 def test_states(poll: report.Report, tmp_path: Path) -> None:
     for status, words in ((None, "Precision reached"), ("paused", "Paused"), ("archived", "Archived")):
-        assert report.view(poll, status=status)["study"]["status"] == words
+        assert report.view(poll, status=status)["study"]["words"] == words
     eq.estimate({"a": [1, 2, 3]}, store=tmp_path / "all.db")
-    assert report.view(report.read(tmp_path / "all.db"))["study"]["state"] == "done"
+    assert report.view(report.read(tmp_path / "all.db"))["study"]["status"] == "done"
     study = eq.open(tmp_path / "open.db", arms=["a", "b"], budget=4)
     *first, last = study.ask(4)
     study.tell_many([(ticket, 1.0) for ticket in first])
     begun = report.view(report.read(tmp_path / "open.db"))
-    assert begun["study"]["state"] == "spent"  # nothing more is asked for
+    assert begun["study"]["status"] == "spent"  # nothing more is asked for
     assert begun["figures"][1]["note"] == "of 4 · 1 in flight"
     assert begun["figures"][0]["value"] == "—"
     study.forget(last)
-    assert report.view(report.read(tmp_path / "open.db"))["study"]["state"] == "collecting"
+    assert report.view(report.read(tmp_path / "open.db"))["study"]["status"] == "collecting"
     study.close()
 
 

@@ -130,7 +130,7 @@ async function update(next) {
   const before = view;
   view = next;
   const status = $("status");
-  write(status, next.study.status);
+  write(status, next.study.words);
   status.className = `pill ${next.study.tone}`;
   write($("verdict"), next.verdict);
   next.figures.forEach((each, i) => figure($("figures").children[i], each));

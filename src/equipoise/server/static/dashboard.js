@@ -257,7 +257,7 @@ async function fill(card) {
   if (!reply.ok) return;
   const view = await reply.json();
   const part = (name) => card.querySelector(`[data-part=${name}]`);
-  part("state").textContent = view.study.status;
+  part("state").textContent = view.study.words;
   part("state").className = `pill ${view.study.tone}`;
   part("samples").textContent = view.study.samples.toLocaleString("en");
   part("verdict").textContent = view.verdict;
