@@ -80,7 +80,7 @@ class Create(Body):
     budget: Number | None = None
     precision: Number | str | dict[str, Number | str] | list[Number | str] | None = None
     level: float = Field(0.95, gt=0, lt=1)
-    support: Literal["binary"] | tuple[Number, Number] | list[Number] | None = None
+    support: Literal["binary"] | tuple[Number, Number] | None = None
     strategy: str = Field("auto", max_length=50)
     objective: Number | Literal["inf"] | Shares = "inf"
     weights: ByArm | None = None
@@ -90,8 +90,6 @@ class Create(Body):
 
     @model_validator(mode="after")
     def _fits(self) -> Create:
-        if isinstance(self.support, list) and len(self.support) != 2:
-            raise ValueError("support must be 'binary', [low, high] or null")
         if isinstance(self.arms, list) and not self.arms:
             raise ValueError("arms must have at least one name")
         names = self.arms if isinstance(self.arms, list) else map(str, range(self.arms))

@@ -88,11 +88,11 @@ class Desk:
         self.signer = Signer(secret, header.salt)
         self._count = count or Count()
         self._course = Course(header)
-        self._most = most_waiting
+        self._most, self._retired = most_waiting, False
         self._clock, self._next_sweep = clock, -math.inf
         # Tickets in flight by who waits for them, as of the last sweep and what this desk did since.
         self._open: Counter[int] = Counter()
-        self._added = 0
+        self._changed = False
         self._queue: queue.SimpleQueue[Waiting | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name="equipoise-desk", daemon=True)
         self._thread.start()
@@ -104,6 +104,8 @@ class Desk:
 
     async def do(self, work: Work) -> Any:
         """Do some work in the next turn, and return what came of it once that is committed."""
+        if self._retired:
+            raise unavailable("the study has just been closed; try again in a second")
         if self._queue.qsize() >= self._most:
             raise unavailable("the study is busy; try again in a second")
         loop = asyncio.get_running_loop()
@@ -119,8 +121,13 @@ class Desk:
         """Return what is to be seen of the study now; it may wait for a turn to end."""
         return self._log.look(view)
 
+    def retire(self) -> None:
+        """Take no more work; to be called by the event loop that gives it some."""
+        self._retired = True
+
     def close(self) -> None:
         """Serve whoever waits, and close the log."""
+        self.retire()
         self._queue.put(None)
         self._thread.join()
         self._log.close()
@@ -164,6 +171,7 @@ class Desk:
                 asks.append((j, work))
             else:
                 outcomes[j] = self._alone(turn, lambda work=work: work.do(turn, self._course))  # type: ignore[misc]
+                self._changed = True
         if self._course.look_due(turn.replica):
             self._course.judge(turn)
         if asks:
@@ -189,15 +197,14 @@ class Desk:
         handed = ask.repeated(turn)
         if handed is not None:
             return handed
-        if self._open[ask.owner] + ask.many > ask.most_open and self._added:
-            self._sweep(turn)  # answers have come since the last time
+        if self._open[ask.owner] + ask.many > ask.most_open and self._changed:
+            self._sweep(turn)  # some may have been answered since they were counted
         if self._open[ask.owner] + ask.many > ask.most_open:
             raise Problem(429, f"this key has too many open tickets (limit {ask.most_open:,})", "open-tickets")
         handed = ask.do(turn, self._course)
         if not handed.tickets and self._sweep(turn):
             handed = ask.do(turn, self._course)
         self._open[ask.owner] += len(handed.tickets)
-        self._added += len(handed.tickets)
         return handed
 
     def _sweep(self, turn: Turn) -> bool:
@@ -206,7 +213,7 @@ class Desk:
         leases = turn.leases()
         sweep(turn, leases=leases)
         self._open = Counter(lease.owner for lease in leases if not lease.over)
-        self._added = 0
+        self._changed = False
         return any(lease.over and lease.visiting for lease in leases)
 
 

@@ -19,12 +19,9 @@ from equipoise.server.service import Service
 router = APIRouter(prefix="/api/v1/studies/{name}", tags=["read"])
 
 _ANY: Final[dict[str, Any]] = {"application/json": {"schema": {"type": "object"}}}
-_FORMAT: Final = {
-    "name": "format",
-    "in": "query",
-    "required": False,
-    "schema": {"type": "string", "enum": list(export.FORMATS), "default": "csv"},
-}
+_BYTES: Final = {"schema": {"type": "string", "format": "binary"}}
+_FORMAT: Final = {"format": {"type": "string", "enum": list(export.FORMATS), "default": "csv"}}
+_AFTER: Final = {"after": {"type": "integer", "minimum": -1, "maximum": 10**15 - 1, "default": -1}}
 
 
 @router.get("/result", **describe(media=_ANY))
@@ -56,7 +53,7 @@ async def events(request: Request, name: str) -> Response:
     return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
 
-@router.get("/turns", **describe(422, media={"application/octet-stream": {"schema": {"type": "string"}}}))
+@router.get("/turns", **describe(422, media={"application/octet-stream": _BYTES}, query=_AFTER))
 async def turns(request: Request, name: str) -> Response:
     """Return turns of the log as they are stored, for a client that folds them: some of those that follow `after`."""
     service: Service = request.app.state.service
@@ -69,7 +66,7 @@ async def turns(request: Request, name: str) -> Response:
     return Response(packed, media_type="application/octet-stream")
 
 
-@router.get("/log", **describe(422, media={kind: {"schema": {"type": "string"}} for kind in export.TYPES.values()}))
+@router.get("/log", **describe(422, 501, media=dict.fromkeys(export.TYPES.values(), _BYTES), query=_FORMAT))
 async def log(request: Request, name: str) -> Response:
     """Return the log, one event a row: CSV, JSON Lines or Parquet."""
     service: Service = request.app.state.service

@@ -160,6 +160,14 @@ class Registry:
         values = (page.study, page.status, page.created, page.title, poll)
         self._write(lambda: self._database.execute(sql, values))
 
+    def turns(self, study: int) -> int:
+        """Return how many turns a study has."""
+        sql = "select turns from equipoise_study where study = ?"
+        found = self._read(lambda: self._database.execute(sql, (study,)))
+        if not found:
+            raise EquipoiseError("the study is gone")
+        return int(found[0][0])
+
     def secret(self, study: int) -> str:
         """Return the secret with which the tickets of a study are signed; it lasts as long as the study."""
         sql = (
@@ -182,15 +190,15 @@ class Registry:
 
     def keys(self, study: int) -> list[Key]:
         """Return the keys of a study, the oldest first."""
-        found = self._read(lambda: self._database.execute(f"{_KEY} order by number", (study,)))
+        found = self._read(lambda: self._database.execute(f"{_KEY} order by created, number", (study,)))
         return [Key(*row) for row in found]
 
     def add_key(self, study: int, identity: str, role: str, label: str, digest: bytes, public: str | None) -> Key:
-        """Add a key to a study; numbers are not used again, as open tickets are counted by them."""
+        """Add a key to a study."""
         created = time.time()
 
         def add() -> Key:
-            # Random, as the number of a revoked key may still be that of tickets in flight.
+            # Random, as tickets in flight are counted by it, also those of keys that are revoked.
             number = secrets.randbits(40)
             key = Key(study, number, identity, role, label, created, digest, public)
             self._database.execute("insert into equipoise_key values (?, ?, ?, ?, ?, ?, ?, ?)", tuple(key))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
 from fastapi import FastAPI, Request, Response
@@ -17,16 +18,20 @@ from equipoise.server.problems import Problem
 
 B = TypeVar("B", bound=Body)
 
-# What every route that needs a token may answer.
-REFUSALS: Final = {400: "Not HTTP as it should be", 401: "No valid token or key", 403: "Not allowed with this key"}
-_MORE: Final = {
+_PROBLEMS: Final = {
+    400: "Not HTTP as it should be",
+    401: "No valid token or key",
+    403: "Not allowed with this key",
     404: "No such study",
     409: "Not possible as the study stands",
     413: "The body is too large",
     422: "The request is not valid",
     429: "Too many requests or open tickets",
+    501: "Needs a package that is not installed",
     503: "Busy, or the database is away; try again",
 }
+# Those that every route may answer.
+_EVERYWHERE: Final = (400, 401, 403, 404, 413, 429, 503)
 _REF: Final = "#/components/schemas/{model}"
 
 
@@ -57,7 +62,12 @@ def reply(content: Any, status: int = 200) -> Response:
 
 
 def describe(
-    *also: int, body: type[Body] | None = None, required: bool = True, media: dict[str, Any] | None = None, **found: Any
+    *also: int,
+    returns: Mapping[int, type[BaseModel] | None] | None = None,
+    media: Mapping[str, Any] | None = None,
+    body: type[Body] | None = None,
+    required: bool = True,
+    query: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """
     Return the arguments with which a route says what it takes and returns.
@@ -65,32 +75,33 @@ def describe(
     Parameters
     ----------
     also
-        Statuses that it may answer besides those of every route.
+        Statuses of problems besides those of every route.
+    returns, media
+        What it returns by status, None for nothing; or, where that is not JSON, with status 200 by type.
     body, required
-        What it takes.
-    media
-        What it returns by type, where that is not JSON.
-    found
-        The models that it returns, by status, as in ok_200=Tickets.
+        What it takes, and whether it must be there.
+    query
+        The schemas of parameters in the query, by name.
     """
     problem = {"application/problem+json": {"schema": {"$ref": _REF.format(model="ProblemDetails")}}}
-    responses: dict[int | str, dict[str, Any]] = {
-        status: {"description": words, "content": problem}
-        for status, words in (REFUSALS | _MORE).items()
-        if status in REFUSALS or status in (404, 413, 429, 503) or status in also
+    responses: dict[str, Any] = {
+        str(status): {"description": words, "content": problem}
+        for status, words in _PROBLEMS.items()
+        if status in _EVERYWHERE or status in also
     }
-    for name, model in found.items():
-        status = int(name.rpartition("_")[2])
-        content = {"application/json": {"schema": {"$ref": _REF.format(model=model.__name__)}}} if model else None
-        responses[status] = {"description": (model.__doc__ or "").strip().splitlines()[0] if model else "Nothing"}
-        if content:
-            responses[status]["content"] = content
+    for status, model in (returns or {}).items():
+        responses[str(status)] = {"description": "Nothing"}
+        if model is not None:
+            content = {"application/json": {"schema": {"$ref": _REF.format(model=model.__name__)}}}
+            responses[str(status)] = {"description": (model.__doc__ or "").split("\n\n")[0].strip(), "content": content}
     if media is not None:
-        responses[200] = {"description": "OK", "content": media}
-    extra: dict[str, Any] = {"security": [{"bearer": []}], "responses": {str(k): v for k, v in responses.items()}}
+        responses["200"] = {"description": "OK", "content": dict(media)}
+    extra: dict[str, Any] = {"security": [{"bearer": []}], "responses": responses}
     if body is not None:
         schema = {"$ref": _REF.format(model=body.__name__)}
         extra["requestBody"] = {"required": required, "content": {"application/json": {"schema": schema}}}
+    if query is not None:
+        extra["parameters"] = [{"name": name, "in": "query", "schema": schema} for name, schema in query.items()]
     return {"openapi_extra": extra, "response_class": Response, "response_model": None}
 
 
@@ -109,11 +120,18 @@ def install(app: FastAPI) -> None:
             parts = found.setdefault("components", {})
             parts["schemas"] = made["$defs"]
             parts["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
-            for route in app.routes:
-                extra = getattr(route, "openapi_extra", None) or {}
-                for method in getattr(route, "methods", ()) if "responses" in extra else ():
-                    found["paths"][route.path_format][method.lower()]["responses"] = extra["responses"]  # type: ignore[attr-defined]
+            for operations in found["paths"].values():
+                for operation in operations.values():
+                    _forget_defaults(operation["responses"])
             app.openapi_schema = found
         return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]
+
+
+def _forget_defaults(responses: dict[str, Any]) -> None:
+    """Remove the refusals that FastAPI would send by itself, in place of which we send problems."""
+    refused = responses.get("422", {})
+    refused.get("content", {}).pop("application/json", None)
+    if not refused.get("content"):
+        responses.pop("422", None)

@@ -21,7 +21,7 @@ from equipoise.store.leases import VISITOR_SECONDS
 router = APIRouter(prefix="/api/v1/studies/{name}", tags=["ask and tell"])
 
 
-@router.post("/ask", **describe(422, 409, body=AskBody, required=False, ok_200=Tickets, no_204=None))
+@router.post("/ask", **describe(422, 409, body=AskBody, required=False, returns={200: Tickets, 204: None}))
 async def ask(request: Request, name: str) -> Response:
     """
     Ask for tickets: which arms to sample next.
@@ -53,7 +53,7 @@ async def ask(request: Request, name: str) -> Response:
     return _handed(caller, page, desk, await _done(desk, work))
 
 
-@router.post("/tell", **describe(422, 409, body=TellBody, ok_200=Outcome))
+@router.post("/tell", **describe(422, 409, body=TellBody, returns={200: Outcome}))
 async def tell(request: Request, name: str) -> Response:
     """
     Tell the answers to tickets.
@@ -78,7 +78,7 @@ async def tell(request: Request, name: str) -> Response:
     return _outcomes(await _done(desk, work))
 
 
-@router.post("/forget", **describe(422, 409, body=ForgetBody, ok_200=Outcome))
+@router.post("/forget", **describe(422, 409, body=ForgetBody, returns={200: Outcome}))
 async def forget(request: Request, name: str) -> Response:
     """Give back tickets that will not be answered, so that their samples are asked for again."""
     service: Service = request.app.state.service

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from starlette.requests import HTTPConnection
 
@@ -19,6 +20,7 @@ from equipoise.server.metrics import Metrics
 from equipoise.server.problems import Problem, unavailable
 from equipoise.server.registry import Key, Page, Registry
 from equipoise.server.settings import FRESH, Rate, Settings
+from equipoise.store import Log, Replica
 
 T = TypeVar("T")
 
@@ -57,9 +59,12 @@ class Service:
         self.stopping = False
         self._clock = clock
         self._entries: dict[str, Entry] = {}
-        self._desks: dict[int, Desk] = {}
-        self._followers: dict[int, Follower] = {}
+        # By the numbers of studies; those that were used last are at the end.
+        self._desks: OrderedDict[int, Desk] = OrderedDict()
+        self._followers: OrderedDict[int, Follower] = OrderedDict()
         self._broadcasts: dict[int, Broadcast] = {}
+        # What was seen of studies that are not open, after which turn.
+        self._seen: dict[int, tuple[int, Any]] = {}
         self._opening = asyncio.Lock()
         self.creating = asyncio.Lock()
 
@@ -176,16 +181,43 @@ class Service:
                 if found is None:
                     found = await self.in_thread(lambda: self._open_desk(entry.page))
                     self._desks[number] = found
+                    await self._close_oldest(number)
+        self._desks.move_to_end(number)
         return found
 
     def _open_desk(self, page: Page) -> Desk:
         place, secret, settings = self.registry.place(page.name), self.registry.secret(page.study), self.settings
         return Desk(place, secret, settings.limits.queue, settings.patience, self.count)
 
+    async def _close_oldest(self, but: int) -> None:
+        """Close the studies that were used longest ago, where too many are open; those with viewers stay."""
+        for open_ones in (self._desks, self._followers):
+            for study in list(open_ones)[: max(len(open_ones) - self.settings.limits.studies, 0)]:
+                watched = study in self._broadcasts and self._broadcasts[study].viewers
+                if study != but and not watched:
+                    await self._drop(study)
+
+    async def look(self, page: Page, view: Callable[[Replica], T]) -> T:
+        """Return what is to be seen of a study, always by the same `view`; a study that is not open stays closed."""
+        desk = self._desks.get(page.study)
+        if desk is not None:
+            return await self.in_thread(lambda: desk.look(view))
+
+        def read() -> T:
+            turns = self.registry.turns(page.study)
+            known = self._seen.get(page.study)
+            if known is None or known[0] != turns:
+                with Log(self.registry.place(page.name), write=False) as log:
+                    known = self._seen[page.study] = log.replica.turns, view(log.replica)
+            return known[1]
+
+        return await self.in_thread(read)
+
     def follower(self, page: Page) -> Follower:
         """Return who follows a study."""
         if page.study not in self._followers:
             self._followers[page.study] = Follower(self.registry.place(page.name))
+        self._followers.move_to_end(page.study)
         return self._followers[page.study]
 
     def broadcast(self, page: Page) -> Broadcast:
@@ -212,9 +244,13 @@ class Service:
         """Close whatever serves a study."""
         if study in self._broadcasts:
             self._broadcasts.pop(study).end()
-        for each in (self._desks.pop(study, None), self._followers.pop(study, None)):
-            if each is not None:
-                await asyncio.to_thread(each.close)
+        self._seen.pop(study, None)
+        desk, follower = self._desks.pop(study, None), self._followers.pop(study, None)
+        if desk is not None:
+            desk.retire()
+            await asyncio.to_thread(desk.close)
+        if follower is not None:
+            await asyncio.to_thread(follower.close)
 
     # ---- its end
 

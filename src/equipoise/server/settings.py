@@ -36,6 +36,8 @@ class Limits:
         The most requests that wait for the turn of one study; more are sent away for a moment.
     viewers
         The most live views that one process serves.
+    studies
+        The most studies that one process keeps open; of more, the one that was used longest ago is closed.
     ask, work, read, respondent
         The most requests by one key of each role, and by one respondent; of each process.
     """
@@ -47,6 +49,7 @@ class Limits:
     lease: float = 30 * 86_400.0
     queue: int = 10_000
     viewers: int = 1_000
+    studies: int = 100
     ask: Rate = Rate(500, 1_000)
     work: Rate = Rate(20_000, 40_000)
     read: Rate = Rate(50, 200)

@@ -42,7 +42,7 @@ router = APIRouter(prefix="/api/v1/studies", tags=["studies"])
 _SUPPORTS: dict[str, Any] = {"yes-no": "binary", "1-5": (1.0, 5.0)}
 
 
-@router.post("", status_code=201, **describe(409, 422, body=Create, made_201=Created))
+@router.post("", status_code=201, **describe(409, 422, body=Create, returns={201: Created}))
 async def create(request: Request) -> Response:
     """Create a study, with an *ask* key if it has a poll."""
     service: Service = request.app.state.service
@@ -65,7 +65,7 @@ async def create(request: Request) -> Response:
 
 
 def _create(service: Service, body: Create) -> None:
-    support: Any = tuple(body.support) if isinstance(body.support, list | tuple) else body.support
+    support: Any = body.support
     if body.poll is not None and support is None:
         support = _SUPPORTS.get(body.poll.answer)
     objective = body.objective
@@ -89,7 +89,7 @@ def _create(service: Service, body: Create) -> None:
     service.registry.write(page._replace(created=time.time(), title=body.title, poll=poll))
 
 
-@router.get("", **describe(ok_200=Studies))
+@router.get("", **describe(returns={200: Studies}))
 async def studies(request: Request) -> Response:
     """List all studies."""
     service: Service = request.app.state.service
@@ -99,7 +99,7 @@ async def studies(request: Request) -> Response:
     return reply({"studies": [await progress(service, entry) for entry in entries if entry is not None]})
 
 
-@router.get("/{name}", **describe(ok_200=Study))
+@router.get("/{name}", **describe(returns={200: Study}))
 async def show(request: Request, name: str) -> Response:
     """Show what a study is made of, and how far it is."""
     service: Service = request.app.state.service
@@ -107,7 +107,7 @@ async def show(request: Request, name: str) -> Response:
     return reply(await described(service, entry))
 
 
-@router.get("/{name}/progress", **describe(ok_200=Progress))
+@router.get("/{name}/progress", **describe(returns={200: Progress}))
 async def how_far(request: Request, name: str) -> Response:
     """Show how far a study is."""
     service: Service = request.app.state.service
@@ -115,19 +115,19 @@ async def how_far(request: Request, name: str) -> Response:
     return reply(await progress(service, entry))
 
 
-@router.post("/{name}/pause", **describe(409, ok_200=Progress))
+@router.post("/{name}/pause", **describe(409, returns={200: Progress}))
 async def pause(request: Request, name: str) -> Response:
     """Hand out no more tickets for now; answers are still taken."""
     return await _set_status(request, name, PAUSED)
 
 
-@router.post("/{name}/resume", **describe(ok_200=Progress))
+@router.post("/{name}/resume", **describe(returns={200: Progress}))
 async def resume(request: Request, name: str) -> Response:
     """Hand out tickets again, after a pause or from the archive."""
     return await _set_status(request, name, OPEN)
 
 
-@router.post("/{name}/archive", **describe(ok_200=Progress))
+@router.post("/{name}/archive", **describe(returns={200: Progress}))
 async def archive(request: Request, name: str) -> Response:
     """Close a study: it can be read, and takes no more answers until it is resumed."""
     return await _set_status(request, name, ARCHIVED)
@@ -140,7 +140,7 @@ async def _set_status(request: Request, name: str, status: str) -> Response:
     return reply(await progress(service, await _write(service, entry.page._replace(status=status))))
 
 
-@router.put("/{name}/poll", **describe(422, body=Poll, ok_200=Study))
+@router.put("/{name}/poll", **describe(422, body=Poll, returns={200: Study}))
 async def set_poll(request: Request, name: str) -> Response:
     """Change what web pages show, and which pages may."""
     service, entry = await _managed(request, name)
@@ -160,7 +160,7 @@ async def _write(service: Service, page: Page) -> Entry:
     return entry
 
 
-@router.post("/{name}/extend", **describe(409, 422, body=Extend, ok_200=Progress))
+@router.post("/{name}/extend", **describe(409, 422, body=Extend, returns={200: Progress}))
 async def extend(request: Request, name: str) -> Response:
     """Change the budget, the precision or the level."""
     service, entry = await _managed(request, name)
@@ -189,7 +189,7 @@ async def extend(request: Request, name: str) -> Response:
     return reply(await progress(service, entry))
 
 
-@router.delete("/{name}", status_code=204, **describe(gone_204=None))
+@router.delete("/{name}", status_code=204, **describe(returns={204: None}))
 async def delete(request: Request, name: str) -> Response:
     """Delete a study, with its log and its keys; nothing of it is left."""
     service, entry = await _managed(request, name)
@@ -200,7 +200,7 @@ async def delete(request: Request, name: str) -> Response:
 # ---- keys
 
 
-@router.get("/{name}/keys", tags=["keys"], **describe(ok_200=Keys))
+@router.get("/{name}/keys", tags=["keys"], **describe(returns={200: Keys}))
 async def keys(request: Request, name: str) -> Response:
     """List the keys of a study, without secrets; those of role *ask* are public."""
     service, entry = await _managed(request, name)
@@ -208,7 +208,7 @@ async def keys(request: Request, name: str) -> Response:
     return reply({"keys": [_key(key, key.public) for key in found]})
 
 
-@router.post("/{name}/keys", tags=["keys"], status_code=201, **describe(422, body=NewKey, made_201=KeyMade))
+@router.post("/{name}/keys", tags=["keys"], status_code=201, **describe(422, body=NewKey, returns={201: KeyMade}))
 async def add_key(request: Request, name: str) -> Response:
     """Make a key; it is shown only now, unless it is one of role *ask*."""
     service, entry = await _managed(request, name)
@@ -224,7 +224,7 @@ async def _add_key(service: Service, entry: Entry, role: Role, label: str) -> di
     return _key(key, text)
 
 
-@router.post("/{name}/keys/{key_id}/rotate", tags=["keys"], **describe(ok_200=KeyMade))
+@router.post("/{name}/keys/{key_id}/rotate", tags=["keys"], **describe(returns={200: KeyMade}))
 async def rotate_key(request: Request, name: str, key_id: str) -> Response:
     """Replace the secret of a key; the old one is refused from now on."""
     service, entry = await _managed(request, name)
@@ -235,7 +235,7 @@ async def rotate_key(request: Request, name: str, key_id: str) -> Response:
     return reply(_key(key, text))
 
 
-@router.delete("/{name}/keys/{key_id}", tags=["keys"], status_code=204, **describe(gone_204=None))
+@router.delete("/{name}/keys/{key_id}", tags=["keys"], status_code=204, **describe(returns={204: None}))
 async def revoke_key(request: Request, name: str, key_id: str) -> Response:
     """Revoke a key. Tickets that were asked for with it can still be answered, with another key."""
     service, entry = await _managed(request, name)
@@ -268,11 +268,8 @@ async def _managed(request: Request, name: str) -> tuple[Service, Entry]:
 
 async def progress(service: Service, entry: Entry) -> dict[str, Any]:
     """Return how far a study is."""
-    desk = await service.desk(entry)
     page = entry.page
-    return {"name": page.name, "title": page.title, "status": page.status} | await service.in_thread(
-        lambda: desk.look(_progress)
-    )
+    return {"name": page.name, "title": page.title, "status": page.status} | await service.look(page, _progress)
 
 
 def _progress(replica: Replica) -> dict[str, Any]:

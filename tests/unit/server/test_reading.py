@@ -12,6 +12,7 @@ import polars
 import pytest
 
 import equipoise as eq
+from equipoise.server import Limits
 from equipoise.store import Replica, wire
 from tests.serving import Served, served
 from tests.waiting import until
@@ -236,3 +237,31 @@ def test_behind_a_proxy(tmp_path: Any, root_path: str) -> None:
             assert service.client().get(f"{before}/api/v1/studies/poll").status_code == 200
             response = service.client(None).options(f"{before}/api/v1/studies/poll/ask", headers=asks)
             assert response.headers["access-control-allow-origin"] == "https://example.org"
+
+
+def test_no_more_studies_are_open_than_allowed(tmp_path: Any) -> None:
+    """Those that were used longest ago are closed, and opened again when somebody comes."""
+    with served(str(tmp_path / "studies.db"), limits=Limits(studies=2)) as service:
+        client = service.client()
+        for number in range(5):
+            fill(service, f"s{number}")
+            client.get(f"/api/v1/studies/s{number}/result")
+            assert len(service.service.desks) <= 2
+        before = list(service.service.desks)
+        listed = client.get("/api/v1/studies").json()["studies"]
+        assert [each["samples"] for each in listed] == [10] * 5
+        assert list(service.service.desks) == before  # a list opens none
+        assert len(service.service._followers) <= 2
+        assert client.post("/api/v1/studies/s0/ask").json()["tickets"]
+        assert client.get("/api/v1/studies").json()["studies"][0]["in_flight"] == 1
+
+
+def test_a_closed_study_is_seen_as_it_is_now(tmp_path: Any) -> None:
+    with served(str(tmp_path / "studies.db"), limits=Limits(studies=1)) as service:
+        service.create("one")
+        service.create("two")
+        client = service.client()
+        assert client.get("/api/v1/studies/one/progress").json()["samples"] == 0
+        with eq.open(service.service.registry.place("one")) as study:
+            study.tell(study.ask(), 1)
+        assert client.get("/api/v1/studies/one/progress").json()["samples"] == 1
