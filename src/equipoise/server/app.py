@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import random
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from importlib import metadata, resources
+from importlib import metadata
+from pathlib import Path
 from typing import Final
 
 from fastapi import FastAPI, Request, Response
 
 from equipoise.server import metrics, pages, problems, reading, routing, sampling, studies, visitors
+from equipoise.server.assets import Assets
 from equipoise.server.edge import Edge
 from equipoise.server.problems import Problem
 from equipoise.server.service import Service
@@ -77,11 +78,8 @@ def create_app(settings: Settings) -> FastAPI:
 
 def _mount_poll(app: FastAPI) -> None:
     """Serve the script of polls, to pages of all origins."""
-    source = resources.files("equipoise.server") / "poll.js"
-    script = source.read_bytes() if source.is_file() else b""
-    tag = f'"{hashlib.blake2b(script, digest_size=12).hexdigest()}"'
+    assets = Assets({"poll.js": Path(__file__).with_name("poll.js")})
     headers = {
-        "ETag": tag,
         "Cache-Control": "public, max-age=86400",
         "Access-Control-Allow-Origin": "*",
         "Cross-Origin-Resource-Policy": "cross-origin",
@@ -89,9 +87,9 @@ def _mount_poll(app: FastAPI) -> None:
 
     @app.get("/poll.js", include_in_schema=False)
     async def poll(request: Request) -> Response:
-        if request.headers.get("if-none-match") == tag:
-            return Response(status_code=304, headers=headers)
-        return Response(script, media_type="text/javascript", headers=headers)
+        response = assets.response(request, "poll.js")
+        response.headers.update(headers)
+        return response
 
 
 def _mount_health(app: FastAPI, service: Service) -> None:

@@ -217,6 +217,18 @@ def test_two_tabs_are_one_answer(service: Scripted, context: BrowserContext) -> 
     assert told(service) == [{"ticket": "t1", "value": 1}]
 
 
+def test_an_answer_outlives_its_page(service: Scripted) -> None:
+    """The browser is told to finish the request when the visitor leaves; `test_visits.py` lets a visitor leave."""
+    service.page.add_init_script("""
+      const { fetch } = window;
+      window.kept = [];
+      window.fetch = (url, options) => { kept.push(Boolean(options.keepalive)); return fetch(url, options); };""")
+    service.visit()
+    service.click("Yes")
+    service.until(lambda: delivered(service), "the answer is delivered")
+    assert service.page.evaluate("kept") == [False, True]
+
+
 def test_an_answer_in_another_tab_counts_while_this_one_asks(service: Scripted) -> None:
     service.page.add_init_script("""
       const { fetch } = window;

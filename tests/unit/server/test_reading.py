@@ -194,12 +194,14 @@ def test_headers(service: Served) -> None:
     assert "server" not in headers
 
 
-def test_the_script_of_polls_is_cached(service: Served) -> None:
+def test_the_script_of_polls_is_small_and_cached(service: Served) -> None:
     client = service.client(None)
     first = client.get("/poll.js")
     assert first.headers["access-control-allow-origin"] == "*"
     assert first.headers["cross-origin-resource-policy"] == "cross-origin"
     assert "max-age" in first.headers["cache-control"]
+    assert first.headers["content-encoding"] == "gzip"
+    assert int(first.headers["content-length"]) < 6_000
     again = client.get("/poll.js", headers={"If-None-Match": first.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
 
