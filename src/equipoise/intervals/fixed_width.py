@@ -13,8 +13,8 @@ were fitted to simulations (docs/inference.md). The square of a skewness that is
 subtracted.
 
 The expansion is trusted where b γ²/T <= 0.08 and T is at least 5z², and at least 30. Elsewhere there is no
-interval of this kind, and a confidence sequence decides: h is infinite. A sequence that is asymptotic itself is then
-taken with `caution`.
+interval of this kind, and a confidence sequence decides: h is infinite. A sequence that is asymptotic itself is taken
+with `caution` where samples are few.
 
 For a binary arm with s ones, s² is q(1-q) and γ² is (1-2q)²/(q(1-q)) with q = (s + z²/2)/(T + z²), as if z²/2 ones and
 z²/2 zeros had been seen before [4]_, so that a run of zeros does not pass for certainty; 1/(2T) is added for values
@@ -50,8 +50,6 @@ EARLY, EARLY_SKEWED = 2.5, 4.0
 TRUSTED_BINARY, TRUSTED = 0.3, 0.08
 # The fewest samples, and the same in units of z².
 LEAST, FEWEST = 30.0, 5.0
-# By how much more skewness widens an asymptotic sequence.
-CAUTION = 2.0
 
 _add = jit(moments.add_shifted)
 
@@ -159,21 +157,14 @@ def half_width(row: Any, size: float, z: float, binary: bool) -> float:
 
 
 @jit
-def caution(row: Any, size: float, z: float) -> float:
+def caution(t: float, size: float, z: float) -> float:
     """
     Return by how much to widen an asymptotic sequence that decides where this interval cannot be trusted.
 
-    It is sqrt(1 + 2b γ²/T), and sqrt(T'/T) times that below the T' samples that this interval needs: a sequence that
-    rests on the sample variance is too narrow for skewed arms as well. Infinite below two samples.
+    It is sqrt(T'/T) below the T' samples that this interval needs: so few may seem to vary less than they do, and the
+    sequence rests on how much they vary.
     """
-    t = row[COUNT]
-    if clock(t, size) == math.inf:
-        return 1.0
-    skewed = plain(row, size, z, False)[1]
-    # Samples that are all equal have no skewness; their interval is widened by another rule.
-    if row[M2] == 0 and t >= 2:
-        skewed = 0.0
-    return math.sqrt((1 + CAUTION * skewed) * max(1.0, min(fewest(z), size) / t)) if t > 0 else math.inf
+    return math.sqrt(max(1.0, min(fewest(z), size) / max(t, 1.0)))
 
 
 @jit
@@ -191,4 +182,4 @@ def over_arms(state: Any, sizes: Any, alpha: float, binary: bool, half: Any, who
     for k in range(len(state)):
         half[k] = half_width(state[k], sizes[k], z, binary)
         whole[k] = plain(state[k], sizes[k], z, binary)[0]
-        care[k] = caution(state[k], sizes[k], z)
+        care[k] = caution(state[k, COUNT], sizes[k], z)

@@ -30,7 +30,6 @@ import numpy as np
 
 from equipoise.arrays import Bools, Floats
 from equipoise.intervals.fixed_width import (
-    CAUTION,
     COUNT,
     LEAST,
     M2,
@@ -110,7 +109,7 @@ def half_widths(weights: Floats, state: Floats, sizes: Floats, alpha: float, bin
     # Nothing varies: there is no telling how much it might.
     trusted &= (total > 0) | (known | ~inside).all(1)
     seen = np.where(inside & ~known, weights**2 * state[:, M2] / np.maximum(counts, 1) / np.maximum(clocks, 1), 0.0)
-    wider = (1 + CAUTION * skewed) * np.maximum(1.0, np.where(total > 0, fewest(z) / rests_on, 1.0))
+    wider = np.maximum(1.0, np.where(total > 0, fewest(z) / rests_on, 1.0))
     return HalfWidths(np.where(few, math.inf, plain), trusted, z * np.sqrt(seen.sum(1)), np.sqrt(wider))
 
 

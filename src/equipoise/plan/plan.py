@@ -116,7 +116,7 @@ def plan(
     rough    800         0.07071      0.1585         4
     An even split would need about 1,600 samples for the same loss.
     >>> eq.plan({"calm": 1, "rough": 4}, precision=0.1).counts
-    {'calm': 508, 'rough': 2015}
+    {'calm': 508, 'rough': 2016}
 
     References
     ----------

@@ -3,7 +3,7 @@ When an arm has reached its precision, and with which interval.
 
 By default the fixed-width interval decides (`intervals.fixed_width`), and where that cannot be trusted the arm's
 confidence sequence: the arm is stopped by whichever is narrow enough first. A sequence that is asymptotic is widened
-for skewed arms and for few samples. Only widths decide, never where an interval lies, and what an arm's stop depends on
+where samples are few. Only widths decide, never where an interval lies, and what an arm's stop depends on
 are its own samples.
 """
 

@@ -164,7 +164,7 @@ def _replayer(update: Any, bounds: Any) -> Any:
                         update(other, 0, drawn[i], tuned)
                     fed = t
                     low, high = bounds(other[0], alpha, tuned)
-                    care = fixed_width.caution(row, math.inf, z) if cautious > 0 else 1.0
+                    care = fixed_width.caution(float(t), math.inf, z) if cautious > 0 else 1.0
                     low, high = mean - care * (mean - low), mean + care * (high - mean)
                 if max(mean - low, high - mean) <= wanted or t >= most:
                     break

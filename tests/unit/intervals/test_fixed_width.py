@@ -80,17 +80,14 @@ def test_a_population_that_is_used_up_is_known() -> None:
     (row,) = told(drawn(25))
     assert half_width(row, 25.0, Z, False) == 0.0
     assert half_width(row, 26.0, Z, False) == math.inf
-    assert caution(row, 25.0, Z) == 1.0
+    assert caution(25.0, 25.0, Z) == 1.0
 
 
-def test_caution_widens_for_skewness_and_for_few_samples() -> None:
-    (gaussian,), (exponential,), (few,) = told(drawn(400)), told(drawn(400, skewed=True)), told(drawn(20))
-    assert 1 <= caution(gaussian, math.inf, Z) < 1.05
-    skewed = plain(exponential, math.inf, Z, False)[1]
-    assert caution(exponential, math.inf, Z) == pytest.approx(math.sqrt(1 + 2 * skewed))
-    assert skewed > 0.03
-    assert caution(few, math.inf, Z) >= math.sqrt(30 / 20)
-    assert caution(told([1.0])[0], math.inf, Z) == math.inf
+def test_caution_widens_where_samples_are_few() -> None:
+    assert caution(30.0, math.inf, Z) == 1.0
+    assert caution(20.0, math.inf, Z) == math.sqrt(30 / 20)
+    assert caution(22.0, 22.0, quantile(0.001)) == 1.0
+    assert caution(20.0, math.inf, quantile(0.001)) == math.sqrt(55 / 20)
 
 
 @pytest.mark.parametrize("binary", [False, True])
