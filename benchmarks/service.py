@@ -36,6 +36,8 @@ import equipoise as eq
 
 CONNECTIONS = 32
 BATCH = 1000
+# Seconds that tickets are waited for, so that those which a round leaves behind are not open for ever.
+LEASE = 10
 TOKEN = "the administrator's token"
 STUDY = "study"
 ECHO = Path(__file__).with_name("echo.py")
@@ -49,7 +51,7 @@ LOAD = """
 local count, pause = tonumber(os.getenv("COUNT")), tonumber(os.getenv("PAUSE"))
 local path = "/api/v1/studies/study/"
 local headers = {["Authorization"] = "Bearer " .. os.getenv("KEY"), ["Content-Type"] = "application/json"}
-local ask = wrk.format("POST", path .. "ask", headers, count == 1 and "{}" or '{"count":' .. count .. "}")
+local ask = wrk.format("POST", path .. "ask", headers, string.format('{"count":%d,"lease":%s}', count, os.getenv("LEASE")))
 local waiting, first, last = {}, 1, 0
 math.randomseed(1)
 
@@ -205,7 +207,7 @@ def postgres() -> Iterator[tuple[str, int] | None]:
 def load(server: Server, seconds: float, script: Path, count: int = 1, pause: int = 0) -> dict[str, Any]:
     """Keep a server busy; return what wrk says, and the processor seconds that the server took for it."""
     command = ["wrk", "--threads", "1", "--connections", str(CONNECTIONS), "--duration", f"{seconds:.0f}s"]
-    environment = os.environ | {"KEY": server.key, "COUNT": str(count), "PAUSE": str(pause)}
+    environment = os.environ | {"KEY": server.key, "COUNT": str(count), "PAUSE": str(pause), "LEASE": str(LEASE)}
     before = spent(server.pids)
     ran = subprocess.run(
         [*command, "--timeout", "30s", "--script", str(script), server.url], env=environment, capture_output=True, text=True, check=True
