@@ -7,7 +7,9 @@ import contextlib
 import hashlib
 import random
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata, resources
+from typing import Final
 
 from fastapi import FastAPI, Request, Response
 
@@ -18,7 +20,10 @@ from equipoise.server.problems import Problem
 from equipoise.server.service import Service
 from equipoise.server.settings import Settings
 
-_ABOUT = """
+# Threads that wait for the database, or compute results.
+_THREADS: Final = 32
+
+_ABOUT: Final = """
 Studies that spend a sampling budget so that every mean is estimated equally well: ask which arm to sample, tell what
 was seen. Requests carry a bearer token: the administrator's, or a key of one study. Errors are problem details
 (RFC 9457).
@@ -40,6 +45,8 @@ def create_app(settings: Settings) -> FastAPI:
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        # Those of asyncio are few, and who reads a long result must not hold up who looks for a key.
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "equipoise-server"))
         task = None
         if settings.demo is not None:
             task = asyncio.create_task(visitors.visit(service, settings.demo, random.Random()))

@@ -30,6 +30,10 @@ T = TypeVar("T")
 
 # The most requests that are served in one turn.
 _TURN: Final = 1000
+# Where so many requests shared a turn, the next one waits for others: for so many seconds, so often at most.
+_SEVERAL: Final = 4
+_MOMENT: Final = 0.001
+_PAUSES: Final = 4
 # Seconds between two looks for tickets that are waited for in vain.
 _SWEEP: Final = 1.0
 
@@ -69,8 +73,8 @@ class Desk:
         Seconds to wait for a database that is away.
     count
         Where to count what is done.
-    clock
-        Seconds, by which tickets that are waited for in vain are looked for.
+    clock, pause
+        Seconds, by which tickets that are waited for in vain are looked for; and how to wait for a moment.
     """
 
     def __init__(
@@ -81,6 +85,7 @@ class Desk:
         patience: float,
         count: Count | None = None,
         clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self._log = Log(where, patience=Patience(patience))
         header = self._log.header
@@ -89,7 +94,7 @@ class Desk:
         self._count = count or Count()
         self._course = Course(header)
         self._most, self._retired = most_waiting, False
-        self._clock, self._next_sweep = clock, -math.inf
+        self._clock, self._pause, self._next_sweep = clock, pause, -math.inf
         # Tickets in flight by who waits for them, as of the last sweep and what this desk did since.
         self._open: Counter[int] = Counter()
         self._changed = False
@@ -135,18 +140,36 @@ class Desk:
     # ---- the thread
 
     def _serve(self) -> None:
-        ending = False
-        while not ending:
-            batch: list[Waiting] = []
-            first = self._queue.get()
-            while first is not None:
-                batch.append(first)
-                if len(batch) == _TURN or self._queue.empty():
+        last = 0
+        while (first := self._queue.get()) is not None:
+            batch, ending = self._arrived(first, last)
+            _deliver(batch, self._outcomes([each.work for each in batch]))
+            last = len(batch)
+            if ending:
+                break
+
+    def _arrived(self, first: Waiting, last: int) -> tuple[list[Waiting], bool]:
+        """
+        Return what has arrived, and whether the end has.
+
+        Clients that were answered together come back one after the other. So where there were several, a turn waits for
+        a moment, as long as more are coming and there are fewer than the last time.
+        """
+        batch = [first]
+        pauses = _PAUSES if last >= _SEVERAL else 0
+        while len(batch) < _TURN:
+            if self._queue.empty():
+                if not pauses or len(batch) >= last:
                     break
-                first = self._queue.get()
-            ending = first is None
-            if batch:
-                _deliver(batch, self._outcomes([each.work for each in batch]))
+                pauses -= 1
+                self._pause(_MOMENT)
+                if self._queue.empty():
+                    break
+            found = self._queue.get()
+            if found is None:
+                return batch, True
+            batch.append(found)
+        return batch, False
 
     def _outcomes(self, works: Sequence[Work]) -> list[Any]:
         """Return what came of each piece of work: what it returned, or the error that refused it."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from typing import TYPE_CHECKING, Final
-from urllib.parse import unquote
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -114,7 +113,7 @@ class Edge:
             return {}
         shared = {"Vary": "Origin"}
         try:
-            entry = await self._service.entry(unquote(found[1]))
+            entry = await self._service.entry(found[1])
         except Problem:  # the database is away: the response says so
             return shared
         allowed = (entry.page.poll or {}).get("origins", []) if entry is not None else []

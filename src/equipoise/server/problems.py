@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from fastapi import FastAPI, Request, Response
 from pydantic import ValidationError
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 from starlette.exceptions import HTTPException
 
 from equipoise.inputs import without_password
@@ -68,21 +68,41 @@ def unavailable(detail: str) -> Problem:
     return Problem(503, detail, "unavailable", {"Retry-After": "1"})
 
 
-def invalid(error: ValidationError) -> Problem:
+def invalid(error: ValidationError, body: bytes) -> Problem:
     """Return what is wrong with a body, without quoting it."""
+    try:
+        document = from_json(body)
+    except ValueError:
+        document = None
     found = error.errors(include_url=False, include_input=False, include_context=False)
-    errors = [{"pointer": _pointer(each["loc"]), "detail": each["msg"]} for each in found[:_MOST]]
-    first = errors[0]
-    where = f"{first['pointer'].removeprefix('#/')}: " if first["pointer"] != "#" else ""
-    return Problem(422, f"the request is not valid: {where}{first['detail']}", "invalid", errors=errors)
-
-
-def _pointer(places: tuple[int | str, ...]) -> str:
-    # Members of a union are not in the document.
-    parts = [
-        str(place) for place in places if not (isinstance(place, str) and place.startswith(("function-", "list[")))
+    errors = [
+        {
+            "pointer": _pointer(each["loc"], document, each["type"] == "missing"),
+            "detail": each["msg"].removeprefix("Value error, "),
+        }
+        for each in found[:_MOST]
     ]
+    where = errors[0]["pointer"].removeprefix("#").removeprefix("/")
+    detail = f"{where}: {errors[0]['detail']}" if where else errors[0]["detail"]
+    return Problem(422, f"the request is not valid: {detail}", "invalid", errors=errors)
+
+
+def _pointer(places: tuple[int | str, ...], document: Any, missing: bool) -> str:
+    """Return where in a document something is wrong, as RFC 6901 has it; names of types are not in the document."""
+    parts = []
+    for place in places:
+        if isinstance(document, dict | list) and _has(document, place):
+            document = document[place]  # type: ignore[index]
+            parts.append(str(place))
+    if missing:
+        parts.append(str(places[-1]))
     return "#" + "".join(f"/{part.replace('~', '~0').replace('/', '~1')}" for part in parts)
+
+
+def _has(document: dict[str, Any] | list[Any], place: int | str) -> bool:
+    if isinstance(document, list):
+        return isinstance(place, int) and place < len(document)
+    return place in document
 
 
 def install(app: FastAPI) -> None:

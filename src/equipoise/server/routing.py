@@ -37,23 +37,25 @@ _REF: Final = "#/components/schemas/{model}"
 
 async def read(request: Request, model: type[B]) -> B:
     """Return the body of a request, or refuse it."""
+    body = await _body(request)
     try:
-        return model.model_validate_json(await request.body())
-    except ClientDisconnect:
-        raise Problem(400, "the request has ended too soon") from None
+        return model.model_validate_json(body)
     except ValidationError as error:
-        raise problems.invalid(error) from None
+        raise problems.invalid(error, body) from None
     except RecursionError:
         raise Problem(422, "the request is not valid: it is nested too deeply", "invalid") from None
 
 
 async def read_or_default(request: Request, model: type[B]) -> B:
     """Return the body of a request, or the default where it has none."""
+    return await read(request, model) if await _body(request) else model()
+
+
+async def _body(request: Request) -> bytes:
     try:
-        empty = not await request.body()
+        return await request.body()
     except ClientDisconnect:
         raise Problem(400, "the request has ended too soon") from None
-    return model() if empty else await read(request, model)
 
 
 def reply(content: Any, status: int = 200) -> Response:

@@ -144,6 +144,10 @@ class Database:
         """Run a statement for each of these rows of values."""
         raise NotImplementedError
 
+    def insert_many(self, into: str, row: str, then: str, rows: Sequence[Values]) -> None:
+        """Run `into values row then` for each of these rows of values, no two of them with the same key."""
+        self.execute_many(f"{into} values {row} {then}", rows)
+
     def tables(self) -> set[str]:
         """Return the names of all tables."""
         raise NotImplementedError
@@ -338,11 +342,12 @@ class Database:
 
     def grant(self, leases: Sequence[tuple[int, int, float]]) -> None:
         """Let owners wait for tickets from now on, whoever did before: ticket, owner, seconds; in a transaction."""
-        sql = (
-            f"insert into equipoise_lease values (?, ?, ?, {self.clock} + ?) "
-            "on conflict (study, ticket) do update set owner = excluded.owner, deadline = excluded.deadline"
+        self.insert_many(
+            "insert into equipoise_lease",
+            f"(?, ?, ?, {self.clock} + ?)",
+            "on conflict (study, ticket) do update set owner = excluded.owner, deadline = excluded.deadline",
+            [(self._study, *lease) for lease in {lease[0]: lease for lease in leases}.values()],
         )
-        self.execute_many(sql, [(self._study, *lease) for lease in leases])
 
     def settle(self, tickets: Sequence[int]) -> None:
         """End the leases of tickets that are no longer waited for."""
@@ -380,8 +385,8 @@ class Database:
 
     def remember(self, calls: Sequence[tuple[bytes, range]]) -> None:
         """Write down which tickets calls got; within a transaction."""
-        sql = "insert into equipoise_call values (?, ?, ?, ?)"
-        self.execute_many(sql, [(self._study, call, tickets.start, len(tickets)) for call, tickets in calls])
+        rows = [(self._study, call, tickets.start, len(tickets)) for call, tickets in calls]
+        self.insert_many("insert into equipoise_call", "(?, ?, ?, ?)", "", rows)
 
     # ---- snapshots
 

@@ -48,7 +48,7 @@ def _ready(url: str) -> bool:
         return False
 
 
-def test_the_first_start_and_the_next(tmp_path: Path) -> None:
+def test_the_first_start(tmp_path: Path) -> None:
     with serving(tmp_path) as (process, url, said):
         token = re.search(r"eqa_\S+", said.read_text())
         assert token is not None
@@ -57,18 +57,14 @@ def test_the_first_start_and_the_next(tmp_path: Path) -> None:
             study.tell(study.ask(), 1)
         process.send_signal(signal.SIGTERM)
         assert process.wait(HANG) == 0
-    with serving(tmp_path, "--workers", "2") as (process, url, said):
-        assert "token" not in said.read_text()
-        with eq.connect(url, token[0]) as service:
-            assert service.study("poll").result().samples == 1
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(HANG) == 0
-    assert (tmp_path / "studies.db").exists()
+    with eq.open(f"{tmp_path}/studies.db#poll") as saved:
+        assert saved.result().samples == 1
 
 
-def test_the_demonstration_leaves_nothing_behind(tmp_path: Path) -> None:
-    with serving(tmp_path, "--demo", token="mine") as (process, url, said):
+def test_two_workers_of_the_demonstration_leave_nothing_behind(tmp_path: Path) -> None:
+    with serving(tmp_path, "--demo", "--workers", "2", token="mine") as (process, url, said):
         assert "/studies/demo" in said.read_text()
+        assert "token" not in said.read_text()
         with eq.connect(url, "mine") as service:
             assert service.studies() == ["demo"]
             until(lambda: service.study("demo").spent > 0, "visitors come")

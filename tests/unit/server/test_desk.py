@@ -80,6 +80,22 @@ def test_one_turn_for_all_who_wait(desk: Desk, where: str) -> None:
     assert replay(where).study.ledger.samples == 50
 
 
+def test_a_turn_waits_for_those_who_come_back(where: str) -> None:
+    """Only where several were answered together the last time, and not longer than anybody comes."""
+    eq.open(where, arms=["a", "b"]).close()
+    pauses: list[float] = []
+    desk = Desk(where, "ab" * 32, most_waiting=100, patience=1.0, pause=pauses.append)
+    do(desk, ask())
+    assert pauses == []
+    together(desk, [ask() for _ in range(8)])
+    assert pauses == []
+    do(desk, ask())
+    assert len(pauses) == 1
+    do(desk, ask())
+    assert len(pauses) == 1
+    desk.close()
+
+
 def test_the_same_respondent_twice_in_one_turn(desk: Desk, where: str) -> None:
     one, other, third = together(
         desk, [ask(respondent=b"x" * 16), ask(respondent=b"x" * 16), ask(respondent=b"y" * 16)]

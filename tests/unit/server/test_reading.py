@@ -225,6 +225,28 @@ def test_a_problem(service: Served, name: str) -> None:
         assert {"type", "title", "detail"} <= response.json().keys()
 
 
+@pytest.mark.parametrize(
+    ("body", "pointers"),
+    [
+        ("{", ["#"]),
+        ("[]", ["#"]),
+        ('{"arms": 2}', ["#/name"]),
+        ('{"name": "x", "arms": [1, "b"]}', ["#/arms/0", "#/arms"]),
+        ('{"name": "x", "arms": 2, "extra~/": 1}', ["#/extra~0~1"]),
+        ('{"name": "x", "arms": 2, "poll": {"arms": {"a": {"picture": "javascript:1"}}}}', ["#/poll/arms/a/picture"]),
+        ('{"name": "x", "arms": 2, "poll": {"arms": {"a": {}}}}', ["#"]),
+        ('{"name": "x", "arms": 2, "level": NaN}', ["#/level"]),
+        ('{"name": "x", "arms": 2, "support": [1]}', ["#/support", "#/support/1"]),
+    ],
+)
+def test_mistakes_are_pointed_out(service: Served, body: str, pointers: list[str]) -> None:
+    response = service.client().post("/api/v1/studies", content=body)
+    assert response.status_code == 422
+    found = response.json()
+    assert list(dict.fromkeys(each["pointer"] for each in found["errors"])) == pointers
+    assert found["errors"][0]["detail"] in found["detail"]
+
+
 @pytest.mark.parametrize("root_path", ["", "/polls"])
 def test_behind_a_proxy(tmp_path: Any, root_path: str) -> None:
     """A proxy may strip the path or not."""
