@@ -15,6 +15,7 @@ from fastapi import FastAPI, Request, Response
 
 from equipoise.server import metrics, pages, problems, reading, routing, sampling, studies, visitors
 from equipoise.server.assets import Assets
+from equipoise.server.direct import Direct
 from equipoise.server.edge import Edge
 from equipoise.server.problems import Problem
 from equipoise.server.service import Service
@@ -72,7 +73,8 @@ def create_app(settings: Settings) -> FastAPI:
     _mount_poll(app)
     pages.mount(app)
     routing.install(app)
-    app.add_middleware(Edge, service=service)
+    app.add_middleware(Direct, router=sampling.router)
+    app.add_middleware(Edge, service=service)  # the last one added is the outermost
     return app
 
 

@@ -24,6 +24,7 @@ from equipoise.store.replica import JUDGEMENTS, WITHDRAWALS, Replica, tag_of
 from equipoise.study import Study, Ticket
 from equipoise.study.goal import Stopping
 from equipoise.study.ledger import Ledger
+from equipoise.study.state import IN_FLIGHT
 from equipoise.study.ticket import BITS
 
 
@@ -280,11 +281,12 @@ class Turn:
             self._database.settle(self._settled)
         if self._owner is not None:
             self._leases.append((range(self.first, self.ledger.issued), *self._owner))
+        status = self.ledger.tickets["status"]
         waiting = [
             (ticket, owner, seconds)
             for tickets, owner, seconds in self._leases
             for ticket in tickets
-            if self.ledger.is_in_flight(ticket)
+            if status.item(ticket) == IN_FLIGHT
         ]
         if waiting:
             self._database.grant(waiting)
