@@ -57,4 +57,6 @@ def _reply(content: object) -> Response:
 
 
 if __name__ == "__main__":
-    uvicorn.run({"typed": typed, "plain": plain}[sys.argv[2]](), port=int(sys.argv[1]), access_log=False, log_level="error")
+    uvicorn.run(
+        {"typed": typed, "plain": plain}[sys.argv[2]](), port=int(sys.argv[1]), access_log=False, log_level="error"
+    )
