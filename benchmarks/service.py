@@ -19,6 +19,7 @@ import importlib.util
 import json
 import os
 import platform
+import random
 import shutil
 import socket
 import statistics
@@ -27,15 +28,22 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import equipoise as eq
+from equipoise.study.state import TICKET
 
 CONNECTIONS = 32
 BATCH = 1000
+# Of each arm before it begins, written in turns of so many at most.
+SAMPLES, MOST = 3, 10_000
 # Seconds that tickets are waited for, so that those which a round leaves behind are not open for ever.
 LEASE = 10
 TOKEN = "the administrator's token"
@@ -43,15 +51,16 @@ STUDY = "study"
 ECHO = Path(__file__).with_name("echo.py")
 # What each process gets, so that its own settings do not matter.
 ENVIRONMENT = os.environ | {"EQUIPOISE_ADMIN_TOKEN": TOKEN}
-# Seconds to wait for a server to start.
-START = 60
+# Seconds to wait for a server to start, and between two looks at its memory.
+START, LOOK = 60, 5
 
 # An ask, and as soon as its response has arrived, on whichever connection is free, the tell.
 LOAD = """
 local count, pause = tonumber(os.getenv("COUNT")), tonumber(os.getenv("PAUSE"))
 local path = "/api/v1/studies/study/"
 local headers = {["Authorization"] = "Bearer " .. os.getenv("KEY"), ["Content-Type"] = "application/json"}
-local ask = wrk.format("POST", path .. "ask", headers, string.format('{"count":%d,"lease":%s}', count, os.getenv("LEASE")))
+local one = string.format('{"count":%d,"lease":%s}', count, os.getenv("LEASE"))
+local ask = wrk.format("POST", path .. "ask", headers, one)
 local waiting, first, last = {}, 1, 0
 math.randomseed(1)
 
@@ -80,8 +89,10 @@ end
 
 function done(summary, latency)
   local errors = summary.errors
-  print(string.format('{"requests": %d, "seconds": %f, "refused": %d, "failed": %d, "p50_ms": %f, "p99_ms": %f, "max_ms": %f}',
-    summary.requests, summary.duration / 1e6, errors.status, errors.connect + errors.read + errors.write + errors.timeout,
+  local failed = errors.connect + errors.read + errors.write + errors.timeout
+  print(string.format(
+    '{"requests": %d, "seconds": %f, "refused": %d, "failed": %d, "p50_ms": %f, "p99_ms": %f, "max_ms": %f}',
+    summary.requests, summary.duration / 1e6, errors.status, failed,
     latency:percentile(50) / 1e3, latency:percentile(99) / 1e3, latency.max / 1e3))
 end
 """
@@ -130,7 +141,7 @@ class Server:
     url, key
         Where it is, and a key of its study.
     pids
-        Its processes that serve.
+        Its processes.
     """
 
     url: str
@@ -176,12 +187,14 @@ def echo(kind: str) -> Iterator[Server]:
 
 @contextlib.contextmanager
 def service(db: str, arms: int = 10, workers: int = 1) -> Iterator[Server]:
-    """Run the service, with a new study."""
+    """Run the service, with a new study of which each arm has some samples."""
+    with eq.open(f"{db}#{STUDY}", arms=arms, budget=None) as study:
+        for _ in range(max(SAMPLES * arms // MOST, 1)):
+            study.tell_many([(ticket, random.gauss(0, 1)) for ticket in study.ask(min(SAMPLES * arms, MOST))])
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "equipoise", "serve", "--db", db, "--port", str(port), "--workers", str(workers)]
     with running(command, port) as process:
-        called(f"{url}/api/v1/studies", {"name": STUDY, "arms": arms})
         key = called(f"{url}/api/v1/studies/{STUDY}/keys", {"role": "work"})["key"]
         yield Server(url, key, family(process.pid))
 
@@ -205,7 +218,18 @@ def postgres() -> Iterator[tuple[str, int] | None]:
 
 
 def load(server: Server, seconds: float, script: Path, count: int = 1, pause: int = 0) -> dict[str, Any]:
-    """Keep a server busy; return what wrk says, and the processor seconds that the server took for it."""
+    """
+    Keep a server busy; return what wrk says, and the processor time that the server took for a request.
+
+    Parameters
+    ----------
+    server, seconds, script
+        The server, for how long, and what to send.
+    count
+        How many tickets to ask for at once.
+    pause
+        Milliseconds that each connection waits before a request, on average.
+    """
     command = ["wrk", "--threads", "1", "--connections", str(CONNECTIONS), "--duration", f"{seconds:.0f}s"]
     environment = os.environ | {"KEY": server.key, "COUNT": str(count), "PAUSE": str(pause), "LEASE": str(LEASE)}
     before = spent(server.pids)
@@ -248,11 +272,9 @@ def compared(rounds: int, seconds: float, script: Path, folder: Path) -> dict[st
         }
         if place is not None:
             servers["postgresql"] = stack.enter_context(service(place[0]))
-        cases: dict[str, Callable[[], dict[str, Any]]] = {
-            name: lambda server=server: load(server, seconds, script) for name, server in servers.items()
-        }
+        cases = {name: partial(load, server, seconds, script) for name, server in servers.items()}
         batches = stack.enter_context(service(str(folder / "batches.db")))
-        cases["sqlite_batches"] = lambda: load(batches, seconds, script, count=BATCH)
+        cases["sqlite_batches"] = partial(load, batches, seconds, script, count=BATCH)
         for case in cases.values():  # until all is loaded
             case()
         found: dict[str, list[dict[str, Any]]] = {name: [] for name in cases}
@@ -280,6 +302,38 @@ def summary(found: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     }
 
 
+def soak(seconds: float, script: Path, folder: Path) -> dict[str, Any]:
+    """Send half of the greatest rate for some time; return what memory and disk took for it."""
+    file = folder / "soak.db"
+    with service(str(file)) as server:
+        greatest = statistics.median(load(server, 4, script)["per_second"] for _ in range(5))
+        pause = round(1e3 * CONNECTIONS / greatest)  # as long as a request took
+        before, seen = server.samples, []
+        with ThreadPoolExecutor(1) as thread:
+            running = thread.submit(load, server, seconds, script, pause=pause)
+            while not running.done():
+                time.sleep(min(LOOK, seconds / 20))
+                seen.append((server.samples, resident(server.pids)))
+        found, after = running.result(), server.samples
+        wal = file.with_name(f"{file.name}-wal").stat().st_size
+    samples, memory = np.array(seen[len(seen) // 5 :], float).T  # without what is loaded at the beginning
+    slope = float(np.polyfit(samples, memory, 1)[0])
+    return {
+        "soak_seconds": round(found["seconds"]),
+        "greatest_requests_per_second": round(greatest),
+        "requests_per_second": round(found["per_second"]),
+        "samples": after - before,
+        "p50_ms": round(found["p50_ms"], 1),
+        "p99_ms": round(found["p99_ms"], 1),
+        "max_ms": round(found["max_ms"], 1),
+        "megabytes_per_100000_samples": round(slope / 10, 2),
+        "of_which_tickets": round((TICKET.itemsize + np.dtype(np.float32).itemsize) / 10, 2),
+        "resident_megabytes": [round(float(memory[j]) / 1e6, 1) for j in (0, -1)],
+        "bytes_per_sample_on_disk": round(file.stat().st_size / after, 1),
+        "write_ahead_log_megabytes": round(wal / 1e6, 1),
+    }
+
+
 def optuna(folder: Path, seconds: float) -> dict[str, Any] | None:
     """Ask and tell trials of Optuna on SQLite, in this process, without HTTP."""
     if importlib.util.find_spec("optuna") is None:
@@ -302,6 +356,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=4, help="of load, for each case in each round")
+    parser.add_argument("--soak", type=float, help="seconds of half the greatest rate, instead of all other cases")
     given = parser.parse_args()
     if shutil.which("wrk") is None:
         sys.exit("this needs wrk: apt-get install wrk")
@@ -310,8 +365,11 @@ def main() -> None:
         script = folder / "load.lua"
         script.write_text(LOAD)
         found: dict[str, Any] = {"cores": os.cpu_count(), "load_average": os.getloadavg()[0]}
-        found |= compared(given.rounds, given.seconds, script, folder)
-        found["optuna_sqlite"] = optuna(folder, given.seconds)
+        if given.soak is not None:
+            found |= soak(given.soak, script, folder)
+        else:
+            found |= compared(given.rounds, given.seconds, script, folder)
+            found["optuna_sqlite"] = optuna(folder, given.seconds)
     found["versions"] = {"equipoise": eq.__version__, "python": platform.python_version()}
     for what, value in found.items():
         print(what, value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -24,8 +24,6 @@ from equipoise.store import Log, Replica
 
 T = TypeVar("T")
 
-# What was read from the database is read again for a key that is not in it, if it is older than this.
-_DOUBT: Final = 0.1
 _SAFE: Final = ("GET", "HEAD", "OPTIONS")
 _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="equipoise"'}
 
@@ -65,7 +63,8 @@ class Service:
         self._broadcasts: dict[int, Broadcast] = {}
         # What was seen of studies that are not open, after which turn.
         self._seen: dict[int, tuple[int, Any]] = {}
-        self._opening = asyncio.Lock()
+        self._loading: Counter[str] = Counter()
+        self._opening, self._doubting = asyncio.Lock(), asyncio.Lock()
         self.creating = asyncio.Lock()
 
     # ---- who is let in
@@ -110,8 +109,8 @@ class Service:
     async def _with_key(self, token: str, name: str) -> tuple[Caller, Entry]:
         identity = access.id_of(token) or ""
         entry = await self.entry(name)
-        if entry is not None and identity not in entry.keys and self._clock() - entry.at > _DOUBT:
-            entry = await self._load(name)
+        if entry is not None and identity not in entry.keys:
+            entry = await self._load_now(name)
         key = entry.keys.get(identity) if entry is not None else None
         # The same for a study that does not exist, so that nobody learns which do.
         if entry is None or key is None or not access.matches(key, token):
@@ -135,13 +134,25 @@ class Service:
         found = self._entries.get(name)
         if found is None:
             return await self._load(name)
-        now = self._clock()
-        if now - found.at > FRESH:
-            self._entries[name] = found._replace(at=now)  # whoever comes meanwhile does not load it too
+        if self._clock() - found.at > FRESH and name not in self._loading:  # else somebody else loads it
             return await self._load(name)
         return found
 
+    async def _load_now(self, name: str) -> Entry | None:
+        """Return a study as it is now; another process may have made a key a moment ago."""
+        now = self._clock()
+        async with self._doubting:  # so that many keys that nobody knows are looked for together
+            found = self._entries.get(name)
+            return found if found is not None and found.at > now else await self._load(name)
+
     async def _load(self, name: str) -> Entry | None:
+        self._loading[name] += 1
+        try:
+            return await self._loaded(name)
+        finally:
+            self._loading -= Counter([name])  # none is left of those that are at 0
+
+    async def _loaded(self, name: str) -> Entry | None:
         now = self._clock()
 
         def load() -> Entry | None:

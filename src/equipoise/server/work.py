@@ -80,7 +80,7 @@ class Ask:
         if self.respondent not in known:
             return None
         ids = known[self.respondent]
-        status = turn.ledger.tickets["status"][ids.start : ids.stop]
+        status = turn.ledger.status(slice(ids.start, ids.stop))
         if np.isin(status, (ANSWERED, ANSWERED_LATE, DECLINED)).all():
             return Handed([], "answered")
         return Handed(turn.tickets(ids))

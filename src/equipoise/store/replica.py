@@ -197,7 +197,7 @@ class Replica:
 
     def _check(self, found: Events) -> None:
         kinds, places, ledger = found.kinds, found.places, self.study.ledger
-        of_arm, of_ticket = np.isin(kinds, log.OF_ARM), np.isin(kinds, log.OF_TICKET)
+        of_arm, of_ticket = log.are(kinds, log.OF_ARM), log.are(kinds, log.OF_TICKET)
         # How many tickets there were when each event happened.
         issued = ledger.issued + np.cumsum(kinds == log.ASK)
         if (places[of_arm] >= len(self.study.arms)).any():
@@ -207,7 +207,7 @@ class Replica:
             raise Damaged(f"ticket {int(places[np.argmax(early)])} was not handed out")
         paid = np.flatnonzero(kinds == log.COST)
         settled = paid[paid + 1 < len(kinds)] + 1
-        follows = np.isin(kinds[settled], (log.TELL, log.DECLINE)) & (places[settled] == places[settled - 1])
+        follows = log.are(kinds[settled], log.SETTLING) & (places[settled] == places[settled - 1])
         if len(settled) < len(paid) or not follows.all():
             raise Damaged("a cost has no answer or decline after it")
         told = kinds == log.TELL

@@ -7,6 +7,7 @@ is only a study with a face by ids and places.
 
 from __future__ import annotations
 
+import itertools
 import math
 import secrets
 from collections.abc import Hashable, Sequence
@@ -281,15 +282,10 @@ class Turn:
             self._database.settle(self._settled)
         if self._owner is not None:
             self._leases.append((range(self.first, self.ledger.issued), *self._owner))
-        status = self.ledger.tickets["status"]
-        waiting = [
-            (ticket, owner, seconds)
-            for tickets, owner, seconds in self._leases
-            for ticket in tickets
-            if status.item(ticket) == IN_FLIGHT
-        ]
-        if waiting:
-            self._database.grant(waiting)
+        leases = [(ticket, owner, seconds) for tickets, owner, seconds in self._leases for ticket in tickets]
+        if leases:
+            waiting = self.ledger.status(np.array([ticket for ticket, _, _ in leases])) == IN_FLIGHT
+            self._database.grant(list(itertools.compress(leases, waiting.tolist())))
         if self._calls:
             self._database.remember(self._calls)
 

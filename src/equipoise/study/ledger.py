@@ -214,6 +214,10 @@ class Ledger:
         """A copy of the records of all tickets, with the fields `arm`, `status` (see `state`) and `value`."""
         return self._state.tickets[: self.issued].copy()
 
+    def status(self, tickets: Any) -> Any:
+        """Return the status of several tickets (see `state`), by an array of ids or a slice."""
+        return self._state.tickets["status"][tickets]
+
     def is_in_flight(self, ticket: int) -> bool:
         """Return whether a ticket is neither answered nor declined nor forgotten."""
         return bool(self._state.tickets["status"][ticket] == IN_FLIGHT)

@@ -12,7 +12,7 @@ import pytest
 from equipoise.server import access
 from equipoise.server.access import ALLOWED, Action, Administrator, Role
 from equipoise.server.registry import Registry
-from tests.serving import ADMIN, Served
+from tests.serving import ADMIN, Served, served
 
 DOCS = Path(__file__).parents[3] / "docs" / "http.md"
 
@@ -151,6 +151,17 @@ def test_secrets_are_stored_as_hashes(service: Served, name: str) -> None:
     assert access.matches(stored, key)
     assert not access.matches(stored, key[:-1])
     assert key.rpartition("_")[2] not in repr(stored)
+
+
+def test_a_new_key_is_known_to_other_processes_at_once(tmp_path: Path) -> None:
+    db = str(tmp_path / "studies.db")
+    with served(db) as one, served(db) as other:
+        one.create("poll")
+        path = "/api/v1/studies/poll/progress"
+        assert other.client().get(path).status_code == 200  # so that it remembers the keys that there are
+        keys = [one.key("poll", "read") for _ in range(3)]
+        assert [other.client(key).get(path).status_code for key in keys] == [200] * 3
+        assert other.client(f"{keys[0][:6]}{keys[1][6:]}").get(path).status_code == 401
 
 
 # ---- the administrator
