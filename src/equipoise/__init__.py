@@ -14,6 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from equipoise import intervals, strategies, theory
+from equipoise.client import RemoteStudy, connect
 from equipoise.errors import EquipoiseError
 from equipoise.lab import simulate
 
@@ -59,6 +60,7 @@ __all__ = [
     "Problem",
     "Progress",
     "Rademacher",
+    "RemoteStudy",
     "Result",
     "SharedStudy",
     "Stratified",
@@ -66,6 +68,7 @@ __all__ = [
     "Study",
     "Ticket",
     "Uniform",
+    "connect",
     "estimate",
     "intervals",
     "open",

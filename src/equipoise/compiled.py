@@ -38,10 +38,21 @@ from equipoise.people import watched
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# Numba numbers functions from 1 in every process, and machine code refers to them by name and number. Code from disk
-# keeps the numbers of the process that made it, where the same one may have been another function of that name: the
-# wrong one would be called. So every process begins somewhere else.
-bytecode.FunctionIdentity._unique_ids = itertools.count(secrets.randbits(60))
+
+def _number_anew() -> None:
+    """
+    Let Numba number functions from somewhere else.
+
+    It numbers them from 1 in every process, and machine code refers to them by name and number. Code from disk keeps
+    the numbers of the process that made it, where the same one may have been another function of that name: the wrong
+    one would be called. So every process begins somewhere else, one that was forked too.
+    """
+    bytecode.FunctionIdentity._unique_ids = itertools.count(secrets.randbits(60))
+
+
+_number_anew()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_number_anew)
 
 # Divisions by zero give infinities, as in NumPy. No fast mathematics: compiled or not, a formula gives the same bits.
 # Nobody calls compiled code through Numba's C wrappers.
@@ -295,13 +306,19 @@ class _Cache(caching._Cache):  # type: ignore[misc]
         key = repr((now, str(signature), codegen.magic_tuple(), built_with))
         return cache_directory() / f"{self.function.__name__}-{hashlib.sha256(key.encode()).hexdigest()[:40]}.nbc"
 
+    def _rebuild(self, target_context: Any, payload: Any) -> Any:
+        return compiler.CompileResult._rebuild(target_context, *payload)
+
+    def _reduce(self, result: Any) -> Any:
+        """What to file; None where code cannot be filed."""
+        return None if result.library.has_dynamic_globals or result.lifted else result._reduce()
+
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         target_context.refresh()
         # A file that is missing, cut short or of another make costs a compilation, never a wrong answer.
         with contextlib.suppress(Exception):
             path = self._path(signature, target_context.codegen())
-            payload = pickle.loads(path.read_bytes())
-            result = compiler.CompileResult._rebuild(target_context, *payload)
+            result = self._rebuild(target_context, pickle.loads(path.read_bytes()))
             with contextlib.suppress(OSError):
                 if time.time() - path.stat().st_mtime > _DAY:
                     os.utime(path)
@@ -311,15 +328,16 @@ class _Cache(caching._Cache):  # type: ignore[misc]
         return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
-        if result.library.has_dynamic_globals or result.lifted:
-            return
         # No room on the disk, or nowhere to write: the code is compiled again next time.
         with contextlib.suppress(Exception):
+            payload = self._reduce(result)
+            if payload is None:
+                return
             path = self._path(signature, result.codegen)
             path.parent.mkdir(parents=True, exist_ok=True)
             partial = path.with_suffix(f".{uuid.uuid4().hex}.tmp")
             try:
-                partial.write_bytes(serialize.dumps(result._reduce()))
+                partial.write_bytes(serialize.dumps(payload))
                 partial.replace(path)
             finally:
                 partial.unlink(missing_ok=True)
@@ -330,6 +348,33 @@ class _Cache(caching._Cache):  # type: ignore[misc]
     def disable(self) -> None: ...
 
     def flush(self) -> None: ...
+
+
+class _KernelCache(_Cache):
+    """The same for kernels of a GPU, whose code is that of its model."""
+
+    def _rebuild(self, target_context: Any, payload: Any) -> Any:
+        from numba.cuda.dispatcher import _Kernel
+
+        return _Kernel._rebuild(**payload)
+
+    def _reduce(self, result: Any) -> Any:
+        return result._reduce_states()
+
+
+def kept(kernel: Any) -> Any:
+    """Let a kernel of numba.cuda keep its machine code on disk, under a fingerprint of everything it is made of."""
+    kernel._cache = _KernelCache(kernel.py_func, {**kernel.targetoptions, "numba-cuda": _cuda_version()})
+    return kernel
+
+
+def _cuda_version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("numba-cuda")
+    except PackageNotFoundError:
+        return "numba"
 
 
 _announced = False

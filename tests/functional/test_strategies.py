@@ -87,10 +87,12 @@ def test_strata_reach_neymans_proportions_and_beat_proportional_sampling(strateg
                     (ticket, mean[ticket.arm] + sd[ticket.arm] * z) for ticket, z in zip(tickets, drawn, strict=True)
                 )
             result = study.result()
-            found.append((result.combine().value - truth) ** 2)
+            # Gaussian strata have no bias, so that the plain means do; what is stated takes a replay, for one in five.
+            found.append((float(shares @ result.means.array) - truth) ** 2)
             if each == strategy:
                 pulls.append(result.counts.array)
-                said.append(result.combine().error ** 2)
+                if len(pulls) % 5 == 0:
+                    said.append(result.combine().error ** 2)
             else:
                 assert (abs(result.counts.array - n * shares) <= 1).all()
     neyman = n * shares * sds / (shares @ sds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -295,3 +296,20 @@ def test_functions_have_other_numbers_in_every_process() -> None:
         for _ in range(2)
     )
     assert abs(first - second) > 1_000_000
+
+
+def test_forked_processes_have_other_numbers() -> None:
+    """Two that were forked compile different functions, and file them under one cache."""
+    code = """
+import os, equipoise.compiled as c
+for _ in range(2):
+    if os.fork() == 0:
+        print(next(c.bytecode.FunctionIdentity._unique_ids), flush=True)
+        os._exit(0)
+    os.wait()
+print(next(c.bytecode.FunctionIdentity._unique_ids))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    numbers = sorted(map(int, done.stdout.split()))
+    assert len(numbers) == 3
+    assert min(b - a for a, b in itertools.pairwise(numbers)) > 1_000_000

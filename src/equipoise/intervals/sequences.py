@@ -27,6 +27,7 @@ from equipoise.intervals import (
     fixed_n,
     fixed_width,
     fixed_width_sums,
+    pool_betting,
 )
 from equipoise.strategies import Support, check_support
 from equipoise.tables import percent
@@ -118,11 +119,15 @@ class Intervals:
         The number of samples planned over all arms. It tunes the asymptotic kind to budget/arms samples of an arm (to
         1,000 without a budget), and nothing else. The tuning is fixed before the first sample: raising the budget later
         must not change it.
+    populations
+        The sizes of finite populations, by arm, that samples are drawn from without replacement, for betting on bounded
+        arms. Of other kinds and supports, only studies have intervals for finite populations.
 
     Notes
     -----
     The state is an array with a row of floats for each arm: 2 for betting on binary arms, 33 for betting on bounded
-    ones, 6 for empirical Bernstein, 5 for fixed width, 4 for the others. `update` takes O(1).
+    ones, 68 if these are finite populations, 6 for empirical Bernstein, 5 for fixed width, 4 for the others. `update`
+    takes O(1).
 
     A confidence sequence covers the mean at every length of one stream of samples, each of which has that mean given
     those before. The samples of an arm in the order of asking are such a stream, whatever the strategy did; in the
@@ -150,6 +155,7 @@ class Intervals:
     kind: Kind = None  # type: ignore[assignment]
     level: float = 0.95
     budget: int | None = None
+    populations: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arms", integer("arms", self.arms, 1))
@@ -164,6 +170,17 @@ class Intervals:
         object.__setattr__(self, "level", probability("level", self.level))
         if self.budget is not None:
             object.__setattr__(self, "budget", integer("budget", self.budget, 1))
+        if self.populations is not None:
+            self._check_populations(self.populations)
+
+    def _check_populations(self, sizes: tuple[float, ...]) -> None:
+        if self.kind != "betting" or self.support == "binary":
+            raise ValueError(
+                f"populations need kind='betting' and a support (low, high), got kind={self.kind!r} and "
+                f"support={self.support!r}"
+            )
+        if len(sizes) != self.arms or not all(size >= 1 for size in sizes):
+            raise ValueError(f"populations must be a positive size for each of {self.arms} arms, got {shown(sizes)}")
 
     @property
     def promise(self) -> str:
@@ -194,11 +211,16 @@ class Intervals:
         room: Any = empirical_bernstein
         if self.kind == "betting":
             room = binary_betting if self.support == "binary" else bounded_betting
+            room = room if self.populations is None else pool_betting
         return Kernel(room.update, room.bounds, room.COLUMNS, room.settings(low, high - low, alpha))
 
-    def start(self) -> Floats:
-        """Return the state before the first sample, with a row for each arm."""
-        return np.zeros((self.arms, self.kernel.columns))
+    def start(self, places: Ints | None = None) -> Floats:
+        """Return the state before the first sample, with a row for each arm, or for those at some places."""
+        state = np.zeros((self.arms if places is None else len(places), self.kernel.columns))
+        if self.populations is not None:
+            sizes = np.array(self.populations, float)
+            state[:, pool_betting.SIZE] = sizes if places is None else sizes[places]
+        return state
 
     def update(self, state: Floats, arm: int, x: float) -> None:
         """Add a sample of an arm to the state, in place and in O(1)."""
@@ -208,7 +230,10 @@ class Intervals:
         if not max(low, -LARGEST) <= value <= min(high, LARGEST) or (self.support == "binary" and 0 < value < 1):
             wanted = "a finite number" if self.support is None else f"in the support {self.support!r}"
             raise ValueError(f"x must be {wanted}, got {shown(x)}")
-        self.kernel.update(state, self._arm(arm), value, self.kernel.settings)
+        row = state[self._arm(arm)]
+        if self.populations is not None and row[pool_betting.COUNT] >= row[pool_betting.SIZE]:
+            raise ValueError(f"all {row[pool_betting.SIZE]:,.0f} items of arm {arm} have been drawn")
+        self.kernel.update(state, arm, value, self.kernel.settings)
 
     def bounds(self, state: Floats, level: float | None = None) -> tuple[Floats, Floats]:
         """Return the lower and upper ends by arm, simultaneous at this level."""
@@ -225,7 +250,7 @@ class Intervals:
         Return an interval for a weighted sum of the arms' means, as {0: 1, 1: -0.5, 2: -0.5}.
 
         The weights must have been chosen before any sample was seen. The interval is that of one sequence for the sum
-        itself (docs/intervals.md); for empirical Bernstein, it combines the arms' intervals.
+        itself (docs/intervals.md); for empirical Bernstein and finite populations, it combines the arms' intervals.
         """
         places = np.array([[self._arm(arm) for arm in weights]])
         c = np.array([[number("a weight", weight) for weight in weights.values()]])
@@ -277,7 +302,7 @@ class Intervals:
         deviations
             Standard deviations to use instead of those observed, by row of the state.
         """
-        if places.shape[1] > 1 and self.kind == "betting":
+        if places.shape[1] > 1 and self.kind == "betting" and self.populations is None:
             low, width = self.kernel.settings
             rows = contrast_betting.of_binary(state) if self.support == "binary" else state
             below, above = contrast_betting.bounds(rows, places, weights, alpha)
@@ -297,7 +322,11 @@ class Intervals:
     def _around_the_means(
         self, state: Floats, places: Ints, weights: Floats, alpha: float, deviations: Floats | None
     ) -> tuple[Floats, Floats]:
-        """Return the ends of contrasts whose intervals are symmetric, within the support."""
+        """
+        Return the ends of contrasts whose intervals are symmetric, within the support.
+
+        Those of an arm with fewer than START samples combine the arms' intervals.
+        """
         counts, means = state[:, fixed_n.COUNT], state[:, fixed_n.SHIFT] + state[:, fixed_n.MEAN]
         if deviations is None:
             deviations = np.sqrt(state[:, fixed_n.M2] / np.maximum(counts - 1, 1))
@@ -309,8 +338,13 @@ class Intervals:
         else:
             half = contrasts.welch(weights, clocks, spreads**2, alpha)
         centre, half = (weights * means[places]).sum(1), np.where(enough, half, math.inf)
+        low, high = centre - half, centre + half
+        if self.kind == "asymptotic" and not enough.all():
+            few = places[~enough]
+            ends = self.bounds_at(asymptotic.with_deviations(state, deviations), alpha / places.shape[1])
+            low[~enough], high[~enough] = contrasts.box(weights[~enough], ends[0][few], ends[1][few])
         least, most = contrasts.box(weights, *_ends(self.support))
-        return np.maximum(centre - half, least), np.minimum(centre + half, most)
+        return np.maximum(low, least), np.minimum(high, most)
 
     def _sums(self, state: Floats, places: Ints, weights: Floats, alpha: float) -> tuple[Floats, Floats]:
         """Return the ends of fixed-width intervals, within the support; all of that where they cannot be trusted."""

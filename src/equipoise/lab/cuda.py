@@ -20,6 +20,7 @@ import math
 import textwrap
 import threading
 import types
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -28,7 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from equipoise import floats
+from equipoise import compiled, floats
 from equipoise.inputs import install_hint
 from equipoise.lab import streams
 from equipoise.lab.rule import NORM, PLAIN, Rule, Steps, steps
@@ -100,6 +101,11 @@ def _in_simulator() -> bool:
     from numba.core import config
 
     return bool(config.ENABLE_CUDASIM)
+
+
+def kept(kernel: Any) -> Any:
+    """Return a kernel whose machine code is kept on disk, as that of the CPU is; Numba's simulator has none."""
+    return kernel if _in_simulator() else compiled.kept(kernel)
 
 
 @lru_cache(maxsize=1)
@@ -506,7 +512,7 @@ def _kernel(rule: Rule, arms: int, params: int, single: bool, card: Card) -> Any
                 out[1, c, k, r] = mean[k, at]
                 out[2, c, k, r] = m2[k, at]
 
-    return kernel
+    return kept(kernel)
 
 
 @lru_cache(maxsize=64)
@@ -586,7 +592,7 @@ def _kernel_many(rule: Rule, params: int, single: bool) -> Any:
                 out[1, c, k, r] = mean[k, r]
                 out[2, c, k, r] = m2[k, r]
 
-    return kernel
+    return kept(kernel)
 
 
 def launch_runs(arms: int, checkpoints: int) -> int:
@@ -595,15 +601,21 @@ def launch_runs(arms: int, checkpoints: int) -> int:
 
 
 # One thread at a time compiles kernels and uses the card.
-_ONE_AT_A_TIME = threading.Lock()
+ONE_AT_A_TIME = threading.Lock()
 
 
 def simulate(setup: Setup, first: int, runs: int, single: bool = False, card: Card = CARD) -> Ends:
     """Simulate runs `first` to `first + runs` of the setup on the card."""
-    with _ONE_AT_A_TIME:
+    with ONE_AT_A_TIME:
         launch, _ = prepare(setup, first, runs, single, card)
         out = launch().copy_to_host()
     return Ends(*out.astype(np.float64, copy=False))
+
+
+def _rounded(params: tuple[float, ...], number: Any) -> Any:
+    """Return parameters in this precision; those beyond its range are its largest numbers, with their sign."""
+    limits = np.finfo(number)
+    return np.clip(params, float(limits.min), float(limits.max)).astype(number)
 
 
 def prepare(
@@ -626,7 +638,7 @@ def prepare(
         U(setup.seed),
         U(first),
         cuda.to_device(np.array(setup.checkpoints)),
-        cuda.to_device(np.clip(params, np.finfo(number).min, np.finfo(number).max).astype(number)),
+        cuda.to_device(_rounded(params, number)),
         cuda.to_device(setup.initial_own.astype(number)),
         strategy.warmup,
         cuda.to_device(setup.objective.scales(arms).astype(number)),
@@ -642,7 +654,10 @@ def prepare(
         arguments.append(cuda.device_array(max(rule.own, 1) * arms * runs, number))
 
     def launch() -> Any:
-        kernel[-(-runs // card.threads), card.threads](*arguments)
+        with warnings.catch_warnings():
+            # Few runs leave most of a card idle, which is nobody's mistake.
+            warnings.filterwarnings("ignore", "Grid size")
+            kernel[-(-runs // card.threads), card.threads](*arguments)
         return out
 
     return launch, cuda.synchronize

@@ -18,11 +18,11 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from equipoise.arrays import Floats, Ints
+from equipoise.arrays import Bools, Floats, Ints
 from equipoise.inputs import choice, shown
 from equipoise.lab.setup import Ends
 from equipoise.problem import Gaussian, Problem
@@ -51,6 +51,22 @@ def choose(estimator: str, problem: Problem, strategy: Strategy) -> tuple[Estima
     return (estimator,) * len(problem)  # type: ignore[return-value]
 
 
+def known_fourth(problem: Problem) -> Bools:
+    """Return which arms have a finite fourth moment."""
+    return np.array([math.isfinite(law.fourth) for law in problem.arms])
+
+
+def third(problem: Problem) -> Floats:
+    """Return mu3 of each arm; 0 where the fourth moment is infinite."""
+    return np.array([law.third if math.isfinite(law.fourth) else 0.0 for law in problem.arms])
+
+
+def kappa(problem: Problem) -> Floats:
+    """Return mu4 - s⁴ of each arm, the variance of (X - mu)²; 0 where it is infinite."""
+    values = [law.fourth - law.variance**2 for law in problem.arms]
+    return np.where(np.isfinite(values), values, 0.0)
+
+
 @dataclass(frozen=True)
 class ArmSums:
     """The sums T, S and Q of each arm (rows) in each run (columns); Q is 0 where the fourth moment is infinite."""
@@ -67,19 +83,18 @@ class ArmSums:
         deviations = ends.means[checkpoint] - problem.means[:, None]
         S = T * deviations
         Q = ends.m2s[checkpoint] + S * deviations - problem.variances[:, None] * T
-        Q[[not math.isfinite(law.fourth) for law in problem.arms]] = 0.0
+        Q[~known_fourth(problem)] = 0.0
         return cls(problem, T, S, Q)
 
     @cached_property
     def third(self) -> Floats:
         """mu3; 0 where Q is not used."""
-        return np.array([law.third if math.isfinite(law.fourth) else 0.0 for law in self.problem.arms])
+        return third(self.problem)
 
     @cached_property
     def kappa(self) -> Floats:
         """mu4 - s⁴, the variance of (X - mu)²; 0 where it is infinite."""
-        values = [law.fourth - law.variance**2 for law in self.problem.arms]
-        return np.where(np.isfinite(values), values, 0.0)
+        return kappa(self.problem)
 
     @cached_property
     def all_arms(self) -> tuple[Floats, Floats]:
@@ -94,20 +109,48 @@ def observations(sums: ArmSums, arms: Ints, estimator: Estimator) -> Floats:
     return (sums.S[arms] / sums.T[arms]) ** 2
 
 
+def wald(T: Any, S: Any, variance: Any) -> Any:
+    """Return M = S² - s² T, for numbers or arrays."""
+    return S * S - variance * T
+
+
+def of_variances(T: Any, Q: Any, kappa: Any, P: Any, others: Any) -> tuple[Any, ...]:
+    """
+    Return what has mean zero and follows the variances that arms have shown, for numbers or arrays.
+
+    P and `others` are Q and kappa T, summed over all other arms.
+    """
+    return P, P * P - others, Q, Q * P, Q * Q - kappa * T
+
+
+def of_means(T: Any, S: Any, Q: Any, M: Any, kappa: Any, mu3: Any, P: Any) -> tuple[Any, ...]:
+    """Return what has mean zero and follows the mean of an arm too, in the same way."""
+    return S, M, S * P, M * P, S * Q - mu3 * T, M * Q - 2 * mu3 * T * S - kappa * T
+
+
+# The places of an estimator's controls among those of variances and of means together.
+PLACES: dict[Estimator, range] = {
+    "naive": range(0),
+    "wald": range(6, 7),
+    "gaussian": range(5),
+    "controls": range(11),
+}
+
+
 def controls(sums: ArmSums, arms: Ints, estimator: Estimator) -> Floats:
     """Return rows of mean zero for each of the arms, multiples of which are subtracted from its observations."""
     T, S, Q = sums.T[arms], sums.S[arms], sums.Q[arms]
     if estimator == "naive":
         return np.empty((len(T), 0, T.shape[1]))
-    M = S * S - sums.problem.variances[arms, None] * T
+    M = wald(T, S, sums.problem.variances[arms, None])
     if estimator == "wald":
         return M[:, None]
     kappa, mu3 = sums.kappa[arms, None], sums.third[arms, None]
     # All other arms together: the pulls of this one follow the sum of the variances.
     P, others = (total - own for total, own in zip(sums.all_arms, (Q, kappa * T), strict=True))
-    rows = [P, P * P - others, Q, Q * P, Q * Q - kappa * T]
+    rows = of_variances(T, Q, kappa, P, others)
     if estimator == "controls":
-        rows += [S, M, S * P, M * P, S * Q - mu3 * T, M * Q - 2 * mu3 * T * S - kappa * T]
+        rows += of_means(T, S, Q, M, kappa, mu3, P)
     return np.stack(rows, axis=1)
 
 

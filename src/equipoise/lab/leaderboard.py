@@ -38,9 +38,9 @@ import numpy as np
 
 from equipoise import chart, strategies
 from equipoise.inputs import choice, integer
-from equipoise.lab import cpu, cuda, estimators, texts
+from equipoise.lab import cpu, estimators, texts
 from equipoise.lab.crossed import crossed, halves
-from equipoise.lab.setup import Ends
+from equipoise.lab.setup import Ends, Setup
 from equipoise.lab.simulator import first_ends, setups
 from equipoise.lab.starts import starts
 from equipoise.lab.suite import Case, suite, unknown
@@ -430,7 +430,7 @@ class EntryRun:
         [setup] = setups(
             case.problem, self.strategy, [case.budget], case.support, seed, self.in_flight, one_kernel=self.one_kernel
         )
-        simulate = cuda.simulate if engine == "cuda" else cpu.simulate
+        simulate = _engine(engine)
         ends = first_ends(simulate, setup, 0, self.runs or first_runs(case))
         pool = starts(setup.problem, case.budget, seed) if self.runs is None else None
         further = cpu.simulate_numbered(setup, pool.simulated) if pool else None
@@ -466,6 +466,16 @@ def entry_runs(lines: Sequence[Entry], cases: Sequence[Case], runs: int | None =
         ordered.insert(ahead, each[0])
         ordered += each[1:]
     return ordered
+
+
+def _engine(name: Any) -> Callable[[Setup, int, int], Ends]:
+    """Return the simulator of an engine; refuse a GPU that is not there."""
+    if choice("engine", name, ("cpu", "cuda")) == "cpu":
+        return cpu.simulate
+    from equipoise.lab import cuda
+
+    cuda.check()
+    return cuda.simulate
 
 
 def leaderboard(
@@ -507,8 +517,7 @@ def leaderboard(
     chosen = problems() if cases is None else list(cases)
     if runs is not None:
         runs = integer("runs", runs, 4)
-    if choice("engine", engine, ("cpu", "cuda")) == "cuda":
-        cuda.check()
+    _engine(engine)
     workers = os.cpu_count() or 1 if threads is None else integer("threads", threads, 1)
     found: dict[tuple[str, str], Cell] = {}
     todo = entry_runs(lines, chosen, runs)

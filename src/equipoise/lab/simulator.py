@@ -9,7 +9,7 @@ from typing import Any, overload
 
 from equipoise.inputs import choice, integer, positive, shown
 from equipoise.keywords import suggests_keywords
-from equipoise.lab import cuda, estimators, work
+from equipoise.lab import estimators, work
 from equipoise.lab.setup import Ends, Setup
 from equipoise.lab.simulation import Curve, Simulation
 from equipoise.problem import Objective, Problem, Stratified, money
@@ -204,6 +204,8 @@ def simulate(
     if choice("precision", precision, ("double", "single")) == "single" and not on_gpu:
         raise ValueError("precision must be 'double' unless engine='cuda', got 'single'")
     if on_gpu:
+        from equipoise.lab import cuda  # Numba's part for GPUs takes a tenth of a second to import
+
         cuda.refuse(in_flight, aim)
     worker = work.engine(engine, threads, precision)
     jobs = [

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from equipoise import moments
-from equipoise.arrays import Floats
+from equipoise.arrays import Floats, Ints
 from equipoise.inputs import did_you_mean, integer, shown
-from equipoise.lab import cpu, cuda, estimators
+from equipoise.lab import cpu, estimators
 from equipoise.lab.setup import Ends, Setup
 from equipoise.problem import Objective
 
@@ -98,8 +98,46 @@ class Measurement:
         losses = estimators.estimates(sums, self.estimator, self.multiples[c])
         norm = _norms(self.setup.objective, problem.variances[:, None] / sums.T)
         rows = np.vstack([losses, sums.T, norm[None]])
-        pieces = min(rows.shape[1], -(-BATCHES // self.blocks()))
-        return [Sums.of(piece) for piece in np.array_split(rows, pieces, axis=1)]
+        return [Sums.of(piece) for piece in np.split(rows, self.pieces(rows.shape[1])[1:-1], axis=1)]
+
+    def pieces(self, runs: int) -> Ints:
+        """Return where the pieces of a block of runs begin, and where the last one ends."""
+        pieces = min(runs, -(-BATCHES // self.blocks()))
+        return np.cumsum([0, *(len(piece) for piece in np.array_split(np.empty(runs), pieces))])
+
+    def pieces_of_blocks(self, runs: int) -> Ints:
+        """Return where the pieces of several blocks begin, and where the last one ends."""
+        size = self.block_runs()
+        if self.blocks() >= BATCHES:
+            return np.append(np.arange(0, runs, size), runs)
+        parts = [first + self.pieces(min(size, runs - first))[:-1] for first in range(0, runs, size)]
+        return np.append(np.concatenate(parts), runs)
+
+    def merged(self, first: int, firsts: Ints, found: Floats) -> list[list[Sums]]:
+        """
+        Return the sums of pieces for each checkpoint, those of a batch merged.
+
+        Parameters
+        ----------
+        first
+            The first of the runs.
+        firsts
+            Where the pieces begin, counted from it, and where the last one ends.
+        found
+            Mean and M2, by piece, checkpoint and row.
+        """
+        batches = (first + firsts[:-1]) * BATCHES // self.runs
+        starts = np.flatnonzero(np.diff(batches, prepend=-1))
+        counts = np.diff(firsts)
+        each = counts[:, None, None]
+        totals = np.add.reduceat(counts, starts)
+        means = np.add.reduceat(each * found[..., 0], starts) / totals[:, None, None]
+        apart = found[..., 0] - np.repeat(means, np.diff(starts, append=len(counts)), axis=0)
+        m2s = np.add.reduceat(found[..., 1] + each * apart**2, starts)
+        return [
+            [Sums(int(n), mean[c], m2[c]) for n, mean, m2 in zip(totals, means, m2s, strict=True)]
+            for c in range(found.shape[1])
+        ]
 
 
 def _norms(objective: Objective, losses: Floats) -> Floats:
@@ -144,6 +182,8 @@ class Engine(NamedTuple):
 def engine(name: Any, threads: int | None, precision: str) -> Engine:
     """Return the engine that a user asked for: "cpu", "cuda" or a Dask client."""
     if isinstance(name, str) and name == "cuda":
+        from equipoise.lab import cuda
+
         cuda.check()
         single = precision == "single"
         return Engine(partial(cuda.simulate, single=single), partial(_on_cuda, single))
@@ -172,17 +212,21 @@ def _on_cpu(workers: int, measurement: Measurement, done: Done | None) -> Result
 
 
 def _on_cuda(single: bool, measurement: Measurement, done: Done | None) -> Results:
-    """Simulate many blocks at once on the GPU; their sums are formed on the CPU, as everywhere."""
+    """Simulate many blocks at once on the GPU, and form their sums there."""
+    from equipoise.lab import cuda, cuda_sums
+
     setup, size = measurement.setup, measurement.block_runs()
-    at_once = max(1, cuda.launch_runs(len(setup.problem), len(setup.checkpoints)) // size)
+    at_once = max(1, cuda.launch_runs(len(setup.problem), len(setup.checkpoints)) // size) * size
+    wanted = cuda_sums.Estimates.of(setup, measurement.estimator, measurement.multiples)
 
-    def blocks(pool: ThreadPoolExecutor) -> Iterator[list[list[Sums]]]:
-        for first in range(0, measurement.runs, at_once * size):
-            ends = cuda.simulate(setup, first, min(at_once * size, measurement.runs - first), single)
-            yield from pool.map(measurement.sums, ends.split(size))
+    def launches() -> Iterator[list[list[Sums]]]:
+        for first in range(0, measurement.runs, at_once):
+            runs = min(at_once, measurement.runs - first)
+            firsts = measurement.pieces_of_blocks(runs)
+            found = cuda_sums.measure(setup, first, runs, single, firsts, wanted)
+            yield measurement.merged(first, firsts, found)
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return _collect(measurement, blocks(pool), done)
+    return _collect(measurement, launches(), done)
 
 
 def _itself(measurement: Measurement) -> Measurement:

@@ -107,6 +107,15 @@ class Course:
         self._seen = ledger.issued
         return self._due
 
+    def hand_out(self, turn: Turn, many: int) -> range:
+        """Hand out up to so many tickets: those that come first, then those of the strategy's choice."""
+        first = turn.ledger.issued
+        while (left := many - (turn.ledger.issued - first)) > 0:
+            places = self.first(turn.replica)[:left]
+            if not (turn.ask_for(places) if len(places) else turn.ask(left)):
+                break
+        return range(first, turn.ledger.issued)
+
     # ---- who is known well enough
 
     def look_due(self, replica: Replica) -> bool:
@@ -191,9 +200,8 @@ def _first_rounds(header: Header) -> Ints:
     An arm of small weight would otherwise be left without one. Nothing if these rounds would take half of the budget.
     """
     arms = len(header.arms)
-    rests = header.support is None or (header.populations is not None and header.support != "binary")
     most = math.inf
     if header.budget is not None:
         costs = objective_of(header.arms, costs=header.options.get("costs")).cost(arms)
         most = number("budget", header.budget) / costs.sum() / 2
-    return np.tile(np.arange(arms), START if rests and most >= START else 0)
+    return np.tile(np.arange(arms), START if header.support is None and most >= START else 0)

@@ -15,6 +15,7 @@ from equipoise.keywords import suggests_keywords
 from equipoise.problem import Stratified
 from equipoise.run.course import Course
 from equipoise.run.drive import Driver, Settings
+from equipoise.run.elsewhere import Elsewhere, Manner, sample
 from equipoise.run.options import objective_for, options_of, savable
 from equipoise.run.progress import Progress, check_progress, display
 from equipoise.run.samplers import ENDLESS, Samplers
@@ -55,6 +56,7 @@ def estimate(
     store: str | os.PathLike[str] | None = None,
     progress: bool | Callable[[Progress], Any] | None = None,
     about: Mapping[str, Any] | None = None,
+    study: Elsewhere | None = None,
 ) -> Result:
     """
     Sample arms with your functions until the budget is spent or the precision is reached.
@@ -121,6 +123,10 @@ def estimate(
         which is called after commits.
     about
         A description of what is sampled, by strings and numbers, which is saved in the store.
+    study
+        A study of a service, `connect(url, key).study(name)`, which decides what is sampled and when to stop; any
+        number of processes can sample for it. What the study is made of is left out here, and every arm must have a
+        function. The seed of a sample follows from its ticket.
 
     Returns
     -------
@@ -142,6 +148,17 @@ def estimate(
     >>> dict(result.counts)
     {'calm': 16, 'rough': 184}
     """
+    if study is not None:
+        given = {
+            "budget": budget, "precision": precision, "strategy": strategy if strategy != "auto" else None,
+            "support": support, "objective": objective if objective != math.inf else None, "weights": weights,
+            "costs": costs, "populations": populations, "guess": guess, "rounds": rounds, "store": store,
+            "about": about, "progress": progress or None,
+        }  # fmt: skip
+        for name, value in given.items():
+            if value is not None:
+                raise ValueError(f"{name} cannot be given with study, which has its own, got {shown(value)}")
+        return sample(study, samplers, arms, _manner(executor, in_flight, retries, lease, max_seconds, seed))
     if store is not None and not isinstance(store, str | os.PathLike):
         raise TypeError(f"store must be a path or a URL, got {shown(store)}")
     check_progress(progress)
@@ -187,6 +204,18 @@ def estimate(
         return _drive(log, store, drawn, executor, settings, progress)
     finally:
         log.close()
+
+
+def _manner(executor: Any, in_flight: Any, retries: Any, lease: Any, max_seconds: Any, seed: Any) -> Manner:
+    """Return how to sample for a study that a service keeps."""
+    return Manner(
+        executor,
+        None if in_flight is None else integer("in_flight", in_flight, least=1),
+        integer("retries", retries, least=0),
+        None if lease is None else positive("lease", lease, "number of seconds"),
+        None if max_seconds is None else positive("max_seconds", max_seconds, "number of seconds"),
+        0 if seed is None else integer("seed", seed, least=0),
+    )
 
 
 def _drive(

@@ -251,17 +251,17 @@ class SharedStudy:
         ]
 
         def work(turn: Turn) -> list[Ticket]:
+            known = turn.called(calls)
             for call in calls:
-                known = turn.called(call)
-                if known is not None:
-                    return turn.tickets(known)
+                if call in known:
+                    return turn.tickets(known[call])
             turn.own(VISITOR, seconds)
             if time.monotonic() >= self._next_sweep:
                 self._sweep(turn)
-            ids = self._hand_out(turn, many)
+            ids = self._course.hand_out(turn, many)
             if not ids:
                 self._sweep(turn)
-                ids = self._hand_out(turn, many)
+                ids = self._course.hand_out(turn, many)
             if m is None and not ids:
                 raise EquipoiseError(turn.study.nothing_left())
             for call in calls if ids else ():
@@ -274,15 +274,6 @@ class SharedStudy:
     def _sweep(self, turn: Turn) -> None:
         self._next_sweep = time.monotonic() + SWEEP
         sweep(turn)
-
-    def _hand_out(self, turn: Turn, many: int) -> range:
-        """Hand out up to so many tickets: those that come first, then those of the strategy's choice."""
-        first = turn.ledger.issued
-        while (left := many - (turn.ledger.issued - first)) > 0:
-            places = self._course.first(turn.replica)[:left]
-            if not (turn.ask_for(places) if len(places) else turn.ask(left)):
-                break
-        return range(first, turn.ledger.issued)
 
     def _call(self, kind: str, text: str) -> bytes:
         if not isinstance(text, str) or not text:

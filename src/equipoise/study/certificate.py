@@ -12,7 +12,6 @@ import numpy as np
 
 from equipoise.inputs import listed, named
 from equipoise.intervals import Kind, describe
-from equipoise.intervals.asymptotic import START
 from equipoise.study.evidence import Answered
 from equipoise.tables import amount, count, percent, plus_minus
 
@@ -46,7 +45,8 @@ def needed_for_interval(result: Result, k: int) -> int | None:
     """Return how many samples the interval of the arm at place k needs; None if that depends on the samples."""
     if result.interval_kind != "asymptotic" and not result.recognised:
         return None
-    return START if result.populations is None else int(min(START, result.populations[k]))
+    needed = result.first_interval((1 - result.level) / len(result.arms))
+    return needed if result.populations is None else int(min(needed, result.populations[k]))
 
 
 def used_up(result: Result) -> Bools:

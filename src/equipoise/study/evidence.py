@@ -70,8 +70,9 @@ def _cubes(tickets: Any, order: Any, size: int, arms: int) -> Any:
 class Lines:
     """The lines of a study's arms, as far as somebody looked."""
 
-    def __init__(self, arms: int, support: Support, budget: int | None) -> None:
+    def __init__(self, arms: int, support: Support, budget: int | None, populations: Floats | None = None) -> None:
         self.arms, self.support, self.budget = arms, support, budget
+        self.populations = None if populations is None else tuple(populations.tolist())
         # The tickets in line, in the order of asking; and those that wait for one before them.
         self._order = np.empty(0, np.int64)
         self._size = self._scanned = 0
@@ -176,6 +177,7 @@ class Evidence:
     ) -> None:
         self._lines: Lines | None = lines
         self.arms, self.support, self._budget = lines.arms, lines.support, lines.budget
+        self._populations = lines.populations
         self._tickets, self._order, self._size = tickets, order, size
         self.answered = answered
         self._missing = missing
@@ -191,7 +193,9 @@ class Evidence:
     def intervals(self, kind: Kind | None = None) -> Intervals:
         """The sequences of a kind, as they were tuned before the first sample; of binary arms if recognised as such."""
         support = "binary" if self.recognised else self.support
-        return Intervals(self.arms, support, kind or default_kind(support), LEVEL, self._budget)
+        kind = kind or default_kind(support)
+        pools = self._populations if kind == "betting" and support != "binary" else None
+        return Intervals(self.arms, support, kind, LEVEL, self._budget, pools)
 
     def state(self, kind: Kind) -> Floats:
         """The state of the sequences of this kind. Each sample enters once, however often one looks."""
@@ -210,14 +214,14 @@ class Evidence:
 
     def state_of(self, kind: Kind, places: Sequence[int]) -> Floats:
         """The rows of some arms: where there are very many, the others' need not be made."""
-        columns = self.intervals(kind).kernel.columns
-        if kind in self._states or self._lines is None or self.arms * columns <= MANY:
+        sequences = self.intervals(kind)
+        if kind in self._states or self._lines is None or self.arms * sequences.kernel.columns <= MANY:
             return np.asarray(self.state(kind)[np.asarray(places)])
         rows = np.full(self.arms, -1)
         # The same place twice has the same row.
         some, which = np.unique(np.asarray(places), return_inverse=True)
         rows[some] = np.arange(len(some))
-        state = np.zeros((len(some), columns))
+        state = sequences.start(some)
         self._follow(kind, state, 0, rows)
         return np.asarray(state[which])
 
@@ -234,6 +238,12 @@ class Evidence:
         sizes = np.bincount(arms, minlength=self.arms)
         return np.split(self._tickets["value"][ids[np.argsort(arms, kind="stable")]], np.cumsum(sizes)[:-1])
 
+    def since(self, start: int) -> tuple[Ints, Floats]:
+        """Return the arms and values of the samples in line from a position on, by arm in the order of asking."""
+        assert self._tickets is not None
+        ids = self._order[start : self._size]
+        return self._tickets["arm"][ids].astype(np.int64), self._tickets["value"][ids]
+
     @property
     def skewness(self) -> Floats:
         """The skewness of each arm's samples; 0 where there are fewer than three or they are all equal."""
@@ -249,11 +259,12 @@ class Evidence:
         """
         Which arms' variances rest on few samples, so that an interval that rests on the variance may be too narrow.
 
-        The two percent of an arm's n samples that are farthest from the mean make more of the sum of squared deviations
-        than 0.33 + 2.8/sqrt(n): of many exponential samples they make 0.33, of Gaussian ones 0.14. And the standard
-        error of the variance, by the fourth moment, is at least 5% of it. That is so of less than 1% of arms with
-        exponential samples and of none with Gaussian ones. Not told of fewer than 50 samples, nor in studies of more
-        than 200,000.
+        Looked at is the share of the sum of squared deviations that the two percent of the samples farthest from the
+        mean make, less what they make of exponential samples on average. An arm is heavy if its excess is too large for
+        the largest of as many exponential arms, or if that of all arms together is too large and its own is above one
+        standard error. And the standard error of its variance, by the fourth moment, is at least 5% of it. At most 5%
+        of studies with exponential samples have such an arm, and none with Gaussian ones. Not told of fewer than 50
+        samples, nor in studies of more than 200,000.
         """
         if self._heavy is None:
             ids = np.sort(self._order[: self._size if self._size <= RANKED else 0])
@@ -343,7 +354,19 @@ def _heavy_tails(arms: Ints, values: Floats, K: int) -> Bools:
         uncertain = np.bincount(arms, relative * relative, K) - 1 / n >= 0.05**2
         # The largest of each arm have the highest ranks.
         far = _ranks(relative, arms) > (n - np.ceil(TAIL * n))[arms]
-        return (n >= 1 / TAIL) & (m2 > 0) & uncertain & (np.bincount(arms, relative * far, K) > 0.33 + 2.8 / np.sqrt(n))
+        told = (n >= 1 / TAIL) & (m2 > 0)
+        excess = np.where(told, np.bincount(arms, relative * far, K) - _tail_of_exponential(n), 0.0)
+        # In standard errors, which are nearly 1.05/sqrt(n); the largest has the tail of an exponential law.
+        alone = excess * np.sqrt(n) > 0.6 + 0.48 * np.log(40 * max(told.sum(), 1))
+        together = excess.sum() > 1.7 * math.sqrt((1.1 / n[told]).sum())
+        return np.asarray(told & uncertain & (alone | (together & (excess * np.sqrt(n) > 1.05))))
+
+
+def _tail_of_exponential(n: Ints) -> Floats:
+    """Return the share of the squared deviations that the tail of n exponential samples makes, on average or more."""
+    # The integral of (x - 1)² beyond the quantile -log(t), less what few samples do not show.
+    t = np.ceil(TAIL * n) / n
+    return np.asarray(t * (np.log(t) ** 2 + 1) - 3 / n)
 
 
 def _rank_tests(arms: Ints, values: Floats, seconds: Floats, K: int) -> Floats:

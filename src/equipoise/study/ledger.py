@@ -156,6 +156,11 @@ class Ledger:
         return int(self._state.arms["pulls"].sum() - self._state.arms["count"].sum())
 
     @property
+    def waiting(self) -> Ints:
+        """How many tickets of each arm are in flight."""
+        return np.asarray(self._state.arms["pulls"] - self._state.arms["count"])
+
+    @property
     def all_retired(self) -> bool:
         """Whether no arm is left to ask for."""
         return self._open == 0
@@ -258,7 +263,7 @@ class Ledger:
             How long each sample took, by the tickets' ids, NaN where that is not known.
         """
         if self._lines is None:
-            self._lines = Lines(len(self.names), self.support, self._planned)
+            self._lines = Lines(len(self.names), self.support, self._planned, self.populations)
         arms = self._state.arms
         counts, declined, costs = arms["count"].copy(), self.declined, self.costs
         in_flight, answered = self.in_flight, int(counts.sum()) - self._from_elsewhere

@@ -4,7 +4,8 @@ What choosing the samples by looking at samples has done to the means.
 An arm whose early samples vary little by chance is sampled less. So the squared error of a mean is larger than s²/T
 says, and the mean of a skewed arm is biased. Both are measured by replaying the study: each arm's samples become its
 law, and the same strategy spends the same budget on these laws some hundreds of times. There the truth is known: the
-inflation f = E[(mean - μ)²] / E[s²/T] and the bias b = E[mean - μ].
+inflation f = E[(mean - μ)²] / E[s²/T] and the bias b = E[mean - μ]. Samples that are all 0 or 1 have laws that differ
+less than they do (`fitted`).
 
 Some of the replays are replayed in turn, with their samples as laws. What the first replay finds, f₁ and b₁, is off
 because a law made of few samples is not the law they came from, and the second one, f₂ and b₂, is off from the first in
@@ -28,12 +29,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from equipoise.arrays import Bools, Floats
+from equipoise.arrays import Bools, Floats, Ints
 from equipoise.intervals.asymptotic import RHO2
 from equipoise.lab import cpu, streams
 from equipoise.lab.setup import Setup
-from equipoise.problem import Empirical, Problem, money
+from equipoise.problem import Objective, money
 from equipoise.study import finite
+from equipoise.study.fitted import fitted
+from equipoise.study.snapshot import Design
 from equipoise.study.stops import Rule, stops
 
 if TYPE_CHECKING:
@@ -235,17 +238,31 @@ def _study(result: Result) -> tuple[Setup, list[Floats]] | None:
         return None
     if money.limit(result.price, float(cost.min())) < strategy.warmup * math.fsum(cost):
         return None
+    # What is left of the money in a replay may buy very many samples that cost next to nothing.
+    if result.price > MOST_SAMPLES * float(cost.min()):
+        return None
     samples = evidence.samples()
     if samples is None or any(len(own) < max(2, _KNOWN * count) for own, count in zip(samples, counts, strict=True)):
         return None
-    problem = _problem(samples, strategy.uses_mean)
-    seed = _seed(samples, f"{strategy!r} {design.params} {objective} {counts.tolist()}")
-    return Setup(problem, strategy, (result.price,), design.params, seed, 1, objective, one_kernel=True), samples
+    return setup_of(samples, counts, design, objective, result.price), samples
 
 
-def _problem(samples: Sequence[Floats], as_they_are: bool) -> Problem:
-    """Return the problem whose laws are the samples, about 0 for the digits unless the strategy uses means."""
-    return Problem([Empirical(own if as_they_are else own - own.mean()) for own in samples])
+def setup_of(samples: Sequence[Floats], counts: Ints, design: Design, objective: Objective, price: float) -> Setup:
+    """
+    Return what the simulator replays.
+
+    Parameters
+    ----------
+    samples, counts
+        The samples of each arm that are known one by one, and the numbers of all.
+    design, objective
+        How the study chose its samples, and what it minimised.
+    price
+        What its samples cost; their number without costs.
+    """
+    problem = fitted(samples, design.strategy.uses_mean)
+    seed = _seed(samples, f"{design.strategy!r} {design.params} {objective} {counts.tolist()}")
+    return Setup(problem, design.strategy, (price,), design.params, seed, 1, objective, one_kernel=True)
 
 
 def _seed(samples: Sequence[Floats], setup: str) -> int:
@@ -263,7 +280,7 @@ def replayed(setup: Setup, samples: Sequence[Floats]) -> Adaptivity:
     Parameters
     ----------
     setup
-        The study: its laws are the samples.
+        The study, with laws that stand for its arms.
     samples
         The samples of each arm.
     """
@@ -274,7 +291,7 @@ def replayed(setup: Setup, samples: Sequence[Floats]) -> Adaptivity:
     second = []
     for run in range(min(max(blocks, 4), AGAIN)):
         own = streams.samples_of_run(setup.problem, setup.seed, run, first.counts[:, run])
-        problem = _problem(own, setup.strategy.uses_mean)
+        problem = fitted(own, setup.strategy.uses_mean)
         second.append(_replay(replace(setup, problem=problem, seed=(setup.seed + run + 1) % 2**64), RUNS_AGAIN))
     inflations = _expected(setup, first) + _corrections(first, second)
     biases = 2 * first.biases - np.mean([each.biases for each in second], axis=0)
@@ -290,16 +307,14 @@ class _Replays:
     ----------
     inflations, noise, biases
         By arm, with the squared standard error of the inflations.
-    reported
-        By arm: s²/T of the study that was replayed.
-    counts
-        By arm and replay.
+    losses, counts
+        By arm and replay: s²/T, and T.
     """
 
     inflations: Floats
     noise: Floats
     biases: Floats
-    reported: Floats
+    losses: Floats
     counts: Floats
 
 
@@ -320,14 +335,14 @@ def _replay(setup: Setup, runs: int) -> _Replays:
     variances = np.where(counts >= 2, m2s / np.maximum(counts - 1, 1), variance)
     squares = m2s + off * sums - variance * counts
     errors = off**2 - (sums**2 - variance * counts) / typical**2
-    reported = variances / counts - squares / typical**2
+    losses = variances / counts
+    reported = losses - squares / typical**2
     expected, plain = errors.mean(axis=1), reported.mean(axis=1)
     known = (expected > 0) & (plain > 0)
     plain = np.where(known, plain, 1.0)
     inflations = np.where(known, np.clip(expected / plain, _LEAST, _MOST), 1.0)
     noise = np.where(known, (errors - inflations[:, None] * reported).var(axis=1) / (runs * plain**2), 0.0)
-    sizes = np.array([len(law.values) for law in setup.problem.arms if isinstance(law, Empirical)])
-    return _Replays(inflations, noise, (off - sums / typical).mean(axis=1), variance[:, 0] / sizes, counts)
+    return _Replays(inflations, noise, (off - sums / typical).mean(axis=1), losses, counts)
 
 
 def _expected(setup: Setup, found: _Replays) -> Floats:
@@ -343,9 +358,9 @@ def _expected(setup: Setup, found: _Replays) -> Floats:
 def _corrections(first: _Replays, second: Sequence[_Replays]) -> Floats:
     """Return f₁ - f₂ for each arm, shrunk toward the mean over the arms by as much as noise explains."""
     inflations = np.array([each.inflations for each in second])
-    # Inflations multiply s²/T, so that their mean is weighted with it.
-    reported = np.array([each.reported for each in second]) + 1e-300
-    share = reported / reported.sum(axis=0)
+    # Inflations multiply s²/T of the replay that was replayed, so that their mean is weighted with it.
+    losses = first.losses[:, : len(second)].T + 1e-300
+    share = losses / losses.sum(axis=0)
     mean = (share * inflations).sum(axis=0)
     noise = (share**2 * (inflations - mean) ** 2).sum(axis=0) * len(second) / (len(second) - 1)
     own = first.inflations - mean

@@ -10,7 +10,6 @@ import numpy as np
 
 from equipoise.inputs import named
 from equipoise.intervals import Kind, describe
-from equipoise.intervals.asymptotic import START
 from equipoise.study.certificate import (
     declines,
     heavy,
@@ -176,7 +175,10 @@ def _with_interval(result: Result) -> Bools:
     """Return which arms have an interval, in the arms' order."""
     places = result.shown()
     # Of very many arms only those shown are followed; of the others, as many samples as an interval needs are enough.
-    found: Bools = result.counts.array >= (START if result.interval_kind == "asymptotic" or result.recognised else 2)
+    needed = 2
+    if result.interval_kind == "asymptotic" or result.recognised:
+        needed = result.first_interval((1 - result.level) / len(result.arms))
+    found: Bools = result.counts.array >= needed
     found[places] = np.isfinite(result.intervals_shown(places).half_widths)
     return found
 

@@ -298,7 +298,7 @@ def test_a_certificate_of_strata_speaks_of_their_mean_first() -> None:
         f"Based on the observed variances, the same budget would have given {math.sqrt(even):.3g} with equal sample "
         f"sizes, {math.sqrt(found.proportional_loss):.3g} with proportional allocation and "
         f"{math.sqrt(best):.3g} with the best allocation. Stratum b contributes most to this error: standard error 5 "
-        "(no 95% interval yet: it needs 20 samples)."
+        "(no 95% interval yet: it needs 11 samples)."
     )
     assert report.certificate(result) == f"9 samples. {found}"
     # Of money: 17 buys 17 W/(0.5 + 2 * 0.2 + 3 * 0.3) of each.
@@ -371,7 +371,7 @@ def test_a_person_can_read_it() -> None:
     paid = told(SAMPLES, costs=[1, 2, 3], weights=[2, 1, 1])
     assert paid.verdict == (
         "9 samples (cost 17). Least precise by weighted error: b, standard error 5 (no 95% interval yet: it "
-        "needs 20 samples)."
+        "needs 11 samples)."
     )
     assert told(SAMPLES, objective=2).verdict == "9 samples. 2-norm of the losses: 25."
     assert "2-norm of the weighted losses: " in repr(told(SAMPLES, objective=2, weights=[1, 2, 3]))

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import equipoise as eq
+from benchmarks.inference import same
+from benchmarks.inference_tables import Row
 from equipoise.intervals import asymptotic
 from equipoise.lab import cpu, streams
 from equipoise.lab.simulator import setups
@@ -247,3 +249,18 @@ def test_the_samples_of_a_run_are_those_that_the_simulator_saw() -> None:
         own = streams.samples_of_run(setup.problem, 7, run, ends.counts[0, :, run])
         assert [len(each) for each in own] == ends.counts[0, :, run].tolist()
         assert [each.mean() for each in own] == pytest.approx(ends.means[0, :, run])
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        Row("", "exponential", 3, 30),
+        Row("", "binary 0.1", 3, 30),
+        Row("", "Gaussian", 3, 30, "b-as", "sum"),
+        Row("", "log-normal", 4, 20, "auto", "unequal strata", costs=True),
+    ],
+    ids=lambda row: row.name,
+)
+def test_a_simulated_study_is_replayed_as_a_real_one_is(row: Row) -> None:
+    """What benchmarks/inference.py rests on."""
+    assert same(row)

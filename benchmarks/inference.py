@@ -1,0 +1,294 @@
+"""
+Measure whether standard errors, biases and combined means are true after adaptive sampling.
+
+`python -m benchmarks.inference` prints the tables of docs/inference.md; the last line printed is one JSON object.
+`--page FILE` writes the tables of earlier runs, whose last lines are in these files, into the page. A study here is a
+run of the simulator: its samples follow from their address, so that only the replay of it costs anything. The truth is
+that of other runs of the same problem. The numbers do not depend on `--jobs`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import multiprocessing
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, replace
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+import equipoise as eq
+from benchmarks.coverage import fill
+from benchmarks.inference_tables import LAWS, SEED, Covered, Found, Remarked, Row, read, rows, tables
+from equipoise.arrays import Floats
+from equipoise.lab import cpu, streams
+from equipoise.lab.setup import Setup
+from equipoise.study import certificate, replay
+from equipoise.study.snapshot import Design
+
+PAGE = Path(__file__).parent.parent / "docs" / "inference.md"
+# Runs from this number on are for the truth; those below it are studies.
+TRUTH: Final = 1 << 32
+Z: Final = 1.959964
+# The parts of the squared error of a ratio that studies and the truth may have.
+OF_STUDIES, OF_TRUTH = 0.75, 0.25
+# Studies of a row at first, how many at most, and pulls of a task that simulates the truth.
+FIRST, MOST, PULLS = 32, 8192, 4_000_000
+MOST_TRUTH: Final = 24
+STUDIES: Final = 4000
+TOGETHER: Final = 20
+
+# ---- what a task does
+
+
+class Studied(NamedTuple):
+    """What results of studies say, by study and arm; and how far the means are off."""
+
+    inflations: Floats
+    biases: Floats
+    losses: Floats
+    off: Floats
+
+
+def adaptivity(row: Row, setup: Setup, run: int, counts: Floats) -> replay.Adaptivity:
+    """Return what the result of this simulated study says."""
+    samples = streams.samples_of_run(row.problem, SEED, run, counts)
+    whole = counts.astype(np.int64)
+    spent = math.fsum(setup.objective.cost(row.arms) * whole) if row.costs else int(whole.sum())
+    design = Design(setup.strategy, setup.params)
+    return replay.replayed(replay.setup_of(samples, whole, design, setup.objective, spent), samples)
+
+
+def studied(row: Row, first: int, studies: int) -> Studied:
+    """Return what the results of some studies say."""
+    setup = row.setup()
+    ends = cpu.simulate(setup, first, studies)
+    counts, off, m2s = (each[0].T for each in (ends.counts, ends.means, ends.m2s))
+    off = off - setup.problem.means
+    losses = m2s / (counts - 1) / counts
+    if row.strategy in replay.BLIND:
+        return Studied(np.ones_like(off), np.zeros_like(off), losses, off)
+    found = [adaptivity(row, setup, first + i, counts[i]) for i in range(studies)]
+    return Studied(
+        np.array([each.inflations for each in found]), np.array([each.biases for each in found]), losses, off
+    )
+
+
+def true(row: Row, part: int) -> Floats:
+    """
+    Return the squared errors, s²/T and errors of the means of many runs, averaged over the arms: an array of 3 rows.
+
+    Wald's identities take out most of the noise: with the deviations' sum S, the means of S, of S² - σ² T and of
+    Σ (X - μ)² - σ² T are 0.
+    """
+    setup = row.setup()
+    runs = max(PULLS // row.budget // cpu.LANES, 1) * cpu.LANES
+    ends = cpu.simulate(setup, TRUTH + part * runs, runs)
+    counts, m2s = ends.counts[0], ends.m2s[0]
+    off = ends.means[0] - setup.problem.means[:, None]
+    variance, typical, sums = LAWS[row.law].variance, counts.mean(axis=1, keepdims=True), off * counts
+    errors = off**2 - (sums**2 - variance * counts) / typical**2
+    losses = m2s / (counts - 1) / counts - (m2s + off * sums - variance * counts) / typical**2
+    return np.array([errors.mean(axis=0), losses.mean(axis=0), (off - sums / typical).mean(axis=0)])
+
+
+def remarked(row: Row, run: int) -> tuple[bool, int]:
+    """Return whether a real study's result warns of heavy tails, and for how many of its arms."""
+    arms = certificate.heavy(real(row, run))
+    return bool(arms), len(arms)
+
+
+def real(row: Row, run: int) -> eq.Result:
+    """Return the result of a real study that meets the samples of this run."""
+    study = eq.Study(row.arms, budget=row.budget, support=row.support, strategy=row.sampling(), **row.options)
+    samples = [streams.samples(row.problem, SEED, run, arm, row.budget).tolist() for arm in range(row.arms)]
+    values = [iter(own) for own in samples]
+    while not study.done:
+        ticket: Any = study.ask()
+        study.tell(ticket, next(values[ticket.arm]))
+    return study.result()
+
+
+def same(row: Row) -> bool:
+    """Return whether the short way to a result says what a real study's result says, to the bit."""
+    long = real(row, 0)
+    setup = row.setup()
+    short = adaptivity(row, setup, 0, cpu.simulate(setup, 0, 1).counts[0, :, 0])
+    return bool((long.adaptivity.inflations == short.inflations).all() and (long.biases.array == short.biases).all())
+
+
+# ---- what is made of it
+
+
+def mean_and_error(each: Floats) -> tuple[float, float]:
+    """Return a mean and its standard error."""
+    return float(each.mean()), float(each.std(ddof=1) / math.sqrt(len(each)))
+
+
+def ratio_and_error(above: Floats, below: Floats) -> tuple[float, float]:
+    """Return the ratio of two means, and its relative standard error."""
+    ratio = float(above.mean() / below.mean())
+    return ratio, float((above - ratio * below).std(ddof=1) / math.sqrt(len(above)) / abs(above.mean()))
+
+
+def said(parts: Sequence[Studied]) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return the reported inflation and the reported bias, each with its error."""
+    inflations, biases, losses, _ = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return ratio_and_error((inflations * losses).mean(axis=1), losses.mean(axis=1)), mean_and_error(biases.mean(axis=1))
+
+
+def judged(row: Row, truth: Sequence[Floats], parts: Sequence[Studied], seconds: float) -> Found:
+    """Return what was found of a row."""
+    errors, losses, off = np.concatenate(truth, axis=1)
+    inflation, of_truth = ratio_and_error(errors, losses)
+    (reported, of_studies), biases = said(parts)
+    ratio = inflation / reported
+    return Found(
+        row,
+        inflation,
+        reported,
+        ratio,
+        ratio * math.hypot(of_truth, of_studies),
+        *mean_and_error(off),
+        *biases,
+        sum(len(each.off) for each in parts),
+        seconds,
+    )
+
+
+def covered(row: Row, parts: Sequence[Studied], seconds: float) -> Covered:
+    """Return what was found of combined means."""
+    inflations, biases, losses, off = (np.concatenate(each) for each in zip(*parts, strict=True))
+    corrected, plain = (off - biases).mean(axis=1), off.mean(axis=1)
+    error, plain_error = (np.sqrt(each.sum(axis=1)) / row.arms for each in (inflations * losses, losses))
+    return Covered(
+        row,
+        len(off),
+        float((abs(corrected) <= Z * error).mean()),
+        float((abs(plain) <= Z * plain_error).mean()),
+        float(plain.mean()),
+        *mean_and_error(corrected),
+        seconds,
+        float((corrected / error).std(ddof=1)),
+    )
+
+
+# ---- many tasks at once
+
+
+def timed(task: Callable[[], Any]) -> tuple[Any, float]:
+    """Return what a task returns, and how long a core worked on it."""
+    start = process_time()
+    found = task()
+    return found, process_time() - start
+
+
+class Tasks:
+    """Tasks by row, done by processes; results in the order of the tasks."""
+
+    def __init__(self, pool: ProcessPoolExecutor) -> None:
+        self.pool = pool
+        self.seconds: dict[Row, float] = {}
+
+    def __call__(self, given: Iterable[tuple[Row, partial[Any]]]) -> dict[Row, list[Any]]:
+        """Return what the tasks of each row return."""
+        futures = [(row, self.pool.submit(timed, task)) for row, task in given]
+        found: dict[Row, list[Any]] = {}
+        for row, future in futures:
+            result, seconds = future.result()
+            found.setdefault(row, []).append(result)
+            self.seconds[row] = self.seconds.get(row, 0.0) + seconds
+        return found
+
+
+def chunks(row: Row, first: int, stop: int) -> list[tuple[Row, partial[Any]]]:
+    """Return tasks that replay studies `first` to `stop` of a row."""
+    return [(row, partial(studied, row, i, min(TOGETHER, stop - i))) for i in range(first, max(first, stop), TOGETHER)]
+
+
+def variances(tasks: Tasks, wanted: Sequence[Row], error: float) -> list[Found]:
+    """Measure rows until the error of each ratio is as small as `error`, or the studies are as many as allowed."""
+    some = [row for row in wanted if row.table in ("variance", "bias")]
+    studies = tasks(task for row in some for task in chunks(row, 0, FIRST))
+    truth = tasks((row, partial(true, row, part)) for row in some for part in range(2))
+    more, parts = [], []
+    for row in some:
+        errors, losses, _ = np.concatenate(truth[row], axis=1)
+        # The pilots' own error is allowed for.
+        lack = 1.15 * ratio_and_error(errors, losses)[1] ** 2 / (OF_TRUTH * error**2)
+        parts += [(row, partial(true, row, part)) for part in range(2, min(math.ceil(2 * lack), MOST_TRUTH))]
+        lack = 1.3 * said(studies[row])[0][1] ** 2 / (OF_STUDIES * error**2)
+        more += chunks(row, FIRST, min(math.ceil(FIRST * lack), MOST))
+    for found, added in ((studies, tasks(more)), (truth, tasks(parts))):
+        for row, results in added.items():
+            found[row] += results
+    return [judged(row, truth[row], studies[row], tasks.seconds[row]) for row in some]
+
+
+def coverages(tasks: Tasks, wanted: Sequence[Row], studies: int) -> list[Covered]:
+    """Measure the coverage of combined means."""
+    some = [row for row in wanted if row.table == "coverage"]
+    found = tasks(task for row in some for task in chunks(row, 0, studies))
+    return [covered(row, found[row], tasks.seconds[row]) for row in some]
+
+
+def remarks(tasks: Tasks, wanted: Sequence[Row], studies: int) -> list[Remarked]:
+    """Measure how often results warn of heavy tails."""
+    some = [row for row in wanted if row.table == "remark"]
+    found = tasks((row, partial(remarked, row, run)) for row in some for run in range(studies))
+    shares = [np.array(found[row], float).mean(axis=0) for row in some]
+    return [Remarked(row, studies, float(a), float(b) / row.arms) for row, (a, b) in zip(some, shares, strict=True)]
+
+
+def warm(row: Row) -> bool:
+    """Compile what a row needs, which processes then read from disk; return whether both ways to a result agree."""
+    return same(replace(row, each=min(row.each, 30)))
+
+
+def main() -> None:
+    """Measure, or write what was measured into the page."""
+    parser = argparse.ArgumentParser(description="Measure whether results are true after adaptive sampling.")
+    parser.add_argument("--jobs", type=int, default=multiprocessing.cpu_count(), help="processes")
+    parser.add_argument("--studies", type=int, default=STUDIES, help="studies of each row of coverage and remarks")
+    parser.add_argument("--error", type=float, default=0.004, help="standard error of a ratio of variances")
+    parser.add_argument("--only", nargs="*", default=[""], help="parts of the rows' names, as 'variance*b-as'")
+    parser.add_argument("--list", action="store_true", help="print the names of the rows")
+    parser.add_argument("--page", nargs="+", type=Path, help="write the tables of these files into the page")
+    given = parser.parse_args()
+    if given.page:
+        PAGE.write_text(fill(PAGE.read_text(encoding="utf-8"), **tables(read(given.page))), encoding="utf-8")
+        return
+    wanted = [row for row in rows() if any(fnmatchcase(row.name, f"*{text}*") for text in given.only)]
+    if given.list:
+        print(*(row.name for row in wanted), sep="\n")
+        return
+    start = perf_counter()
+    fork = multiprocessing.get_context("fork")
+    kernels = {(row.strategy, row.objective, row.costs, row.arms > cpu.TUNING.scanned): row for row in wanted}
+    with ProcessPoolExecutor(given.jobs, fork) as pool:
+        agree = list(pool.map(warm, [row for row in kernels.values() if row.strategy != "uniform"]))
+    print(f"compiled after {perf_counter() - start:.0f} s", file=sys.stderr)
+    with ProcessPoolExecutor(given.jobs, fork) as pool:
+        tasks = Tasks(pool)
+        known: dict[str, list[Any]] = {
+            "found": variances(tasks, wanted, given.error),
+            "covered": coverages(tasks, wanted, given.studies),
+            "remarked": remarks(tasks, wanted, given.studies // 4),
+        }
+    for name, text in tables(known).items():
+        print(f"\n## {name}\n\n{text}")
+    print(f"\n{sum(agree)} of {len(agree)} studies by address agree with real ones\n")
+    plain = {name: [asdict(each) for each in results] for name, results in known.items()}
+    print(json.dumps(plain | {"agree": sum(agree), "compared": len(agree), "seconds": perf_counter() - start}))
+
+
+if __name__ == "__main__":
+    main()
