@@ -73,8 +73,7 @@ def test_coverage(row: int) -> None:
     """
     Of 1,000 studies, at least 94% have all intervals around the true means, or not fewer by five standard errors.
 
-    benchmarks/precision.py measures 4,000 studies of twenty problems; fixed-width intervals without their floors,
-    corrections or fallbacks cover 80 to 90% on these four.
+    benchmarks/precision.py measures 4,000 studies of twenty problems.
     """
     found = precision.measure(precision.PROBLEMS[row], 1000, seed=3)
     assert float(found["coverage"]) > 0.94 - 5 * math.sqrt(0.94 * 0.06 / 1000) + 0.025

@@ -194,7 +194,7 @@ def test_more_arms_than_fit(tmp_path: Path) -> None:
 
 def asked(half: float, result: eq.Result) -> eq.Result:
     """Return the same result, had this half-width been asked for."""
-    return replace(result, goal=Goal(precision=precision(half, 0.95, result.arms)))
+    return replace(result, goal=Goal(precision=precision(half, 0.95, result.arms, "anytime")))
 
 
 def test_what_evenly_would_have_taken() -> None:
