@@ -26,7 +26,7 @@ class Watch:
                 TextColumn("{task.description}", markup=False),
                 BarColumn(),
                 TextColumn("{task.fields[known]}", markup=False),
-                console=Console(stderr=True),
+                console=Console(stderr=True, force_terminal=True),
                 transient=True,
                 # It is drawn between runs: a thread that draws would disturb what is timed.
                 auto_refresh=False,

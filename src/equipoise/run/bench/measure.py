@@ -23,8 +23,8 @@ from equipoise.study.goal import precision as precision_of
 
 # Runs of a shell that does nothing, those that count and those before.
 _CALIBRATION, _CALIBRATION_WARMUP = 50, 3
-# Times drift as the machine does, so that every command is run at least once in this many rounds.
-_ROUNDS: Final = 2
+# Times drift as the machine does, so that every command that is not known yet is run at least once in this many rounds.
+_ROUNDS: Final = 1
 
 
 @dataclass(frozen=True)
