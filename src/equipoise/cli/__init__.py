@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from equipoise.cli import demo, exits, leaderboard, paper, plan, report, run, serve, simulate
+from equipoise.cli import bench, demo, exits, leaderboard, paper, plan, report, run, serve, simulate
 
 __all__ = ["app", "main"]
 
@@ -19,8 +19,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for _command in (
-    demo.demo, run.run, serve.serve, report.report, plan.plan, simulate.simulate, leaderboard.leaderboard, paper.paper,
-):  # fmt: skip
+    demo.demo,
+    run.run,
+    bench.bench,
+    serve.serve,
+    report.report,
+    plan.plan,
+    simulate.simulate,
+    leaderboard.leaderboard,
+    paper.paper,
+):
     app.command()(_command)
 
 
