@@ -197,20 +197,6 @@ def asked(half: float, result: eq.Result) -> eq.Result:
     return replace(result, goal=Goal(precision=precision(half, 0.95, result.arms, "anytime")))
 
 
-def test_what_evenly_would_have_taken() -> None:
-    """By hand: half-widths fall as 1/sqrt(count), so that 100 samples at twice the wanted width call for 400."""
-    result = eq.estimate({"a": [-1, 1] * 50, "b": [-2, 2] * 50})
-    wide = float(result.intervals().half_widths[1])
-    assert report.evenly(asked(wide, result)) == 2 * 100
-    assert report.evenly(asked(wide / 2, result)) == 2 * 400
-    # Of populations of 150 that differ by chance alone: 1/m = 1/150 + 4 (1/100 - 1/150).
-    finite = eq.estimate(
-        lambda x: x, 200, populations={"a": [-1, 1] * 75, "b": [-1, 1] * 75}, strategy="uniform", seed=1
-    )
-    width = float(finite.intervals().half_widths.max())
-    assert report.evenly(asked(width / 2, finite)) == 2 * math.ceil(1 / (1 / 150 + 1 / 4 * (1 / 100 - 1 / 150)))
-
-
 def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "text.db").write_text("no database, and long enough to be told from one by its first words\n" * 20)
     eq.estimate({"a": [1, 2, 3]}, store=tmp_path / "study.db")
