@@ -29,10 +29,9 @@ import numpy as np
 from equipoise import chart, moments, tables
 from equipoise.arrays import Floats
 from equipoise.inputs import listed
-from equipoise.intervals.asymptotic import START
 from equipoise.run import Progress
 from equipoise.run.course import Course
-from equipoise.run.progress import spent_text
+from equipoise.run.progress import left_text, spent_text
 from equipoise.store import Header, Log, Replica, events
 from equipoise.store.events import Events
 from equipoise.study import Goal, Result, Study
@@ -59,29 +58,6 @@ LEAST_TO_DRIFT: Final = 20
 def certificate(result: Result) -> str:
     """Return the number of samples and the certificate of a result, in words."""
     return f"{count(result.samples, 'sample')}. {result.certificate}"
-
-
-def evenly(result: Result) -> float:
-    """
-    Return how many samples it would have taken to reach the precision with equal numbers for all arms.
-
-    By the observed variances: an arm's margin falls as the square root of 1/count - 1/population does. Populations
-    that are used up sooner give all that they have.
-
-    Parameters
-    ----------
-    result
-        One that has reached its precision.
-    """
-    found = result.intervals()
-    margins, counts = found.margins, result.counts.array.astype(float)
-    # With fewer there is no interval.
-    least = START if found.kind == "asymptotic" else 2
-    sizes = _sizes(result)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        needed = 1 / (1 / sizes + (result.targets / margins) ** 2 * (1 / counts - 1 / sizes))
-    needed = np.where(margins > 0, needed, counts)
-    return float(np.minimum(math.ceil(max(needed.max(), least)), sizes).sum())
 
 
 def _sizes(result: Result) -> Floats:
@@ -298,8 +274,7 @@ def facts(report: Report) -> list[str]:
         result.verdict,
         f"Strategy: {report.header.strategy.name}. {spent}, {report.in_flight:,} in flight. {_times_of(report)}",
     ]
-    if report.reached:
-        told += filter(None, [even_split(result)])
+    told += filter(None, [even_split(result)])
     if report.failures or report.given_up:
         told.append(
             f"Sampling failed {_times(report.failures)}; {count(report.given_up, 'ticket')} "
@@ -394,8 +369,10 @@ class Live:
 
     def _view(self, progress: Progress) -> RenderableType:
         spent = spent_text(progress) + ("" if progress.result.objective.costs is None else " spent")
-        left = f", about {progress.seconds_left:,.0f} s left" if math.isfinite(progress.seconds_left) else ""
-        title = f"{spent}, {progress.seconds:,.0f} s elapsed{left}; Ctrl-C stops"
+        title = f"{spent}, {progress.seconds:,.0f} s elapsed"
+        if left := left_text(progress):
+            title = f"{title}; {left}"
+        title = f"{title}; Ctrl-C stops"
         return table(progress.result, title)
 
 

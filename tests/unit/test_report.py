@@ -9,7 +9,6 @@ import math
 import random
 import re
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -22,8 +21,6 @@ from equipoise import report
 from equipoise.cli import main
 from equipoise.run import seeds
 from equipoise.store import Header, Log, Turn
-from equipoise.study import Goal
-from equipoise.study.goal import precision
 
 
 def sample(arm: str, seed: int) -> float:
@@ -244,25 +241,6 @@ def test_more_arms_than_fit(tmp_path: Path) -> None:
     worst = max(np.nan_to_num(read.result.losses.array, nan=math.inf))
     assert read.result.losses[int(rows[0][0])] == worst
     assert "least precise of 50 arms" in report.page(read)
-
-
-def asked(half: float, result: eq.Result) -> eq.Result:
-    """Return the same result, had this half-width been asked for."""
-    return replace(result, goal=Goal(precision=precision(half, 0.95, result.arms)))
-
-
-def test_what_evenly_would_have_taken() -> None:
-    """By hand: half-widths fall as 1/sqrt(count), so that 100 samples at twice the wanted width call for 400."""
-    result = eq.estimate({"a": [-1, 1] * 50, "b": [-2, 2] * 50})
-    wide = float(result.intervals().half_widths[1])
-    assert report.evenly(asked(wide, result)) == 2 * 100
-    assert report.evenly(asked(wide / 2, result)) == 2 * 400
-    # Of populations of 150 that differ by chance alone: 1/m = 1/150 + 4 (1/100 - 1/150).
-    finite = eq.estimate(
-        lambda x: x, 200, populations={"a": [-1, 1] * 75, "b": [-1, 1] * 75}, strategy="uniform", seed=1
-    )
-    width = float(finite.intervals().half_widths.max())
-    assert report.evenly(asked(width / 2, finite)) == 2 * math.ceil(1 / (1 / 150 + 1 / 4 * (1 / 100 - 1 / 150)))
 
 
 def test_the_line_of_as_many_of_each_is_where_as_many_of_each_are(tmp_path: Path) -> None:

@@ -109,8 +109,6 @@ def _print_result(result: Result, loaded: Spec, code: int, as_json: bool, verbos
     if as_json:
         known = report.plain(result)
         known |= {"precision": loaded.precision, "precision_reached": result.reached, "exit": int(code)}
-        if result.reached:
-            known["evenly"] = report.evenly(result)
         print_json(known)
         return
     screen = console()

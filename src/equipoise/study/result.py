@@ -21,10 +21,12 @@ from equipoise.problem.objective import Objective, Stratified
 from equipoise.problem.objective import objective as objective_of
 from equipoise.strategies import Support
 from equipoise.study import contrasts, finite, replay, summary
+from equipoise.study.baseline import Baseline, baseline
 from equipoise.study.by_arm import ByArm, IntervalsByArm
 from equipoise.study.certificate import Certificate, certify
 from equipoise.study.contrasts import Contrast, Differences
 from equipoise.study.goal import Goal, Precision
+from equipoise.study.left import Left, left
 from equipoise.study.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -95,14 +97,18 @@ class Result:
         over the number of samples; with another objective, the least norm for what the samples cost.
     regret
         loss - oracle_loss.
-    uniform_loss, uniform_samples
-        The loss of an even split of the same budget, and the samples an even split needs for this loss.
+    uniform_loss
+        The loss of an even split of the same budget, if the variances are those observed.
+    baseline
+        How many samples an even split would have needed for the same precision, or for the same loss where none was
+        asked for: `samples`, a range from `low` to `high`, and what the samples cost, `spent`. None where that cannot
+        be said: for one arm, `uniform`, a precision that is not reached, fewer than two samples of an arm.
     proportional_loss
         Where the arms are strata, what samples for as much in proportion to the shares would have had, if the variances
         are those observed; else NaN.
-    spent, uniform_spent
-        What the samples that are in and the declines cost, and what `uniform_samples` would have cost; their numbers
-        without costs. A sample whose real cost nobody told costs what those of its arm do on average.
+    spent
+        What the samples that are in and the declines cost; their number without costs. A sample whose real cost nobody
+        told costs what those of its arm do on average.
     costs
         By arm: the mean of the real costs that are known, or the declared cost before the first; None without costs.
     declined
@@ -118,6 +124,9 @@ class Result:
         Those of the goal.
     reached
         Whether every interval lies within its arm's mean ± the precision; None if none was asked for.
+    left
+        How many more samples the precision needs, `samples`, with a range from `low` to `high`, and how long that takes
+        at the pace of the last samples, from `seconds_low` to `seconds_high`. None where that cannot be said.
     """
 
     snapshot: Snapshot
@@ -306,15 +315,9 @@ class Result:
             return self.objective.loss(self._losses_of(np.full(len(self.arms), self.price / each)))
         return self.objective.loss(self.variances.array) * each / self.price
 
-    @property
-    def uniform_samples(self) -> float:
-        if self.populations is not None:
-            return finite.uniform_samples(self.objective, self.variances.array, self.populations, self.loss)
-        return len(self.arms) * self.objective.loss(self.variances.array) / self.loss if self.loss > 0 else math.nan
-
-    @property
-    def uniform_spent(self) -> float:
-        return self.uniform_samples * math.fsum(self.objective.cost(len(self.arms))) / len(self.arms)
+    @cached_property
+    def baseline(self) -> Baseline | None:
+        return baseline(self)
 
     @property
     def proportional_loss(self) -> float:
@@ -525,29 +528,20 @@ class Result:
         return None if self.precision is None else bool(self.reached_by_arm.all())
 
     @cached_property
-    def samples_left_by_arm(self) -> Floats:
-        """
-        About how many more samples each arm needs for the precision, in the arms' order.
-
-        The margin of an interval falls as one over the square root of the number of samples. Infinite or NaN where too
-        little is known.
-        """
-        with np.errstate(invalid="ignore", divide="ignore"):
-            wide = self.intervals().margins / self.targets
-            return np.asarray(np.maximum(wide * wide - 1, 0) * np.maximum(self.counts.array, 1))
+    def left(self) -> Left | None:
+        return left(self)
 
     @property
     def samples_left(self) -> float | None:
         """About how many more samples the precision needs: infinite if too little is known, None without one."""
         if self.precision is None:
             return None
-        left = self.samples_left_by_arm
-        return float(left.sum()) if np.isfinite(left).all() else math.inf
+        return math.inf if self.left is None else self.left.samples
 
     @property
     def certificate(self) -> Certificate:
         """How precise the result is, what other ways of sampling would have had, and what may be wrong with it."""
-        return certify(self)
+        return certify(self, summary.even_split(self))
 
     # ---- comparisons
 
@@ -625,14 +619,18 @@ class Result:
         Return everything as plain numbers, by arm where there is one for each; None for what is unknown or infinite.
 
         `intervals` has a pair [low, high] for each arm, at `interval_level` for all of them at once, of the kind
-        `interval_kind`. `reached` and `samples_left` are None where no precision was asked for.
+        `interval_kind`. `reached`, `samples_left` and `left` are None where no precision was asked for.
         """
         intervals, objective = self.intervals(), self.objective
         known: dict[str, Any] = {"strategy": self.strategy}
         known |= {name: dict(getattr(self, name)) for name in _BY_ARM}
         known |= {"intervals": dict(intervals), "interval_kind": intervals.kind, "interval_level": intervals.level}
-        alone = ("samples", "loss", "oracle_loss", "regret", "uniform_loss", "uniform_samples")
+        alone = ("samples", "loss", "oracle_loss", "regret", "uniform_loss")
         known |= {name: getattr(self, name) for name in (*alone, "worst", "reached", "samples_left")}
+        known |= {
+            name: None if found is None else found._asdict()
+            for name, found in (("left", self.left), ("baseline", self.baseline))
+        }
         if not objective.plain:
             known["p"] = "inf" if objective.p == math.inf else objective.p  # JSON has no infinity
             given = {name: getattr(objective, name) for name in _OF_OBJECTIVE}
@@ -642,7 +640,7 @@ class Result:
                 if numbers is not None
             }
         if self.costs is not None:
-            known |= {"costs": dict(self.costs), "spent": self.spent, "uniform_spent": self.uniform_spent}
+            known |= {"costs": dict(self.costs), "spent": self.spent}
         if objective.shares is not None:
             known |= {"combined": self.combine()._asdict(), "proportional_loss": self.proportional_loss}
         worst = plain_name(self.worst)  # a tuple stays one
