@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from equipoise.cli import demo, exits, leaderboard, paper, plan, report, run, simulate
+from equipoise.cli import bench, demo, exits, leaderboard, paper, plan, report, run, serve, simulate
 
 __all__ = ["app", "main"]
 
@@ -18,7 +18,17 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for _command in (demo.demo, run.run, report.report, plan.plan, simulate.simulate, leaderboard.leaderboard, paper.paper):
+for _command in (
+    demo.demo,
+    run.run,
+    bench.bench,
+    serve.serve,
+    report.report,
+    plan.plan,
+    simulate.simulate,
+    leaderboard.leaderboard,
+    paper.paper,
+):
     app.command()(_command)
 
 

@@ -1,5 +1,5 @@
 """
-The four kinds of intervals behind one interface.
+The five kinds of intervals behind one interface.
 
 There is one state for all arms, updated one sample at a time.
 """
@@ -25,12 +25,14 @@ from equipoise.intervals import (
     contrasts,
     empirical_bernstein,
     fixed_n,
+    fixed_width,
+    fixed_width_sums,
     pool_betting,
 )
 from equipoise.strategies import Support, check_support
 from equipoise.tables import percent
 
-Kind = Literal["empirical-bernstein", "betting", "asymptotic", "fixed-n"]
+Kind = Literal["empirical-bernstein", "betting", "asymptotic", "fixed-n", "fixed-width"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 # What each kind promises, in words that follow "95% confidence sequences, ". How far the asymptotic kind is off, on
@@ -42,6 +44,7 @@ PROMISES: Final[dict[Kind, str]] = {
     "betting": "simultaneous over arms and valid at any time (betting; guaranteed for any number of samples)",
     "asymptotic": "simultaneous over arms and valid at any time (asymptotic; approximate below ~50 samples)",
     "fixed-n": "simultaneous over arms, not valid under adaptive stopping (fixed n)",
+    "fixed-width": "simultaneous over arms, valid where width alone decides when to stop (fixed width; approximate)",
 }
 
 # The number of samples of an arm at which the asymptotic kind is narrowest, if there is no budget.
@@ -87,9 +90,12 @@ def simultaneous(level: float, K: int) -> float:
 
 
 def describe(kind: Kind, level: float, over: str = "arms") -> str:
-    """Return one sentence that says what intervals of this kind and level are, simultaneous over arms or pairs."""
-    noun = "confidence intervals" if kind == "fixed-n" else "confidence sequences"
+    """Return one sentence on what intervals of this kind and level are: simultaneous over arms or pairs, or alone."""
+    noun = "confidence intervals" if kind in ("fixed-n", "fixed-width") else "confidence sequences"
     promise = PROMISES[kind].replace("simultaneous over arms", f"simultaneous over {over}")
+    if not over:
+        noun = noun.removesuffix("s")
+        promise = PROMISES[kind].removeprefix("simultaneous over arms").lstrip(", ").removeprefix("and ")
     return f"{percent(probability('level', level))} {noun}, {promise}."
 
 
@@ -105,7 +111,8 @@ class Intervals:
     support
         "binary", (low, high) or None. Betting and empirical Bernstein need a bounded one.
     kind
-        "betting", "empirical-bernstein", "asymptotic" or "fixed-n". The default is `default_kind(support)`.
+        "betting", "empirical-bernstein", "asymptotic", "fixed-n" or "fixed-width". The default is
+        `default_kind(support)`.
     level
         The level that the intervals are tuned to. Intervals at any other level are valid too.
     budget
@@ -119,7 +126,8 @@ class Intervals:
     Notes
     -----
     The state is an array with a row of floats for each arm: 2 for betting on binary arms, 33 for betting on bounded
-    ones, 68 if these are finite populations, 6 for empirical Bernstein, 4 for the others. `update` takes O(1).
+    ones, 68 if these are finite populations, 6 for empirical Bernstein, 5 for fixed width, 4 for the others. `update`
+    takes O(1).
 
     A confidence sequence covers the mean at every length of one stream of samples, each of which has that mean given
     those before. The samples of an arm in the order of asking are such a stream, whatever the strategy did; in the
@@ -179,6 +187,11 @@ class Intervals:
         """What these intervals promise, in words; `describe` returns a whole sentence."""
         return PROMISES[self.kind]
 
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The ends of the support; infinite without one."""
+        return _ends(self.support)
+
     @cached_property
     def kernel(self) -> Kernel:
         """The compiled functions of this kind, with their settings."""
@@ -192,6 +205,9 @@ class Intervals:
             case "fixed-n":
                 bounds = fixed_n.clopper_pearson if self.support == "binary" else fixed_n.student
                 return Kernel(fixed_n.update, bounds, fixed_n.COLUMNS, (low, high))
+            case "fixed-width":
+                known = low, high, float(self.support == "binary")
+                return Kernel(fixed_width.update, fixed_width.bounds, fixed_width.COLUMNS, known)
         room: Any = empirical_bernstein
         if self.kind == "betting":
             room = binary_betting if self.support == "binary" else bounded_betting
@@ -294,6 +310,8 @@ class Intervals:
             return shift + width * below, shift + width * above
         if places.shape[1] > 1 and (self.kind == "asymptotic" or (self.kind == "fixed-n" and self.support != "binary")):
             return self._around_the_means(state, places, weights, alpha, deviations)
+        if self.kind == "fixed-width":
+            return self._sums(state, places, weights, alpha)
         share = alpha if self.kind == "fixed-n" else alpha / places.shape[1]
         ends = self.bounds_at(state, share)
         if self.kind == "fixed-n":
@@ -327,6 +345,17 @@ class Intervals:
             low[~enough], high[~enough] = contrasts.box(weights[~enough], ends[0][few], ends[1][few])
         least, most = contrasts.box(weights, *_ends(self.support))
         return np.maximum(low, least), np.minimum(high, most)
+
+    def _sums(self, state: Floats, places: Ints, weights: Floats, alpha: float) -> tuple[Floats, Floats]:
+        """Return the ends of fixed-width intervals, within the support; all of that where they cannot be trusted."""
+        dense = np.zeros((len(places), len(state)))
+        np.put_along_axis(dense, places, weights, axis=1)
+        sizes = np.full(len(state), math.inf)
+        found = fixed_width_sums.half_widths(dense, state, sizes, alpha, self.support == "binary")
+        centre = dense @ (state[:, fixed_width.SHIFT] + state[:, fixed_width.MEAN])
+        half = np.where(found.trusted, found.plain, math.inf)
+        least, most = contrasts.box(weights, *_ends(self.support))
+        return np.maximum(centre - half, least), np.minimum(centre + half, most)
 
     def bounds_at(self, state: Floats, alpha: float) -> tuple[Floats, Floats]:
         """Return the lower and upper ends by row of the state, which may be of some arms; each at level 1 - alpha."""

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
@@ -48,9 +48,15 @@ class Running:
         self._stopped = False
 
     def start(
-        self, mark: str, command: str, folder: Path, out: IO[bytes] | int, err: IO[bytes] | int, env: dict[str, str]
+        self,
+        mark: str,
+        command: str | Sequence[str],
+        folder: Path,
+        out: IO[bytes] | int | None,
+        err: IO[bytes] | int | None,
+        env: dict[str, str],
     ) -> Process:
-        """Start a command; raise CommandError after `stop`."""
+        """Start a command line with the shell, or a program with its arguments; raise CommandError after `stop`."""
         with self._guard:
             if self._stopped:
                 raise CommandError("the study was stopped")
@@ -59,7 +65,7 @@ class Running:
             # this process alone.
             process = self._processes[mark] = subprocess.Popen(
                 command,
-                shell=True,
+                shell=isinstance(command, str),
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
@@ -244,11 +250,9 @@ class Command:
             if flooded.is_set():
                 raise CommandError(f"the command printed more than {_MOST // 10**6} MB and was killed")
             if late:
-                raise CommandError(
-                    f"the command took longer than {self.timeout:g} seconds and was killed{_end_of(err)}"
-                )
+                raise CommandError(f"the command took longer than {self.timeout:g} seconds and was killed{end_of(err)}")
             if process.returncode != 0:
-                raise CommandError(f"{_ended(process.returncode)}{_end_of(err)}")
+                raise CommandError(f"{ended_by(process.returncode)}{end_of(err)}")
             return seconds if out is None else _number(out, err)
 
     def _wait(self, process: Process, mark: str) -> bool:
@@ -276,7 +280,8 @@ class Command:
         return late.is_set()
 
 
-def _ended(code: int) -> str:
+def ended_by(code: int) -> str:
+    """Return how a command ended, in words."""
     return f"exit code {code}" if code >= 0 else f"the command was killed by {_signal(-code)}"
 
 
@@ -291,15 +296,16 @@ def _number(out: Output, err: Output) -> float:
     text = out.text().rstrip()
     line = text[max(text.rfind(b"\n"), text.rfind(b"\r")) + 1 :].strip().decode(errors="replace")
     if not line:
-        raise CommandError(f"a sample must be a number that the command prints, got nothing{_end_of(err)}")
+        raise CommandError(f"a sample must be a number that the command prints, got nothing{end_of(err)}")
     try:
         return float(line)
     except ValueError:
         raise CommandError(
-            f"a sample must be a number on the last line printed, got {shown(line)}{_end_of(err)}"
+            f"a sample must be a number on the last line printed, got {shown(line)}{end_of(err)}"
         ) from None
 
 
-def _end_of(err: Output) -> str:
+def end_of(err: Output) -> str:
+    """Return the last lines of a command's stderr, to add to a sentence; nothing if there are none."""
     lines = [line.strip() for line in err.text().decode(errors="replace").splitlines() if line.strip()]
     return f"; its stderr ends with: {printable(' / '.join(lines[-_LINES:])[-_CHARACTERS:])}" if lines else ""

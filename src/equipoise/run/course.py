@@ -57,12 +57,14 @@ class Course:
         study = replica.study
         others = not replica.followed and study.objective.weights is not None and study.objective.shares is None
         known = self._goal
-        if known is None or known[0] is not replica.precision or known[1] != (replica.level, others):
+        setting = replica.level, replica.interval, others
+        if known is None or known[0] is not replica.precision or known[1] != setting:
             wanted, weigh = None, False
             if replica.precision is not None:
-                wanted = precision_of(replica.precision, replica.level, self._header.arms)
+                objective = self._header.options.get("objective", math.inf)
+                wanted = precision_of(replica.precision, replica.level, self._header.arms, replica.interval, objective)
                 weigh = wanted.followed(self._header.strategy, self._header.options) and not others
-            known = self._goal = replica.precision, (replica.level, others), Goal(replica.level, wanted, weigh)
+            known = self._goal = replica.precision, setting, Goal(replica.level, wanted, weigh)
         return known[2]
 
     def result(self, replica: Replica, each: float | None = None) -> Result:
@@ -118,6 +120,15 @@ class Course:
             self._due = self._due[~np.isin(self._due, ledger.arms_of(slice(self._seen, ledger.issued)))]
         self._seen = ledger.issued
         return self._due
+
+    def hand_out(self, turn: Turn, many: int) -> range:
+        """Hand out up to so many tickets: those that come first, then those of the strategy's choice."""
+        first = turn.ledger.issued
+        while (left := many - (turn.ledger.issued - first)) > 0:
+            places = self.first(turn.replica)[:left]
+            if not (turn.ask_for(places) if len(places) else turn.ask(left)):
+                break
+        return range(first, turn.ledger.issued)
 
     # ---- who is known well enough
 

@@ -140,8 +140,9 @@ def _with_a_precision(result: Result) -> Floats | None:
     """
     Return the ends and the middle of the range of samples with which a study takes every arm to its own stop.
 
-    The T at which an arm stops is in proportion to s² to the power e, over the square of its mean where the target is a
-    share of that: so it has the variance e² T (κ - 1), or e² T (κ - 1 + 4c² - 4γc) with the coefficient of variation c.
+    The T at which an arm stops scatters as replays of its stop do. Where there are none: it is in proportion to s² to
+    the power e, over the square of its mean where the target is a share of that, and has the variance e² T (κ - 1), or
+    e² T (κ - 1 + 4c² - 4γc) with the coefficient of variation c.
     """
     known, evidence = spread(result), result.snapshot.evidence
     if known is None or evidence is None or result.precision is None or not result.reached:
@@ -150,6 +151,10 @@ def _with_a_precision(result: Result) -> Floats | None:
     with np.errstate(divide="ignore", invalid="ignore"):
         varies = np.where(result.precision.relative, np.sqrt(result.variances.array) / result.means.array, 0.0)
         noise = np.maximum(known.noise + 4 * varies * (varies - evidence.skewness), 0.0)
-    scatter = math.sqrt(2 * float((stopping_power(result) ** 2 * noise * counts).sum()))
+    variances, replayed = stopping_power(result) ** 2 * noise * counts, result.adaptivity.scatter
+    if replayed is not None:
+        variances = np.where(np.isnan(replayed), variances, replayed**2)
+    # That of this study, and that of the other.
+    scatter = math.sqrt(2 * float(variances.sum()))
     half = NormalDist().inv_cdf(0.95) * scatter + until_next_look(result.samples, len(counts))
     return np.array([result.samples - half, result.samples, result.samples + half])

@@ -240,6 +240,12 @@ class Evidence:
         sizes = np.bincount(arms, minlength=self.arms)
         return np.split(self._tickets["value"][ids[np.argsort(arms, kind="stable")]], np.cumsum(sizes)[:-1])
 
+    def since(self, start: int) -> tuple[Ints, Floats]:
+        """Return the arms and values of the samples in line from a position on, by arm in the order of asking."""
+        assert self._tickets is not None
+        ids = self._order[start : self._size]
+        return self._tickets["arm"][ids].astype(np.int64), self._tickets["value"][ids]
+
     @property
     def powers(self) -> tuple[Floats, Floats, Floats, Floats]:
         """Of each arm's samples in line: count, and the sums of deviations from their mean to the powers 2, 3, 4."""
@@ -320,7 +326,7 @@ class Evidence:
         return self._tickets["arm"][ids].astype(np.int64), self._tickets["value"][ids], self._seconds[ids]
 
     def __getstate__(self) -> dict[str, Any]:
-        kinds: list[Kind] = ["asymptotic"]
+        kinds: list[Kind] = ["asymptotic", "fixed-width"]
         if self.support is not None or self.recognised:
             kinds += ["betting", "empirical-bernstein"]
         for kind in kinds:

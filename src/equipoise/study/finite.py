@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from equipoise.arrays import Floats, Ints
-from equipoise.intervals import Intervals, Kind, asymptotic, default_kind, populations
+from equipoise.intervals import Intervals, Kind, asymptotic, default_kind, fixed_width, populations
 from equipoise.intervals import contrasts as direct
 from equipoise.problem import Objective
 from equipoise.strategies import Support
@@ -38,7 +38,8 @@ def interval_kind(kind: Kind | None, support: Support) -> Kind:
         return default_kind(support)
     if kind == "empirical-bernstein":
         raise ValueError(
-            f"kind must be 'betting', 'asymptotic' or 'fixed-n' where the arms are finite populations, got {kind!r}"
+            "kind must be 'betting', 'asymptotic', 'fixed-width' or 'fixed-n' where the arms are finite populations, "
+            f"got {kind!r}"
         )
     return kind
 
@@ -64,6 +65,10 @@ def bounds(
         low, high = populations.over_binary(state, sizes, alpha)
     elif sequences.kind == "asymptotic":
         low, high = populations.over_moments(state, sizes, sequences.kernel.settings[0], alpha)
+    elif sequences.kind == "fixed-width":
+        half, plain, caution = np.empty((3, len(state)))
+        fixed_width.over_arms(state, sizes, alpha, sequences.support == "binary", half, plain, caution)
+        low, high = means - half, means + half
     else:
         # The interval of a binary arm is not symmetric about its mean; that of drawing with replacement is wide enough.
         shrink = 1.0 if sequences.support == "binary" else np.sqrt(np.maximum(0, 1 - counts / sizes))

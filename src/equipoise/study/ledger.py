@@ -156,6 +156,11 @@ class Ledger:
         return int(self._state.arms["pulls"].sum() - self._state.arms["count"].sum())
 
     @property
+    def waiting(self) -> Ints:
+        """How many tickets of each arm are in flight."""
+        return np.asarray(self._state.arms["pulls"] - self._state.arms["count"])
+
+    @property
     def all_retired(self) -> bool:
         """Whether no arm is left to ask for."""
         return self._open == 0
@@ -208,6 +213,10 @@ class Ledger:
     def tickets(self) -> Any:
         """A copy of the records of all tickets, with the fields `arm`, `status` (see `state`) and `value`."""
         return self._state.tickets[: self.issued].copy()
+
+    def status(self, tickets: Any) -> Any:
+        """Return the status of several tickets (see `state`), by an array of ids or a slice."""
+        return self._state.tickets["status"][tickets]
 
     def is_in_flight(self, ticket: int) -> bool:
         """Return whether a ticket is neither answered nor declined nor forgotten."""

@@ -20,13 +20,13 @@ from equipoise.intervals.asymptotic import START
 from equipoise.problem.objective import Objective, Stratified
 from equipoise.problem.objective import objective as objective_of
 from equipoise.strategies import Support
-from equipoise.study import contrasts, finite, replay, summary
+from equipoise.study import contrasts, finite, replay, stopping, summary, sums
 from equipoise.study.baseline import Baseline, baseline
 from equipoise.study.by_arm import ByArm, IntervalsByArm
 from equipoise.study.certificate import Certificate, certify
 from equipoise.study.contrasts import Contrast, Differences
 from equipoise.study.goal import Goal, Precision
-from equipoise.study.left import Left, left
+from equipoise.study.left import Left, ToCome, by_arm, left, to_come
 from equipoise.study.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -123,7 +123,8 @@ class Result:
     level, precision
         Those of the goal.
     reached
-        Whether every interval lies within its arm's mean ± the precision; None if none was asked for.
+        Whether every interval that the precision is asked of, by default of every arm, lies within its value ± the
+        precision; None if none was asked for.
     left
         How many more samples the precision needs, `samples`, with a range from `low` to `high`, and how long that takes
         at the pace of the last samples, from `seconds_low` to `seconds_high`. None where that cannot be said.
@@ -172,13 +173,15 @@ class Result:
 
     @cached_property
     def objective(self) -> Objective:
-        if not self.goal.by_precision or self.precision is None:
+        if not self.goal.by_precision or self.precision is None or self.precision.sums is not None:
             return self.snapshot.objective
         return replace(self.snapshot.objective, weights=self.precision.judging_weights(self.means.array))
 
     @property
     def by_precision(self) -> bool:
         """Whether errors are judged relative to the half-widths that were asked for."""
+        if self.precision is None or self.precision.sums is not None:
+            return False
         return self.goal.by_precision and self.objective.weights is not None
 
     # ---- by arm
@@ -341,7 +344,9 @@ class Result:
         Return the mean of all strata together, Σ_k W_k mean_k, with its standard error and its interval.
 
         The means are the corrected ones, as the biases of many strata add up; the standard error is
-        sqrt(Σ_k W_k² e_k²), with the strata's standard errors e_k.
+        sqrt(Σ_k W_k² e_k²), with the strata's standard errors e_k. The interval is that of the normal distribution; of
+        a study that was stopped by its width it is the fixed-width interval, around the corrected mean, if that is
+        wider.
 
         Parameters
         ----------
@@ -360,6 +365,8 @@ class Result:
         value = float(share[counted] @ self.corrected_means.array[counted])
         error = math.sqrt(share[counted] ** 2 @ self.standard_errors.array[counted] ** 2)
         half = NormalDist().inv_cdf((1 + level) / 2) * error
+        if shares is None and level == self.level:
+            half = max(half, sums.combined_half_width(self))
         return Combined(value, error, value - half, value + half)
 
     # ---- intervals, and the precision that was asked for
@@ -374,9 +381,10 @@ class Result:
             The probability that all of them hold; by default that of the result, `level`.
         kind
             By default "betting" where a support is declared, else "asymptotic", of each arm's samples in the order of
-            asking: valid at any time, whatever the strategy did and whenever you look. "fixed-n" is the textbook
-            interval, of all samples, and is not valid if you look and then decide (docs/intervals.md). A result that
-            was made of moments alone has only "fixed-n", which is then the default.
+            asking: valid at any time, whatever the strategy did and whenever you look. An arm that was stopped by its
+            "fixed-width" interval, as most are by default where a precision is asked for, has that one. "fixed-n" is
+            the textbook interval, of all samples, and is not valid if you look and then decide (docs/intervals.md). A
+            result that was made of moments alone has only "fixed-n", which is then the default.
 
         Notes
         -----
@@ -408,19 +416,24 @@ class Result:
             half = (high - low) / 2
         if kind is None:
             low, high, half = self._widen(sequences, places, level, low, high, half)
+        fixed = None
+        if kind is None and level == self.level and stopping.by_width(self):
+            low, high, fixed = stopping.ends(self, places, low, high)
+            with np.errstate(invalid="ignore"):
+                half = (high - low) / 2
         names, means = self.names, self.means.array
         if places is not None:
             names, means = Names.of([self.arms[k] for k in places]), means[np.asarray(places)]
-        return IntervalsByArm(names, means, low, high, half, sequences.kind, level)
+        return IntervalsByArm(names, means, low, high, half, sequences.kind, level, fixed)
 
     @property
     def interval_kind(self) -> Kind:
-        """The kind of `intervals()`."""
+        """The kind of the confidence sequences."""
         return self.sequences.kind
 
     @property
     def sequences(self) -> Intervals:
-        """The sequences of `intervals()`."""
+        """The confidence sequences of the arms."""
         return self._sequences(None)
 
     def _sequences(self, kind: Kind | None) -> Intervals:
@@ -512,24 +525,51 @@ class Result:
 
     @cached_property
     def targets(self) -> Floats:
-        """The half-widths that were asked for, in the arms' order; NaN if no precision was."""
-        if self.precision is None:
+        """The half-widths that were asked for, in the arms' order; NaN if none was asked of arms."""
+        if self.precision is None or self.precision.sums is not None:
             return np.full(len(self.arms), math.nan)
         return self.precision.targets(self.means.array)
 
     @cached_property
     def reached_by_arm(self) -> Bools:
         """Which arms' intervals lie within their mean ± the precision, in the arms' order; none without one."""
-        with np.errstate(invalid="ignore"):
-            return np.asarray(self.intervals().margins <= self.targets)
+        return stopping.reached(self)
+
+    @cached_property
+    def sums_found(self) -> sums.Found:
+        """What is known of the weighted sums of means that the precision is asked of, as far as it decides."""
+        assert self.precision is not None
+        assert self.precision.sums is not None
+        return sums.look(self, self.precision.sums)
+
+    def contrasts(self) -> list[Contrast]:
+        """
+        Return the weighted sums of means that the precision was asked of, which hold simultaneously.
+
+        Each is of the kind that decided: "fixed-width" where that interval was narrow enough, else a confidence
+        sequence. Empty where the precision was asked of the arms' means.
+        """
+        if self.precision is None or self.precision.sums is None:
+            return []
+        return sums.contrasts_of(self, self.precision.sums)
 
     @property
     def reached(self) -> bool | None:
         return None if self.precision is None else bool(self.reached_by_arm.all())
 
     @cached_property
+    def to_come(self) -> ToCome | None:
+        """Draws of what the precision still needs; None where that cannot be said."""
+        return to_come(self)
+
+    @cached_property
     def left(self) -> Left | None:
         return left(self)
+
+    @cached_property
+    def samples_left_by_arm(self) -> Floats:
+        """About how many more samples each arm needs for the precision, in the arms' order; infinite if unknown."""
+        return by_arm(self)
 
     @property
     def samples_left(self) -> float | None:
@@ -596,7 +636,9 @@ class Result:
         Return which arms differ: the differences of all pairs, or of each arm to one, the clearest first.
 
         The intervals are simultaneous, each at 1 - (1 - level)/pairs (Bonferroni): with probability `level` all of them
-        hold, at any time and whatever the strategy did. So you may pick any pair by what you see.
+        hold, at any time and whatever the strategy did. So you may pick any pair by what you see. Where the precision
+        of the study was asked of these differences (`Contrasts`) and its level is that of the result, they are the
+        intervals that decided when to stop, by default of fixed width.
 
         Parameters
         ----------
@@ -607,10 +649,13 @@ class Result:
         """
         level = self.level if level is None else probability("level", level)
         if to is MISSING:
-            return contrasts.compare(self, *contrasts.all_pairs(self.means.array), level, control=False)
-        control = self.names.find(to)
-        others = np.flatnonzero(np.arange(len(self.arms)) != control)
-        return contrasts.compare(self, others, np.full(len(others), control), level, control=True)
+            first, second = contrasts.all_pairs(self.means.array)
+        else:
+            control = self.names.find(to)
+            first = np.flatnonzero(np.arange(len(self.arms)) != control)
+            second = np.full(len(first), control)
+        known = sums.pairs(self, first, second) if level == self.level else None
+        return contrasts.compare(self, first, second, level, to is not MISSING, known)
 
     # ---- for programs
 
@@ -618,13 +663,15 @@ class Result:
         """
         Return everything as plain numbers, by arm where there is one for each; None for what is unknown or infinite.
 
-        `intervals` has a pair [low, high] for each arm, at `interval_level` for all of them at once, of the kind
-        `interval_kind`. `reached`, `samples_left` and `left` are None where no precision was asked for.
+        `intervals` has a pair [low, high] for each arm, at `interval_level` for all of them at once, of the kind that
+        `interval_kinds` says; `interval_kind` is "fixed-width" if all are, else that of the others. `reached`,
+        `samples_left` and `left` are None where no precision was asked for.
         """
         intervals, objective = self.intervals(), self.objective
         known: dict[str, Any] = {"strategy": self.strategy}
         known |= {name: dict(getattr(self, name)) for name in _BY_ARM}
         known |= {"intervals": dict(intervals), "interval_kind": intervals.kind, "interval_level": intervals.level}
+        known["interval_kinds"] = dict(zip(self.arms, intervals.kinds, strict=True))
         alone = ("samples", "loss", "oracle_loss", "regret", "uniform_loss")
         known |= {name: getattr(self, name) for name in (*alone, "worst", "reached", "samples_left")}
         known |= {
@@ -641,6 +688,8 @@ class Result:
             }
         if self.costs is not None:
             known |= {"costs": dict(self.costs), "spent": self.spent}
+        if self.precision is not None and self.precision.sums is not None and not self.precision.sums.combined:
+            known["contrasts"] = [each.to_dict() for each in self.contrasts()]
         if objective.shares is not None:
             known |= {"combined": self.combine()._asdict(), "proportional_loss": self.proportional_loss}
         worst = plain_name(self.worst)  # a tuple stays one
@@ -654,7 +703,7 @@ class Result:
         """
         known = self.to_dict()
         names = list(known["means"])
-        by_arm = (*_BY_ARM, *_OF_OBJECTIVE, "costs", "intervals")
+        by_arm = (*_BY_ARM, *_OF_OBJECTIVE, "costs", "intervals", "interval_kinds")
         text: Callable[[Any], str] = str if len(set(map(str, names))) == len(names) else repr
         if len(set(map(text, names))) < len(names):
             raise ValueError("names of arms must have different texts for JSON, and two have the same; use to_dict")
@@ -669,8 +718,8 @@ class Result:
         Return a table with a row for each arm, as a pandas or polars DataFrame: by default whichever is installed.
 
         `low` and `high` are the ends of `intervals()`, infinite, or those of the support, where too little is known;
-        `interval_kind` and `interval_level`, the same in every row, say what they are. With costs, `cost` is the mean
-        cost of a sample.
+        `interval_kind` and `interval_level`, which is the same in every row, say what they are. With costs, `cost` is
+        the mean cost of a sample.
         """
         intervals = self.intervals()
         columns: dict[str, Any] = {
@@ -686,7 +735,7 @@ class Result:
             "loss": self.losses.array,
             "low": intervals.low,
             "high": intervals.high,
-            "interval_kind": [intervals.kind] * len(self.arms),
+            "interval_kind": list(intervals.kinds),
             "interval_level": [intervals.level] * len(self.arms),
         }
         if self.costs is not None:

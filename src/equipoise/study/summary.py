@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from equipoise.inputs import named
-from equipoise.intervals import describe
+from equipoise.intervals import Kind, describe
 from equipoise.study.certificate import (
     declines,
     heavy,
@@ -21,11 +21,13 @@ from equipoise.study.certificate import (
     who_declined,
     without_error,
 )
+from equipoise.study.contrasts import interval
 from equipoise.tables import MOST_ROWS, about, amount, between, count, duration, percent, plus_minus, rounded
 
 if TYPE_CHECKING:
     from equipoise.arrays import Bools
     from equipoise.study.by_arm import IntervalsByArm
+    from equipoise.study.goal import Precision, Sums
     from equipoise.study.result import Result
 
 # An even split is mentioned if it would have needed at least this many times what was spent.
@@ -38,6 +40,8 @@ def verdict(result: Result) -> str:
     """Return a result in one line: whether the precision was reached, or what is least precise."""
     if result.precision is None:
         return f"{_samples(result)}. {least_precise(result)}"
+    if result.precision.sums is not None:
+        return _verdict_of_sums(result, result.precision, result.precision.sums)
     if result.reached:
         to = result.precision.words("") or "the precision asked for"
         return f"✓ Every mean is known to {to} ({_samples(result)})."
@@ -60,8 +64,51 @@ def what_is_left(result: Result) -> str:
     return f"{more}, {duration(left.seconds_low, left.seconds_high)}"
 
 
+def _verdict_of_sums(result: Result, wanted: Precision, asked: Sums) -> str:
+    """Return the verdict of a result whose precision is asked of the combined mean, or of contrasts."""
+    to = wanted.words("its value" if asked.combined else "")
+    if result.reached:
+        every = asked.every[0].upper() + asked.every[1:]
+        return f"✓ {every} is known to {to} ({_samples(result)})."
+    short, of = int((~result.sums_found.reached).sum()), len(wanted.wanted)
+    which = f"{short:,} of {count(of, asked.noun)} {'is' if short == 1 else 'are'}"
+    if asked.combined:
+        which = "The combined mean is"
+    left = what_is_left(result)
+    needed = f"; it takes {left}" if left else ""
+    return f"✗ {which} still wider than {to}{needed}."
+
+
+def _decided_by(result: Result, asked: Sums) -> str:
+    """Return what the intervals of the sums promise that the precision is asked of."""
+    kind: Kind = "fixed-width" if result.sums_found.fixed.all() else result.interval_kind
+    if not asked.combined:
+        return describe(kind, result.level, f"{asked.noun}s")
+    found = result.combine() if kind == "fixed-width" else result.contrasts()[0]
+    ends = interval(found.low, found.high)
+    if ends == "—":
+        return ""
+    value = rounded(found.value, (found.high - found.low) / 2)
+    return f"Combined mean: {value}, {ends}. {describe(kind, result.level, '')}"
+
+
+def _widest(result: Result) -> str:
+    """Return in a sentence which contrast is the least precise relative to its target."""
+    found = result.contrasts()
+    with np.errstate(invalid="ignore"):
+        margins = np.array([max(each.value - each.low, each.high - each.value) for each in found])
+        wide = np.nan_to_num(margins / result.sums_found.targets, nan=math.inf)
+    j = int(wide.argmax())
+    if not math.isfinite(margins[j]):
+        return f"{found[j].words} has no {percent(result.level)} interval yet."
+    target = plus_minus(float(result.sums_found.targets[j]))
+    return f"Least precise relative to its target: {found[j].words}, {plus_minus(float(margins[j]))} (target {target})."
+
+
 def least_precise(result: Result) -> str:
     """Return in a sentence how large the error is: that of the worst arm, of the strata's mean, or the norm."""
+    if result.precision is not None and result.precision.sums is not None and not result.precision.sums.combined:
+        return _widest(result)
     unknown = np.flatnonzero(np.isnan(result.weighted_losses))
     if len(unknown) == 1:
         k = int(unknown[0])
@@ -106,7 +153,9 @@ def remarks(result: Result) -> list[str]:
     Return at most three of: what the intervals promise, that arms look binary or have heavy tails, what is still least
     precise, who declined, and what an even split would have needed.
     """
-    found = [describe(result.interval_kind, result.level)] if _with_interval(result).any() else []
+    found = [result.intervals_shown(result.shown()).promise] if _with_interval(result).any() else []
+    if result.precision is not None and result.precision.sums is not None:
+        found = [_decided_by(result, result.precision.sums), *found]
     if found and result.recognised:
         found.append(BINARY)
     found.append(heavy_tails(heavy(result)))

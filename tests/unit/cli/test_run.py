@@ -465,6 +465,30 @@ def test_groups_of_a_table(run: Run, tmp_path: Path) -> None:
     assert run('arms = ["paid"]\n' + text, "--json").json["counts"] == {"paid": 300}
 
 
+def test_intervals_and_contrasts_of_a_table(run: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    lines = [f"{plan},{rng.normal(k):.4f}" for k, plan in enumerate(["free", "basic", "pro"]) for _ in range(4000)]
+    (tmp_path / "visits.csv").write_text("\n".join(["plan,visits", *lines]))
+    table = 'table = "visits.csv"\ngroup = "plan"\nvalue = "visits"\nseed = 1\n'
+    fixed = run(f"{table}precision = 0.1", "--json").json
+    assert set(fixed["interval_kinds"].values()) == {"fixed-width"}
+    for anytime in (
+        run(f"{table}precision = 0.1", "--interval", "anytime"),
+        run(f'{table}precision = 0.1\ninterval = "anytime"'),
+    ):
+        assert anytime.code == 0
+        assert "valid at any time" in " ".join(anytime.out.split())
+    differences = run(f'{table}precision = {{contrasts = 0.15, to = "free"}}', "--json")
+    assert differences.code == 0, differences.err
+    assert differences.json["precision"] == {"contrasts": 0.15, "to": "free"}
+    assert [each["kind"] for each in differences.json["contrasts"]] == ["fixed-width", "fixed-width"]
+    wrong = run(f"{table}precision = {{contrasts = 0.15, too = 1}}")
+    assert (wrong.code, "precision with contrasts takes to and of, got 'too'" in wrong.err) == (2, True)
+    wrong = run(f"{table}precision = 0.1", "--interval", "always")
+    assert wrong.code == 2
+    assert "interval must be one of 'fixed-width', 'anytime', got 'always'" in " ".join(wrong.err.split())
+
+
 def test_words_for_zero_and_one_in_a_table(run: Run, tmp_path: Path) -> None:
     cells = "pandas,r,form,short\nTrue,TRUE,yes,Y\nFalse,FALSE,No,n\ntrue,NA,YES,y\nTrue,TRUE,yes,\n"
     (tmp_path / "t.csv").write_text(cells)

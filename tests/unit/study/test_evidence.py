@@ -306,7 +306,7 @@ def test_a_large_population_is_as_good_as_endless() -> None:
         smaller = of_populations(result, [400] * 3)
         for each in (kind, *(["fixed-n"] if support != "binary" else [])):
             assert (smaller.intervals(kind=each).half_widths < result.intervals(kind=each).half_widths).all()
-    with pytest.raises(ValueError, match="kind must be 'betting', 'asymptotic' or 'fixed-n' where the arms are finite"):
+    with pytest.raises(ValueError, match="kind must be 'betting', 'asymptotic', 'fixed-width' or 'fixed-n' where"):
         smaller.intervals(kind="empirical-bernstein")
 
 

@@ -28,9 +28,9 @@ def study_of(samples: Any, **options: Any) -> eq.Study:
     return study
 
 
-def asked(study: eq.Study, wanted: Any, pace: Any = None) -> eq.Result:
+def asked(study: eq.Study, wanted: Any, interval: Any = "anytime", pace: Any = None, **options: Any) -> eq.Result:
     """What is known of a study of which this precision is asked."""
-    return study.result(goal=Goal(0.95, precision(wanted, 0.95, study.arms)), pace=pace)
+    return study.result(goal=Goal(0.95, precision(wanted, 0.95, study.arms, interval, **options)), pace=pace)
 
 
 def known(result: eq.Result) -> Left:
@@ -64,6 +64,37 @@ def test_an_arm_half_way() -> None:
     pair = known(asked(both, asymptotic.radius(600, rho2, 0.025)))
     assert pair.samples == pytest.approx(800, rel=0.15)
     assert 1.0 < (pair.high - pair.low) / (found.high - found.low) < 2.0
+
+
+def test_fixed_widths() -> None:
+    """The normal quantile and s/sqrt(T), with a little more for few samples: 1.96² · 1.01/0.1² = 388 of Gaussian ones."""
+    found = known(asked(study_of([normal(130)]), 0.1, "fixed-width"))
+    assert found.low < 388 - 130 < found.high
+    assert found.samples == pytest.approx(388 - 130, rel=0.1)
+    coins = known(asked(study_of([[0, 0, 0, 0, 0, 0, 0, 1, 1, 1] * 10], support="binary"), 0.05, "fixed-width"))
+    assert coins.low < 0.21 * (1.96 / 0.05) ** 2 - 100 < coins.high
+    # An arm that is too skewed for so few samples is sampled until it is not, or until its sequence is narrow enough.
+    rng = np.random.default_rng(5)
+    skewed = known(asked(study_of([rng.exponential(size=60)]), 0.3, "fixed-width"))
+    assert skewed.high > 3 * (1.96 / 0.3) ** 2
+
+
+def test_a_combined_mean() -> None:
+    """Shares of 1/2 each, variances 1: the combined mean has half the variance of a mean of as many samples."""
+    study = study_of([normal(100), normal(100)], objective=eq.Stratified([0.5, 0.5]))
+    found = known(asked(study, 0.1, "fixed-width", objective=eq.Stratified([0.5, 0.5])))
+    assert found.low < (1.96 / 0.1) ** 2 - 200 < found.high
+    assert found.samples == pytest.approx((1.96 / 0.1) ** 2 - 200, rel=0.25)
+
+
+def test_contrasts() -> None:
+    """The difference of two means of variance 1 needs four times as many samples in all as a mean."""
+    study = study_of([normal(200), normal(200)])
+    found = known(asked(study, eq.Contrasts(0.15), "fixed-width"))
+    assert found.low < 4 * (1.96 / 0.15) ** 2 - 400 < found.high
+    assert asked(study, eq.Contrasts(0.15), "fixed-width").samples_left_by_arm.sum() == pytest.approx(
+        found.samples, rel=0.1
+    )
 
 
 def test_a_share_of_the_mean() -> None:

@@ -336,10 +336,13 @@ def test_half_widths_of_finite_populations() -> None:
 def test_a_chart(result: eq.Result) -> None:
     drawn = result_of_moments([100, 25, 0], [4.0, 1.0, 0.0]).plot(title="Means", width=200).to_dict()
     assert drawn["title"]["text"] == "Means"
-    [lines, points] = [layer["data"]["values"] for layer in drawn["layer"]]
-    assert [row["arm"] for row in lines] == [row["arm"] for row in points] == ["arm 0", "arm 1"]
+    assert [(row["arm"], row["mean"] is None) for row in drawn["data"]["values"]] == [
+        ("arm 0", False),
+        ("arm 1", False),
+        ("arm 2", True),
+    ]
     assert "mean, with its 95% interval" in json.dumps(drawn)
-    assert [row["mean"] for row in result.plot().to_dict()["layer"][1]["data"]["values"]] == [3, 5, 5]
+    assert [row["mean"] for row in result.plot().to_dict()["data"]["values"]] == [3, 5, 5]
 
 
 def test_report_and_result_show_the_same_arms() -> None:

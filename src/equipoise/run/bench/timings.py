@@ -1,0 +1,175 @@
+"""
+What a benchmark of commands found: a summary of each one's times, and how many times faster the fastest is.
+
+References
+----------
+.. [1] J. W. Tukey (1977), Exploratory Data Analysis, Addison-Wesley: values beyond three interquartile ranges are "far
+   out".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from equipoise.arrays import Floats
+from equipoise.run.bench import drift, ratios
+from equipoise.run.bench.ratios import Interval
+from equipoise.run.bench.timer import Run
+
+LEVEL: Final = 0.95
+# A command is too short for a shell if the margin of the shell's own time is more than this share of its target.
+_BLUR: Final = 0.2
+# The target that this is judged by where none was given, as a share of the mean.
+_SHARE: Final = 0.05
+# Interquartile ranges beyond the quartiles, and the fewest runs of which quartiles say anything.
+_FAR, _LEAST = 3.0, 8
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """The time that a shell takes by itself, which is subtracted, with its standard error."""
+
+    shell: str
+    seconds: float
+    error: float
+
+    def blurs(self, mean: float, target: float) -> bool:
+        """Return whether its error is too large for a command with this mean and this target; NaN for no target."""
+        return 2 * self.error > _BLUR * (_SHARE * mean if math.isnan(target) else target)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """
+    The times of one command.
+
+    Attributes
+    ----------
+    name, command
+        The name it goes by, and its command line.
+    runs
+        Its runs, in order.
+    seconds
+        Their times, without the shell's own.
+    margin
+        Of the 95% interval of the mean, simultaneous over commands; infinite where too little is known.
+    target
+        The margin that was asked for; NaN if none was.
+    reached
+        Whether it is reached.
+    """
+
+    name: str
+    command: str
+    runs: Sequence[Run]
+    seconds: Floats
+    margin: float
+    target: float
+    reached: bool
+
+    @property
+    def mean(self) -> float:
+        return float(self.seconds.mean()) if len(self.seconds) else math.nan
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the times; NaN below two."""
+        return float(self.seconds.std(ddof=1)) if len(self.seconds) > 1 else math.nan
+
+    @cached_property
+    def outliers(self) -> list[int]:
+        """Which runs lie more than three interquartile ranges beyond the quartiles [1]_; none of fewer than eight."""
+        if len(self.seconds) < _LEAST:
+            return []
+        low, high = np.quantile(self.seconds, [0.25, 0.75])
+        far = _FAR * (high - low)
+        found: list[int] = np.flatnonzero((self.seconds < low - far) | (self.seconds > high + far)).tolist()
+        return found
+
+    @property
+    def failures(self) -> int:
+        """How many runs ended with another exit code than 0."""
+        return sum(run.code != 0 for run in self.runs)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How many times faster the fastest command is than another one; `times` is the ratio of their mean times."""
+
+    fast: Timing
+    slow: Timing
+    times: Interval
+
+
+@dataclass(frozen=True)
+class Timings:
+    """
+    What a benchmark of commands found.
+
+    Attributes
+    ----------
+    commands
+        The times of each command.
+    order
+        The place of the command of each run, in the order of all runs.
+    precision
+        What was asked for, such as "5%"; None where the number of runs was.
+    overhead
+        The shell's own time; None where no shell was used.
+    """
+
+    commands: tuple[Timing, ...]
+    order: tuple[int, ...]
+    precision: str | float | None
+    overhead: Overhead | None
+
+    @property
+    def reached(self) -> bool | None:
+        """Whether all means have the precision that was asked for; None if none was."""
+        return None if self.precision is None else all(each.reached for each in self.commands)
+
+    @property
+    def too_short(self) -> tuple[Timing, ...]:
+        """The commands that take too little time to be told from the shell's own."""
+        if self.overhead is None:
+            return ()
+        return tuple(each for each in self.commands if self.overhead.blurs(each.mean, each.target))
+
+    @cached_property
+    def drifts(self) -> bool:
+        """Whether times changed in the course of the runs."""
+        return drift.score(each.seconds for each in self.commands) > drift.DRIFT
+
+    @cached_property
+    def rounds(self) -> Floats:
+        """The mean time of each command in each round, a row for a round."""
+        following = [iter(each.seconds.tolist()) for each in self.commands]
+        return drift.rounds(self.order, np.array([next(following[k]) for k in self.order]), len(self.commands))
+
+    @cached_property
+    def ratios(self) -> tuple[Ratio, ...]:
+        """
+        How many times faster the fastest command is than each other one, the fastest of those first.
+
+        The intervals hold for all pairs of commands simultaneously (Bonferroni), and so for whichever is fastest. Where
+        times drift, they are those of rounds in which all commands were run.
+        """
+        arms = len(self.commands)
+        if arms < 2 or not all(len(each.seconds) for each in self.commands):
+            return ()
+        alpha = (1 - LEVEL) / (arms * (arms - 1) / 2)
+        means = self.rounds.mean(axis=0) if self.drifts else np.array([each.mean for each in self.commands])
+        first, *others = np.argsort(means, kind="stable").tolist()
+        return tuple(Ratio(self.commands[first], self.commands[k], self._ratio(k, first, alpha)) for k in others)
+
+    def _ratio(self, slow: int, fast: int, alpha: float) -> Interval:
+        if self.drifts:
+            return ratios.of_rounds(self.rounds[:, slow], self.rounds[:, fast], alpha)
+        error = 0.0 if self.overhead is None else self.overhead.error
+        return ratios.of_means(self.commands[slow].seconds, self.commands[fast].seconds, alpha, error)

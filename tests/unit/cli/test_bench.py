@@ -1,0 +1,165 @@
+"""`equipoise bench`, as a person or a program runs it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from equipoise.cli import main
+from equipoise.cli.bench_progress import Watch, known, title
+from equipoise.run.bench import Bench, Stage
+from tests.timers import Drawn, normal
+from tests.unit.cli.test_run import Done, never
+from tests.waiting import HANG, until
+
+__all__ = ["never"]
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run it in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words: str) -> Done:
+        monkeypatch.setattr(sys, "argv", ["equipoise", "bench", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return Done(ended.value.code, printed.out, printed.err)
+
+    return call
+
+
+def test_two_commands(bench: Run) -> None:
+    done = bench("true", "echo 1", "--runs", "3")
+    assert done.code == 0, done.err
+    assert done.err == ""  # no bar without a terminal
+    verdict, titles, first, second, *_ = done.out.splitlines()
+    assert verdict == "6 runs of 2 commands."
+    assert titles.split()[:4] == ["command", "mean", "±", "95%"]
+    assert (first.split()[0], second.split()[0]) == ("true", "echo")
+
+
+def test_runs_are_in_turn_and_prepared(bench: Run, tmp_path: Path) -> None:
+    note = "echo {} >> ran"
+    words = [note.format("a"), note.format("b"), "--name", "x", "--name", "y", "-r", "2", "-w", "1"]
+    done = bench(
+        *words, "-s", note.format("setup"), "-p", "echo prepare $EQUIPOISE_ARM >> ran", "-c", "echo end >> ran"
+    )
+    assert done.code == 0, done.err
+    one = ["prepare x", "a", "prepare y", "b"]
+    assert (tmp_path / "ran").read_text().splitlines() == ["setup", *one * 3, "end"]
+    assert "/bin/sh takes by itself" in done.out
+
+
+def test_exports(bench: Run, tmp_path: Path) -> None:
+    files = [word for kind in ("json", "csv", "markdown") for word in (f"--export-{kind}", f"out.{kind}")]
+    done = bench("true", "echo 1", "--runs", "3", "--json", *files)
+    printed, written = done.json, json.loads((tmp_path / "out.json").read_text())
+    assert printed.pop("exit") == 0
+    assert printed == written
+    assert [len(each["times"]) for each in written["results"]] == [3, 3]
+    with (tmp_path / "out.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["command"] for row in rows] == ["true", "echo 1"]
+    assert float(rows[0]["mean"]) == written["results"][0]["mean"] > 0
+    assert (tmp_path / "out.markdown").read_text().startswith("| command | mean ± 95% |")
+    refused = bench("true", "--export-csv", "no-folder/out.csv")
+    assert (refused.code, "there is no folder no-folder" in refused.err) == (2, True)
+
+
+def test_a_command_that_fails_is_named_in_one_sentence(bench: Run) -> None:
+    done = bench("true", "cat no-such-file", "--precision", "50%")
+    assert (done.code, done.out) == (3, "")
+    [line] = done.err.splitlines()
+    assert line.startswith("equipoise: cat failed: exit code 1; its stderr ends with: cat: no-such-file")
+    ignored = bench("false", "-i", "--runs", "2")
+    assert ignored.code == 0
+    assert "2 runs of false failed, and the time is included; the last one: exit code 1." in ignored.out
+    missing = bench("no-such-program-here", "-N")
+    assert (missing.code, "cannot run 'no-such-program-here': No such file" in missing.err) == (3, True)
+
+
+def test_exit_code_1_where_the_precision_is_not_reached(bench: Run) -> None:
+    done = bench("true", "--precision", "0.0001%", "--max-runs", "25")
+    assert done.code == 1
+    assert done.out.startswith("✗ The mean of true is not known to ±0.0001% yet (25 runs); --max-seconds")
+    reached = bench("true", "--precision", "1e9")
+    assert reached.code == 0
+    assert reached.out.startswith("✓ The mean is known to ±1,000,000,000 s (")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["true", "--precision", "much"], "precision must be a positive half-width such as 0.01"),
+        (["true", "true"], "every command needs a name of its own, got 'true' twice; use --name"),
+        (["true", "--shell", "no-such-shell"], "shell must be a program, 'none' or 'auto', got 'no-such-shell'"),
+        ([""], "a command must not be empty, got ''"),
+    ],
+)
+def test_bad_input(bench: Run, words: list[str], sentence: str) -> None:
+    done = bench(*words)
+    assert (done.code, done.out) == (2, "")
+    assert sentence in done.err
+
+
+@pytest.mark.usefixtures("never")
+def test_ctrl_c_prints_what_is_known(tmp_path: Path) -> None:
+    command = "echo $$ >> processes; test $(wc -l < processes) -lt 12 || cat never"
+    words = [sys.executable, "-m", "equipoise", "bench", command, "-r", "99", "--cleanup", "touch cleaned", "--json"]
+    listen = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
+    child = subprocess.Popen(
+        words,
+        cwd=tmp_path,
+        env=os.environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=listen,
+    )
+    processes = tmp_path / "processes"
+    try:
+        until(lambda: processes.exists() and len(processes.read_text().split()) >= 12, "a command hangs")
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=HANG)
+    finally:
+        child.kill()
+    assert child.returncode == 130
+    assert err == "equipoise: stopped\n"
+    assert len(json.loads(out)["results"][0]["times"]) == 11
+    assert (tmp_path / "cleaned").exists()
+
+
+# ---- while it runs
+
+
+def test_progress_in_words() -> None:
+    seen: list[Stage] = []
+    times = {"a": normal(1, 0.1), "": normal(0.01, 0.1)}
+    Bench({"a": "true | true"}, Drawn(times), warmup=2, watch=seen.append).run()
+    assert [title(stage) for stage in seen if stage.name == "warm up"] == ["warm up 1/2", "warm up 2/2"]
+    assert title(seen[0]) == "calibrate 1/50"
+    assert title(seen[-1]).startswith("measure, ")
+    assert known(seen[0].progress) == ""
+    assert known(seen[-1].progress).startswith("least precise: a ±")
+
+
+def test_the_bar_is_drawn_between_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    watch = Watch(shown=True)
+    with watch:
+        watch(Stage("warm up", 1, 4))
+        watch(Stage("measure", 7, None))
+    assert "measure, 7 runs" in capsys.readouterr().err

@@ -1,0 +1,224 @@
+"""A benchmark of commands whose times are decided by the test."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from equipoise.errors import EquipoiseError
+from equipoise.run.bench import Bench, Run, Stage
+from equipoise.run.bench.measure import names_of
+from tests.timers import Drawn, Heating, normal
+
+COMMANDS = {"gzip": "true", "xz": "true"}
+TIMES = {"gzip": normal(0.02, 0.05), "xz": normal(0.074, 0.15)}
+
+
+def test_it_runs_until_every_mean_is_known() -> None:
+    found = Bench(COMMANDS, Drawn(TIMES)).run()
+    gzip, xz = found.commands
+    assert found.reached is True
+    for each in found.commands:
+        assert each.margin <= 0.05 * each.mean == pytest.approx(each.target)
+        assert each.deviation == pytest.approx(np.std(each.seconds, ddof=1))
+    assert len(xz.runs) > len(gzip.runs) >= 20
+    assert len(found.order) == len(xz.runs) + len(gzip.runs)
+    assert found.overhead is None
+    [ratio] = found.ratios
+    assert (ratio.fast.name, ratio.slow.name) == ("gzip", "xz")
+    assert ratio.times.low < 3.7 < ratio.times.high
+
+
+def test_commands_are_interleaved() -> None:
+    """Of any four runs in a row, until one command is known, some are of the one and some of the other."""
+    found = Bench(COMMANDS, Drawn(TIMES)).run()
+    last = max(i for i, k in enumerate(found.order) if k == 0)
+    assert last > 40
+    assert all(len(set(found.order[i : i + 4])) == 2 for i in range(last - 3))
+
+
+def test_a_number_of_runs() -> None:
+    found = Bench(COMMANDS, Drawn(TIMES), runs=6).run()
+    assert found.order == (0, 1) * 6
+    assert found.reached is None
+    # Student's interval, as nothing was decided by looking; Bonferroni for two commands: t(5) at 97.5%.
+    each = found.commands[0]
+    assert each.margin == pytest.approx(3.1634 * each.deviation / math.sqrt(6), rel=1e-3)
+
+
+def test_runs_are_limited() -> None:
+    found = Bench({"a": "true"}, Drawn({"a": normal(1, 0.5)}), precision="0.1%", max_runs=40).run()
+    assert len(found.order) == 40
+    assert found.reached is False
+
+
+def test_setup_prepare_warm_up_and_cleanup() -> None:
+    timer, seen = Drawn(TIMES), list[tuple[str, int, int | None]]()
+
+    def watch(stage: Stage) -> None:
+        seen.append((stage.name, stage.done, stage.of))
+
+    own = ["ready", "set"]
+    Bench(COMMANDS, timer, runs=1, warmup=2, setup="make", prepare=own, cleanup="clean", watch=watch).run()
+    one = [("gzip", "ready"), ("gzip", "true"), ("xz", "set"), ("xz", "true")]
+    assert timer.ran == [("", "make"), *one * 3, ("", "clean")]
+    assert seen[:4] == [("warm up", i, 4) for i in range(4)]
+    assert seen[-1] == ("measure", 2, 2)
+
+
+def test_one_prepare_is_for_all() -> None:
+    timer = Drawn(TIMES)
+    Bench(COMMANDS, timer, runs=1, prepare=["sync"]).run()
+    assert timer.ran == [("gzip", "sync"), ("gzip", "true"), ("xz", "sync"), ("xz", "true")]
+
+
+# ---- the shell
+
+
+def test_the_shells_own_time_is_subtracted() -> None:
+    timer = Drawn({"a": normal(0.05, 0.02), "b": normal(0.09, 0.02)}, other=0.01)
+    found = Bench({"a": "true | true", "b": "true"}, timer, runs=30).run()
+    assert found.overhead is not None
+    assert found.overhead.shell == "/bin/sh"
+    assert found.overhead.seconds == pytest.approx(0.01)
+    assert timer.ran[:53] == [("", "")] * 53
+    assert [each.mean for each in found.commands] == pytest.approx([0.04, 0.08], rel=0.02)
+    assert found.ratios[0].times.value == pytest.approx(2, rel=0.05)
+
+
+def test_the_error_of_the_shells_time_is_counted() -> None:
+    """A command that takes about as long as the shell is not known to a precision, however often it is run."""
+
+    def bench(seconds: float) -> Bench:
+        timer = Drawn({"a": normal(0.01 + seconds, 0.001), "": normal(0.01, 0.2)})
+        return Bench({"a": "true | true"}, timer)
+
+    short, long = bench(0.0005).run(), bench(1.0).run()
+    assert short.reached is False
+    assert [each.name for each in short.too_short] == ["a"]
+    assert short.commands[0].margin >= 2 * short.overhead.error > 0  # type: ignore[union-attr]
+    assert long.reached is True
+    assert not long.too_short
+
+
+# ---- failures
+
+
+def failing(code: int) -> Drawn:
+    class Failing(Drawn):
+        def __call__(self, words: Sequence[str], arm: str) -> Run:
+            run = super().__call__(words, arm)
+            return (
+                Run(run.seconds, code=code, said=f"exit code {code}; its stderr ends with: oh")
+                if words == ["false"]
+                else run
+            )
+
+    return Failing({"a": normal(1, 0.01), "b": normal(1, 0.01)})
+
+
+def test_a_command_that_fails_ends_it() -> None:
+    timer = failing(7)
+    bench = Bench({"a": "true", "b": "false"}, timer, cleanup="clean")
+    with pytest.raises(EquipoiseError, match=r"^b failed: exit code 7; its stderr ends with: oh \(-i ignores") as error:
+        bench.run()
+    assert "sample" not in str(error.value)
+    assert bench.so_far() is None
+    assert timer.ran[-1] == ("", "clean")
+    with pytest.raises(EquipoiseError, match=r"^b failed: exit code 7"):
+        Bench({"b": "false"}, failing(7), warmup=1).run()
+    with pytest.raises(EquipoiseError, match=r"^the setup command failed: exit code 7"):
+        Bench({"a": "true"}, Aside(7), setup="x").run()
+    with pytest.raises(EquipoiseError, match=r"^the prepare command failed: exit code 7"):
+        Bench({"a": "true"}, Aside(7), prepare=["x"]).run()
+
+
+class Aside:
+    """A timer of commands that succeed, besides whatever a shell is asked to do."""
+
+    def __init__(self, code: int) -> None:
+        self._code = code
+
+    def __call__(self, words: Sequence[str], arm: str) -> Run:
+        return Run(1.0) if words == ["true"] else Run(1.0, code=self._code, said=f"exit code {self._code}")
+
+
+def test_failures_may_be_ignored() -> None:
+    found = Bench({"a": "true", "b": "false"}, failing(7), runs=3, ignore_failure=True).run()
+    assert [each.failures for each in found.commands] == [0, 3]
+
+
+def test_an_interrupt_leaves_what_is_known() -> None:
+    class Interrupted(Drawn):
+        def __call__(self, words: Sequence[str], arm: str) -> Run:
+            if len(self.ran) == 50:
+                raise KeyboardInterrupt
+            return super().__call__(words, arm)
+
+    bench = Bench(COMMANDS, Interrupted(TIMES), precision="0.1%")
+    with pytest.raises(KeyboardInterrupt):
+        bench.run()
+    found = bench.so_far()
+    assert found is not None
+    assert len(found.order) == 50
+    assert found.reached is False
+
+
+# ---- a machine that heats up
+
+
+def test_a_machine_that_heats_up() -> None:
+    """One after the other, the faster command seems slower if it comes last; in turn, it does not."""
+    seconds, hot = {"slow": 0.105, "fast": 0.1}, 0.02
+    one_by_one = Heating(seconds, hot)
+    means = {arm: np.mean([one_by_one([], arm).seconds for _ in range(10)]) for arm in seconds}
+    assert means["fast"] > 1.1 * means["slow"]
+    for options in ({"runs": 10}, {"precision": "10%"}):
+        found = Bench({"slow": "true", "fast": "true"}, Heating(seconds, hot), **options).run()
+        assert found.drifts
+        [ratio] = found.ratios
+        assert (ratio.fast.name, ratio.slow.name) == ("fast", "slow")
+        # Commands in turn differ by one run's heat at most.
+        assert ratio.times.value == pytest.approx(1.05, abs=hot)
+
+
+# ---- arguments
+
+
+@pytest.mark.parametrize(
+    ("commands", "options", "sentence"),
+    [
+        ({}, {}, "at least one command is needed, as in equipoise bench 'gzip -c data.bin'"),
+        ({"a": " "}, {}, "a command must not be empty, got ' '"),
+        (COMMANDS, {"precision": "much"}, "precision must be a positive half-width"),
+        (COMMANDS, {"runs": 0}, "runs must be a positive integer, got 0"),
+        (COMMANDS, {"max_seconds": -1}, "max_seconds must be a positive number of seconds, got -1"),
+        (COMMANDS, {"warmup": -1}, "warmup must be"),
+        (
+            {**COMMANDS, "c": "true"},
+            {"prepare": ["a", "b"]},
+            "prepare must be given once or once for each of the 3 commands, got 2 times",
+        ),
+    ],
+)
+def test_what_is_refused_before_anything_is_run(
+    commands: dict[str, str], options: dict[str, object], sentence: str
+) -> None:
+    timer = Drawn(TIMES)
+    with pytest.raises(ValueError) as error:
+        Bench(commands, timer, setup="make", **options)  # type: ignore[arg-type]
+    assert str(error.value).startswith(sentence)
+    assert timer.ran == []
+
+
+def test_names() -> None:
+    assert names_of(["/bin/gzip -1 x", "xz x"], []) == {"gzip": "/bin/gzip -1 x", "xz": "xz x"}
+    assert names_of(["gzip -1 x", "gzip -9 x"], []) == {"gzip -1 x": "gzip -1 x", "gzip -9 x": "gzip -9 x"}
+    assert names_of(["a", "a"], ["one", "two"]) == {"one": "a", "two": "a"}
+    with pytest.raises(ValueError, match=r"^every command needs a name of its own, got 'a' twice; use --name$"):
+        names_of(["a", "a"], [])
+    with pytest.raises(ValueError, match=r"^name must be given once for each of the 2 commands, got 1 times$"):
+        names_of(["a", "b"], ["x"])

@@ -1,0 +1,74 @@
+"""Running a command once, with and without a shell."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from equipoise.run.bench import ProcessTimer
+from equipoise.run.bench.timer import needs_shell, shell_for, words_of
+from equipoise.run.commands import CommandError
+
+
+def test_seconds_are_those_of_the_command(tmp_path: Path) -> None:
+    """By a clock that reads 10 before it starts and 12.5 when the file is there that it makes at its end."""
+
+    def clock() -> float:
+        return 12.5 if (tmp_path / "ended").exists() else 10.0
+
+    run = ProcessTimer(folder=tmp_path, clock=clock)(["touch", "ended"], "a")
+    assert (run.seconds, run.code, run.said) == (2.5, 0, "")
+    assert run.user >= 0
+    assert run.system >= 0
+
+
+def test_how_a_command_failed(tmp_path: Path) -> None:
+    timer = ProcessTimer(folder=tmp_path)
+    run = timer(["sh", "-c", "echo out; echo one >&2; echo two >&2; exit 3"], "a")
+    assert (run.code, run.said) == (3, "exit code 3; its stderr ends with: one / two")
+    assert timer(["sh", "-c", "kill -TERM $$"], "a").said == "the command was killed by SIGTERM"
+    with pytest.raises(CommandError, match=r"^cannot run 'no-such-program': No such file or directory$"):
+        timer(["no-such-program"], "a")
+
+
+def test_what_it_prints_is_shown_or_dropped(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    words = ["sh", "-c", "echo out; echo $EQUIPOISE_ARM >&2"]
+    ProcessTimer(folder=tmp_path)(words, "x")
+    assert capfd.readouterr() == ("", "")
+    ProcessTimer(show=True, folder=tmp_path)(words, "x")
+    assert capfd.readouterr() == ("out\n", "x\n")
+
+
+@pytest.mark.parametrize(
+    "command", ["true", "env -i true", "echo 'a | b; $c'", 'echo "a & b (c)"', "touch 'it is' here"]
+)
+def test_plain_commands_need_no_shell(command: str) -> None:
+    assert not needs_shell(command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["a | b", "true; true", "true > x", "echo $HOME", 'echo "$HOME"', "ls *.py", "X=1 true", "exit 3", "echo 'open",
+     "true && true", "no-such-program-here", "echo `true`", "cd ~"],
+)  # fmt: skip
+def test_others_do(command: str) -> None:
+    assert needs_shell(command)
+
+
+def test_all_commands_have_the_same_shell_or_none() -> None:
+    assert shell_for(["true", "echo 1"], "auto") is None
+    assert shell_for(["true", "echo $X"], "auto") == "/bin/sh"
+    assert shell_for(["true; true"], "none") is None
+    assert shell_for(["true"], "sh") == "sh"
+    assert shutil.which("sh")
+    with pytest.raises(ValueError, match=r"^shell must be a program, 'none' or 'auto', got 'no-such-shell'$"):
+        shell_for(["true"], "no-such-shell")
+
+
+def test_words() -> None:
+    assert words_of("echo 'a b' c", None) == ["echo", "a b", "c"]
+    assert words_of("a | b", "bash") == ["bash", "-c", "a | b"]
+    with pytest.raises(ValueError, match=r"^cannot split \"echo 'a\" into words: No closing quotation$"):
+        words_of("echo 'a", None)

@@ -1,0 +1,126 @@
+"""What a benchmark says, and what it gives to other programs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from equipoise.run.bench import Run, Timing, Timings, words
+from equipoise.run.bench.timings import Overhead
+
+
+def timing(name: str, seconds: list[float], margin: float = 0.001, reached: bool = True, code: int = 0) -> Timing:
+    runs = [Run(s, 0.5, 0.25, code, "exit code 4" if code else "") for s in seconds]
+    return Timing(name, f"{name} -k | wc", runs, np.array(seconds), margin, 0.05 * float(np.mean(seconds)), reached)
+
+
+def timings(*commands: Timing, precision: str | float | None = "5%", overhead: Overhead | None = None) -> Timings:
+    order = tuple(k for i in range(100) for k, each in enumerate(commands) if i < len(each.runs))
+    return Timings(commands, order, precision, overhead)
+
+
+# Without order: neighbours are far apart.
+ZIGZAG = [0.0, 1.0, -1.0, 0.5, -0.5, 0.8, -0.9, 0.3, -0.2, 0.0]
+GZIP = timing("gzip", [0.02 + 0.0005 * z for z in ZIGZAG])
+XZ = timing("xz", [0.074 + 0.002 * z for z in ZIGZAG])
+
+
+def test_everything_that_is_printed() -> None:
+    assert words.text(timings(GZIP, XZ)) == (
+        "✓ Every mean is known to ±5% (20 runs).\n"
+        "command     mean ± 95%        σ         min … max  runs       relative\n"
+        "gzip     20.0 ± 1.0 ms  0.34 ms  19.50 … 20.50 ms    10              1\n"
+        "xz       74.0 ± 1.0 ms   1.3 ms    72.0 … 76.0 ms    10  3.700 ± 0.061\n"
+        "gzip is 3.700 ± 0.061 times faster than xz."
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict"),
+    [
+        (timings(GZIP), "✓ The mean is known to ±5% (10 runs)."),
+        (timings(GZIP, XZ, precision=0.01), "✓ Every mean is known to ±10 ms (20 runs)."),
+        (timings(GZIP, XZ, precision=None), "20 runs of 2 commands."),
+        (
+            timings(GZIP, timing("a b", [1, 2], reached=False)),
+            "✗ The mean of 'a b' is not known to ±5% yet (12 runs); --max-seconds and --max-runs allow more.",
+        ),
+    ],
+)
+def test_verdicts(found: Timings, verdict: str) -> None:
+    assert words.verdict(found) == verdict
+
+
+def test_commands_that_do_not_differ() -> None:
+    other = timing("zstd", [0.0201 + 0.0005 * z for z in ZIGZAG])
+    [ratio] = timings(GZIP, other).ratios
+    assert words.comparison(ratio) == "gzip and zstd do not differ measurably; the ratio is 1.005 ± 0.016."
+
+
+def test_a_lopsided_interval_has_no_plus_minus() -> None:
+    [ratio] = timings(timing("a", [0.001, 0.003, 0.002]), timing("b", [1.0, 1.1, 1.2])).ratios
+    assert ratio.times.margin > 0.5 * ratio.times.value
+    assert words.comparison(ratio) == f"a is at least {ratio.times.low:.0f} times faster than b."
+
+
+def test_all_pairs_share_the_level() -> None:
+    """Of three commands there are three pairs, whichever is fastest."""
+    more = timings(GZIP, XZ, timing("lz", [0.5 + 0.01 * z for z in ZIGZAG])).ratios
+    assert [ratio.slow.name for ratio in more] == ["xz", "lz"]
+    assert more[0].times.margin > timings(GZIP, XZ).ratios[0].times.margin
+
+
+def test_remarks() -> None:
+    assert words.remarks(timings(GZIP, XZ)) == []
+    rising = timing("up", [1 + 0.1 * i for i in range(10)])
+    [drift] = words.remarks(timings(rising, rising))
+    assert drift.startswith("Times drifted while")
+    assert "The comparison uses the 10 rounds in which every command was run" in drift
+    first, later = (timing(name, values) for name, values in (("f", [9.0, *ZIGZAG]), ("l", [*ZIGZAG, 9.0])))
+    assert words.remarks(timings(first)) == ["The first run of f is an outlier; --warmup 3 would leave it out."]
+    assert words.remarks(timings(later))[0].startswith("Some runs of l are outliers: other programs")
+    [failed] = words.remarks(timings(timing("no", ZIGZAG, code=4)))
+    assert failed == "10 runs of no failed, and the time is included; the last one: exit code 4."
+
+
+def test_the_shell() -> None:
+    told = words.remarks(timings(XZ, overhead=Overhead("/bin/sh", 0.0012, 0.00002)))
+    assert told == ["The time that /bin/sh takes by itself, 1.200 ± 0.040 ms, is subtracted."]
+    told = words.remarks(timings(XZ, timing("t", [0.0001, 0.0003]), overhead=Overhead("/bin/sh", 0.0012, 0.0001)))
+    assert told[1] == "t takes too little time to be told from the shell's own; -N runs programs without a shell."
+
+
+def test_outliers_are_far_out() -> None:
+    """Beyond three interquartile ranges; none where there are too few runs for quartiles."""
+    quartiles = np.quantile([*ZIGZAG, 9.0], [0.25, 0.75])
+    edge = float(quartiles[1] + 3 * (quartiles[1] - quartiles[0]))
+    assert timing("a", [*ZIGZAG, edge - 0.01]).outliers == []
+    assert timing("a", [*ZIGZAG, 9.0]).outliers == [10]
+    assert timing("a", [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 9.0]).outliers == []
+
+
+# ---- for programs
+
+
+def test_json_has_what_hyperfine_has() -> None:
+    found = words.to_dict(timings(GZIP, XZ))
+    first = found["results"][0]
+    for key in ("command", "mean", "stddev", "median", "user", "system", "min", "max", "times", "exit_codes"):
+        assert key in first
+    assert (first["command"], first["user"], first["runs"]) == ("gzip -k | wc", 0.5, 10)
+    assert first["times"] == GZIP.seconds.tolist()
+    assert found["reached"] is True
+    [ratio] = found["ratios"]
+    assert ratio["ratio"] == pytest.approx(3.7)
+    assert ratio["low"] < 3.7 < ratio["high"]
+    assert found["results"][1]["relative"] == pytest.approx(3.7)
+    assert math.isnan(words.to_dict(timings(GZIP))["results"][0]["relative"])
+
+
+def test_markdown() -> None:
+    lines = words.markdown(timings(timing("a|b", [0.02 + 0.0005 * z for z in ZIGZAG]), XZ)).splitlines()
+    assert lines[0] == "| command | mean ± 95% | σ | min … max | runs | relative |"
+    assert lines[1] == "| :-- | --: | --: | --: | --: | --: |"
+    assert lines[2].startswith(r"| `a\|b` | 20.0 ± 1.0 ms |")
