@@ -122,8 +122,6 @@ def _print_result(result: Result, loaded: Spec, code: int, as_json: bool, verbos
         wanted = loaded.precision
         wanted = wanted.to_dict() if isinstance(wanted, Contrasts) else wanted
         known |= {"precision": wanted, "precision_reached": result.reached, "exit": int(code)}
-        if result.reached and result.precision is not None and result.precision.sums is None:
-            known["evenly"] = report.evenly(result)
         print_json(known)
         return
     screen = console()

@@ -9,7 +9,7 @@ from equipoise.report.page import page
 from equipoise.report.terminal import Live, table
 from equipoise.report.view import STATES, short, view
 from equipoise.report.watch import Report, Watch, read
-from equipoise.report.words import certificate, evenly, facts, plain, rows, to_dict
+from equipoise.report.words import certificate, facts, plain, rows, to_dict
 
 __all__ = [
     "STATES",
@@ -17,7 +17,6 @@ __all__ = [
     "Report",
     "Watch",
     "certificate",
-    "evenly",
     "facts",
     "page",
     "plain",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import time
 from typing import TYPE_CHECKING, Any
 
 from equipoise.report.words import rows
 from equipoise.run import Progress
-from equipoise.run.progress import spent_text
+from equipoise.run.progress import left_text, spent_text
 from equipoise.study import Result
 from equipoise.study.summary import left_out
 
@@ -73,6 +72,5 @@ class Live:
 
     def _view(self, progress: Progress) -> RenderableType:
         spent = spent_text(progress) + ("" if progress.result.objective.costs is None else " spent")
-        left = f", about {progress.seconds_left:,.0f} s left" if math.isfinite(progress.seconds_left) else ""
-        title = f"{spent}, {progress.seconds:,.0f} s elapsed{left}; Ctrl-C stops"
-        return table(progress.result, title)
+        facts = (f"{spent}, {progress.seconds:,.0f} s elapsed", left_text(progress), "Ctrl-C stops")
+        return table(progress.result, "; ".join(filter(None, facts)))

@@ -15,6 +15,7 @@ from equipoise.run.course import Course
 from equipoise.store import Header, Log, Replica
 from equipoise.store.database import Row
 from equipoise.study import Goal, Result
+from equipoise.study.baseline import Baseline
 from equipoise.study.state import FORGOTTEN
 
 # The account is given again when the samples have grown by this factor: it takes a replay of the study.
@@ -42,14 +43,13 @@ class Account:
     goal: Goal
     standard_errors: Floats
     sentences: tuple[str, ...]
-    baseline: Any
+    baseline: Baseline | None
 
     @staticmethod
     def of(result: Result) -> Account:
         """Return the account of a result."""
         sentences = tuple(result.certificate.sentences())
-        baseline = getattr(result, "baseline", None)
-        return Account(result.samples, result.goal, result.standard_errors.array, sentences, baseline)
+        return Account(result.samples, result.goal, result.standard_errors.array, sentences, result.baseline)
 
     def holds(self, result: Result) -> bool:
         """Return whether it is still good enough for a later result of the same study."""
@@ -155,7 +155,8 @@ class Watch:
 
     def result(self) -> Result:
         """Return what is known now."""
-        return self._course.result(self.replica)
+        pace = self._pace.per_second(self.replica.began, self.replica.latest)
+        return self._course.result(self.replica, 1 / pace if pace > 0 else None)
 
     def report(self, name: str) -> Report:
         """Return how it stands."""

@@ -8,50 +8,17 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-import numpy as np
-
 from equipoise import tables
-from equipoise.arrays import Floats
 from equipoise.inputs import listed
-from equipoise.intervals.asymptotic import START
 from equipoise.problem import Contrasts
 from equipoise.report.watch import Report
 from equipoise.study import Result
-from equipoise.study.summary import even_split
 from equipoise.tables import amount, count
 
 
 def certificate(result: Result) -> str:
     """Return the number of samples and the certificate of a result, in words."""
     return f"{count(result.samples, 'sample')}. {result.certificate}"
-
-
-def evenly(result: Result) -> float:
-    """
-    Return how many samples it would have taken to reach the precision with equal numbers for all arms.
-
-    By the observed variances: an arm's margin falls as the square root of 1/count - 1/population does. Populations
-    that are used up sooner give all that they have.
-
-    Parameters
-    ----------
-    result
-        One that has reached its precision.
-    """
-    found = result.intervals()
-    margins, counts = found.margins, result.counts.array.astype(float)
-    # With fewer there is no interval.
-    least = START if found.kind == "asymptotic" else 2
-    sizes = _sizes(result)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        needed = 1 / (1 / sizes + (result.targets / margins) ** 2 * (1 / counts - 1 / sizes))
-    needed = np.where(margins > 0, needed, counts)
-    return float(np.minimum(math.ceil(max(needed.max(), least)), sizes).sum())
-
-
-def _sizes(result: Result) -> Floats:
-    """Return the sizes of the arms' populations; infinite where samples are drawn with replacement."""
-    return np.full(len(result.arms), math.inf) if result.populations is None else result.populations
 
 
 def plain(result: Result) -> dict[str, Any]:
@@ -103,8 +70,6 @@ def facts(report: Report) -> list[str]:
         result.verdict,
         f"Strategy: {report.header.strategy.name}. {spent}, {report.in_flight:,} in flight. {_times_of(report)}",
     ]
-    if report.reached:
-        told += filter(None, [even_split(result)])
     return [*told, *warnings(report), " ".join(report.account.sentences)]
 
 

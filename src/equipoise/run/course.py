@@ -18,10 +18,12 @@ from equipoise.inputs import number
 from equipoise.intervals.asymptotic import START
 from equipoise.problem.objective import numbers_by_arm
 from equipoise.problem.objective import objective as objective_of
+from equipoise.run.pace import by_arm
 from equipoise.store import Header, Replica, Turn
 from equipoise.store.replica import EXHAUSTED, PRECISE
 from equipoise.study import Goal, Result
 from equipoise.study.goal import precision as precision_of
+from equipoise.study.goal import until_next_look
 from equipoise.study.ledger import Ledger
 
 # Weights that follow the means are set again whenever the samples have grown by this factor.
@@ -65,11 +67,23 @@ class Course:
             known = self._goal = replica.precision, setting, Goal(replica.level, wanted, weigh)
         return known[2]
 
-    def result(self, replica: Replica) -> Result:
-        """Return what is known now."""
+    def result(self, replica: Replica, each: float | None = None) -> Result:
+        """
+        Return what is known now.
+
+        Parameters
+        ----------
+        replica
+            The study.
+        each
+            Seconds from one sample to the next lately, if that is known.
+        """
         # Where durations are what is measured, slow ones differ from fast ones by their nature.
         timed = self._header.about is not None and self._header.about.get("measure") == "seconds"
-        return replica.study.result(goal=self.goal(replica), seconds=None if timed else replica.seconds)
+        ledger, pace = replica.study.ledger, None
+        if each is not None:
+            pace = by_arm(each, ledger.arms_of(slice(0, ledger.issued)), replica.seconds, len(self._header.arms))
+        return replica.study.result(goal=self.goal(replica), seconds=None if timed else replica.seconds, pace=pace)
 
     # ---- who comes first
 
@@ -141,8 +155,7 @@ class Course:
         replica, ledger = turn.replica, turn.ledger
         arms, samples = len(turn.study.arms), ledger.samples
         goal = self.goal(replica)
-        # A look takes time for each arm: so one a round, or less often where that is a small share of the samples.
-        self._next_look = samples + max(1, arms // 2, samples // 128)
+        self._next_look = samples + until_next_look(samples, arms)
         if goal.by_precision:
             self._next_look = min(self._next_look, math.ceil(WEIGH ** (_stage(samples) + 1)))
         if replica.followed and not goal.by_precision:

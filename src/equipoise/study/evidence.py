@@ -51,10 +51,10 @@ def _follower(update: Callable[..., None]) -> Any:
 
 
 @jit
-def _cubes(tickets: Any, order: Any, size: int, arms: int) -> Any:
-    """By arm: count, and the sums of squared and cubed deviations from the mean; twice through, for the digits."""
-    count, shift, mean = np.zeros(arms), np.zeros(arms), np.zeros(arms)
-    spread, m2, m3 = np.zeros(arms), np.zeros(arms), np.zeros(arms)
+def _powers(tickets: Any, order: Any, size: int, arms: int) -> Any:
+    """By arm: count, and the sums of deviations from the mean to the powers 2, 3, 4; twice through, for the digits."""
+    count, shift, mean, spread = np.zeros(arms), np.zeros(arms), np.zeros(arms), np.zeros(arms)
+    m2, m3, m4 = np.zeros(arms), np.zeros(arms), np.zeros(arms)
     for i in range(size):
         ticket = tickets[order[i]]
         k = ticket.arm
@@ -64,7 +64,8 @@ def _cubes(tickets: Any, order: Any, size: int, arms: int) -> Any:
         e = (ticket.value - shift[ticket.arm]) - mean[ticket.arm]
         m2[ticket.arm] += e * e
         m3[ticket.arm] += e * e * e
-    return count, m2, m3
+        m4[ticket.arm] += e * e * e * e
+    return count, m2, m3, m4
 
 
 class Lines:
@@ -185,6 +186,7 @@ class Evidence:
         self.recognised = lines.support is None and binary and size > 0
         self._seconds = seconds
         self._states: dict[Kind, Floats] = {}
+        self._powers: tuple[Floats, Floats, Floats, Floats] | None = None
         self._skewness: Floats | None = None
         self._heavy: Bools | None = None
         self._slow: Floats | None = None
@@ -245,10 +247,17 @@ class Evidence:
         return self._tickets["arm"][ids].astype(np.int64), self._tickets["value"][ids]
 
     @property
+    def powers(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """Of each arm's samples in line: count, and the sums of deviations from their mean to the powers 2, 3, 4."""
+        if self._powers is None:
+            self._powers = _powers(self._tickets, self._order, self._size, self.arms)
+        return self._powers
+
+    @property
     def skewness(self) -> Floats:
         """The skewness of each arm's samples; 0 where there are fewer than three or they are all equal."""
         if self._skewness is None:
-            count, m2, m3 = _cubes(self._tickets, self._order, self._size, self.arms)
+            count, m2, m3, _ = self.powers
             with np.errstate(divide="ignore", invalid="ignore"):
                 skewness = np.sqrt(count) * m3 / m2**1.5
             self._skewness = np.where((count >= 3) & (m2 > 0) & np.isfinite(skewness), skewness, 0.0)
@@ -322,7 +331,13 @@ class Evidence:
             kinds += ["betting", "empirical-bernstein"]
         for kind in kinds:
             self.state(kind)
-        known = {"_skewness": self.skewness, "_heavy": self.heavy, "_slow": self.slow, "_slow_bias": self.slow_bias}
+        known = {
+            "_powers": self.powers,
+            "_skewness": self.skewness,
+            "_heavy": self.heavy,
+            "_slow": self.slow,
+            "_slow_bias": self.slow_bias,
+        }
         return self.__dict__ | known | {"_lines": None, "_tickets": None, "_order": None, "_seconds": None}
 
 

@@ -156,16 +156,6 @@ def oracle_loss(objective: Objective, variances: Floats, sizes: Floats, spent: f
         )
 
 
-def uniform_samples(objective: Objective, variances: Floats, sizes: Floats, loss: float) -> float:
-    """Return how many samples, spread evenly, have this loss; NaN if the loss is."""
-    if math.isnan(loss):
-        return math.nan
-    K = len(variances)
-    return K * _least(
-        lambda each: objective.loss(losses(variances, np.full(K, each), sizes)) <= loss, float(sizes.max())
-    )
-
-
 def _least(enough: Callable[[float], bool], high: float) -> float:
     """Return the least number that is enough by bisection, if `high` and everything above it is."""
     low = 0.0

@@ -257,7 +257,7 @@ class Ledger:
             return "0 or 1"
         return f"between {amount(self.support[0])} and {amount(self.support[1])}"
 
-    def snapshot(self, seconds: Floats | None = None) -> Snapshot:
+    def snapshot(self, seconds: Floats | None = None, pace: Floats | None = None) -> Snapshot:
         """
         Return a copy of what is known now.
 
@@ -265,6 +265,8 @@ class Ledger:
         ----------
         seconds
             How long each sample took, by the tickets' ids, NaN where that is not known.
+        pace
+            Seconds that a sample of each arm takes by the clock on the wall.
         """
         if self._lines is None:
             self._lines = Lines(len(self.names), self.support, self._planned, self.populations)
@@ -305,7 +307,8 @@ class Ledger:
                 None if seconds is None else np.asarray(seconds, dtype=float),
             ),
             populations=self.populations,
-            design=Design(self.strategy, self._params, bool(self.retired.any())),
+            design=Design(self.strategy, self._params, self.retired.copy()),
+            pace=pace,
         )
 
     def _like_binary(self) -> bool:

@@ -21,10 +21,12 @@ from equipoise.problem.objective import Objective, Stratified
 from equipoise.problem.objective import objective as objective_of
 from equipoise.strategies import Support
 from equipoise.study import contrasts, finite, replay, stopping, summary, sums
+from equipoise.study.baseline import Baseline, baseline
 from equipoise.study.by_arm import ByArm, IntervalsByArm
 from equipoise.study.certificate import Certificate, certify
 from equipoise.study.contrasts import Contrast, Differences
 from equipoise.study.goal import Goal, Precision
+from equipoise.study.left import Left, ToCome, by_arm, left, to_come
 from equipoise.study.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -95,14 +97,18 @@ class Result:
         over the number of samples; with another objective, the least norm for what the samples cost.
     regret
         loss - oracle_loss.
-    uniform_loss, uniform_samples
-        The loss of an even split of the same budget, and the samples an even split needs for this loss.
+    uniform_loss
+        The loss of an even split of the same budget, if the variances are those observed.
+    baseline
+        How many samples an even split would have needed for the same precision, or for the same loss where none was
+        asked for: `samples`, a range from `low` to `high`, and what the samples cost, `spent`. None where that cannot
+        be said: for one arm, `uniform`, a precision that is not reached, fewer than two samples of an arm.
     proportional_loss
         Where the arms are strata, what samples for as much in proportion to the shares would have had, if the variances
         are those observed; else NaN.
-    spent, uniform_spent
-        What the samples that are in and the declines cost, and what `uniform_samples` would have cost; their numbers
-        without costs. A sample whose real cost nobody told costs what those of its arm do on average.
+    spent
+        What the samples that are in and the declines cost; their number without costs. A sample whose real cost nobody
+        told costs what those of its arm do on average.
     costs
         By arm: the mean of the real costs that are known, or the declared cost before the first; None without costs.
     declined
@@ -119,6 +125,9 @@ class Result:
     reached
         Whether every interval that the precision is asked of, by default of every arm, lies within its value ± the
         precision; None if none was asked for.
+    left
+        How many more samples the precision needs, `samples`, with a range from `low` to `high`, and how long that takes
+        at the pace of the last samples, from `seconds_low` to `seconds_high`. None where that cannot be said.
     """
 
     snapshot: Snapshot
@@ -309,15 +318,9 @@ class Result:
             return self.objective.loss(self._losses_of(np.full(len(self.arms), self.price / each)))
         return self.objective.loss(self.variances.array) * each / self.price
 
-    @property
-    def uniform_samples(self) -> float:
-        if self.populations is not None:
-            return finite.uniform_samples(self.objective, self.variances.array, self.populations, self.loss)
-        return len(self.arms) * self.objective.loss(self.variances.array) / self.loss if self.loss > 0 else math.nan
-
-    @property
-    def uniform_spent(self) -> float:
-        return self.uniform_samples * math.fsum(self.objective.cost(len(self.arms))) / len(self.arms)
+    @cached_property
+    def baseline(self) -> Baseline | None:
+        return baseline(self)
 
     @property
     def proportional_loss(self) -> float:
@@ -555,22 +558,30 @@ class Result:
         return None if self.precision is None else bool(self.reached_by_arm.all())
 
     @cached_property
+    def to_come(self) -> ToCome | None:
+        """Draws of what the precision still needs; None where that cannot be said."""
+        return to_come(self)
+
+    @cached_property
+    def left(self) -> Left | None:
+        return left(self)
+
+    @cached_property
     def samples_left_by_arm(self) -> Floats:
         """About how many more samples each arm needs for the precision, in the arms' order; infinite if unknown."""
-        return stopping.left(self)
+        return by_arm(self)
 
     @property
     def samples_left(self) -> float | None:
         """About how many more samples the precision needs: infinite if too little is known, None without one."""
         if self.precision is None:
             return None
-        left = self.samples_left_by_arm
-        return float(left.sum()) if np.isfinite(left).all() else math.inf
+        return math.inf if self.left is None else self.left.samples
 
     @property
     def certificate(self) -> Certificate:
         """How precise the result is, what other ways of sampling would have had, and what may be wrong with it."""
-        return certify(self)
+        return certify(self, summary.even_split(self))
 
     # ---- comparisons
 
@@ -653,16 +664,20 @@ class Result:
         Return everything as plain numbers, by arm where there is one for each; None for what is unknown or infinite.
 
         `intervals` has a pair [low, high] for each arm, at `interval_level` for all of them at once, of the kind that
-        `interval_kinds` says; `interval_kind` is "fixed-width" if all are, else that of the others. `reached` and
-        `samples_left` are None where no precision was asked for.
+        `interval_kinds` says; `interval_kind` is "fixed-width" if all are, else that of the others. `reached`,
+        `samples_left` and `left` are None where no precision was asked for.
         """
         intervals, objective = self.intervals(), self.objective
         known: dict[str, Any] = {"strategy": self.strategy}
         known |= {name: dict(getattr(self, name)) for name in _BY_ARM}
         known |= {"intervals": dict(intervals), "interval_kind": intervals.kind, "interval_level": intervals.level}
         known["interval_kinds"] = dict(zip(self.arms, intervals.kinds, strict=True))
-        alone = ("samples", "loss", "oracle_loss", "regret", "uniform_loss", "uniform_samples")
+        alone = ("samples", "loss", "oracle_loss", "regret", "uniform_loss")
         known |= {name: getattr(self, name) for name in (*alone, "worst", "reached", "samples_left")}
+        known |= {
+            name: None if found is None else found._asdict()
+            for name, found in (("left", self.left), ("baseline", self.baseline))
+        }
         if not objective.plain:
             known["p"] = "inf" if objective.p == math.inf else objective.p  # JSON has no infinity
             given = {name: getattr(objective, name) for name in _OF_OBJECTIVE}
@@ -672,7 +687,7 @@ class Result:
                 if numbers is not None
             }
         if self.costs is not None:
-            known |= {"costs": dict(self.costs), "spent": self.spent, "uniform_spent": self.uniform_spent}
+            known |= {"costs": dict(self.costs), "spent": self.spent}
         if self.precision is not None and self.precision.sums is not None and not self.precision.sums.combined:
             known["contrasts"] = [each.to_dict() for each in self.contrasts()]
         if objective.shares is not None:

@@ -113,22 +113,3 @@ def ends(result: Result, places: Sequence[int] | None, low: Floats, high: Floats
         low = np.where(fixed, found.centres - found.half, np.where(np.isnan(low), -math.inf, low))
         high = np.where(fixed, found.centres + found.half, np.where(np.isnan(high), math.inf, high))
     return np.maximum(low, least), np.minimum(high, most), fixed
-
-
-def left(result: Result) -> Floats:
-    """
-    Return about how many more samples each arm needs, in the arms' order; infinite or NaN where too little is known.
-
-    A half-width falls as one over the square root of the number of samples. Of an arm whose fixed-width interval cannot
-    be trusted yet, the sequence may be the first to be narrow enough.
-    """
-    if result.precision is not None and result.precision.sums is not None:
-        return sums.left_by_arm(result, result.precision.sums)
-    margins = result.intervals().margins
-    if by_width(result):
-        found = widths(result)
-        margins = np.where(np.isfinite(found.half), np.minimum(found.half, margins), margins)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        wide = margins / result.targets
-        more = np.asarray(np.maximum(wide * wide - 1, 0) * np.maximum(result.counts.array, 1))
-    return np.where(result.reached_by_arm, 0.0, more)

@@ -22,7 +22,7 @@ from equipoise.study.certificate import (
     without_error,
 )
 from equipoise.study.contrasts import interval
-from equipoise.tables import MOST_ROWS, amount, count, percent, plus_minus, rounded
+from equipoise.tables import MOST_ROWS, about, amount, between, count, duration, percent, plus_minus, rounded
 
 if TYPE_CHECKING:
     from equipoise.arrays import Bools
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from equipoise.study.goal import Precision, Sums
     from equipoise.study.result import Result
 
-# An even split is mentioned if it would have needed this many times what was spent.
-WORTH_SAYING: Final = 1.05
+# An even split is mentioned if it would have needed at least this many times what was spent.
+CLEARLY: Final = 1.05
 _REMARKS: Final = 3
 BINARY: Final = 'All samples are 0 or 1: intervals are those of binary arms; support="binary" says so from the start.'
 
@@ -48,9 +48,20 @@ def verdict(result: Result) -> str:
     short = int((~result.reached_by_arm).sum())
     are, whose = ("is", "its mean") if short == 1 else ("are", "their mean")
     than = result.precision.words(whose) or "asked for"
-    left = result.samples_left or 0.0
-    needed = f"; about {count(_about(left), 'more sample')} needed" if math.isfinite(left) else ""
+    left = what_is_left(result)
+    needed = f"; it takes {left}" if left else ""
     return f"✗ {short:,} of {count(len(result.arms), 'arm')} {are} still wider than {than}{needed}."
+
+
+def what_is_left(result: Result) -> str:
+    """Return what the precision still needs, as "1,900 to 4,300 more samples, 3 to 6 minutes"; empty if unknown."""
+    left = result.left
+    if left is None or result.reached:
+        return ""
+    more = f"{between(left.low, left.high)} more samples"
+    if math.isnan(left.seconds_high):
+        return more
+    return f"{more}, {duration(left.seconds_low, left.seconds_high)}"
 
 
 def _verdict_of_sums(result: Result, wanted: Precision, asked: Sums) -> str:
@@ -63,8 +74,8 @@ def _verdict_of_sums(result: Result, wanted: Precision, asked: Sums) -> str:
     which = f"{short:,} of {count(of, asked.noun)} {'is' if short == 1 else 'are'}"
     if asked.combined:
         which = "The combined mean is"
-    left = result.samples_left or 0.0
-    needed = f"; about {count(_about(left), 'more sample')} needed" if math.isfinite(left) else ""
+    left = what_is_left(result)
+    needed = f"; it takes {left}" if left else ""
     return f"✗ {which} still wider than {to}{needed}."
 
 
@@ -153,22 +164,28 @@ def remarks(result: Result) -> list[str]:
     return list(filter(None, (*found, who_declined(declines(result)), even_split(result))))[:_REMARKS]
 
 
-def even_split(result: Result) -> str:
+def even_split(result: Result, noun: str = "samples") -> str:
     """
-    Return in a sentence how many samples an even split would have needed.
+    Return in a sentence how many samples an even split would have needed; empty if not clearly more than were taken.
 
-    Empty where that is not clearly more than were taken, an arm has no interval yet, or the split was even.
+    Parameters
+    ----------
+    result
+        The result.
+    noun
+        What the samples are called.
     """
-    if len(result.arms) < 2 or result.strategy == "uniform" or not result.loss > 0:
+    found = result.baseline
+    # In money where samples have costs.
+    if found is None or not found.spent / found.samples * found.low > CLEARLY * result.price:
         return ""
-    if not result.uniform_spent >= WORTH_SAYING * result.price or not _with_interval(result).all():
-        return ""
-    paid = "" if result.objective.costs is None else f" (cost {amount(result.uniform_spent)})"
+    cost = "" if result.objective.costs is None else f", at a cost of {about(found.spent, found.low, found.high)},"
     what = "precision" if result.objective.p == math.inf else "loss"
     if result.objective.shares is not None:
         what = "standard error"
-    needed = count(round(result.uniform_samples), "sample")
-    return f"An even split would have needed about {needed}{paid} for the same {what}."
+    needed = about(found.samples, found.low, found.high)
+    ends = between(found.low, found.high)
+    return f"An even split would have needed about {needed} {noun} ({ends}){cost} for the same {what}."
 
 
 def _with_interval(result: Result) -> Bools:
@@ -215,8 +232,3 @@ def left_out(result: Result) -> list[str]:
 def _samples(result: Result) -> str:
     paid = "" if result.objective.costs is None else f" (cost {amount(result.spent)})"
     return f"{count(result.samples, 'sample')}{paid}"
-
-
-def _about(n: float) -> int:
-    """Return a number to two digits, and a whole one; at least 1."""
-    return max(1, int(float(f"{n:.2g}")))

@@ -114,22 +114,16 @@ def reached_by_arm(asked: Sums, reached: Bools) -> Bools:
     return np.asarray(~(asked.weights[~reached] != 0).any(0))
 
 
-def left_by_arm(result: Result, asked: Sums) -> Floats:
-    """Return about how many more samples each arm needs, if all its samples grow by one factor; NaN if unknown."""
+def margins(result: Result, asked: Sums) -> Floats:
+    """Return the margins of the intervals that decide: of fixed width where these can be trusted, else of sequences."""
     assert result.precision is not None
-    found = look(result, asked, everything=True)
-    margins = found.margins
-    if result.precision.interval == "fixed-width" and result.snapshot.evidence is not None:
-        sizes = np.full(len(result.arms), math.inf) if result.populations is None else result.populations
-        alpha, binary = (1 - result.level) / len(asked.weights), result.sequences.support == "binary"
-        state = result.state_of("fixed-width", None)
-        half = fixed_width_sums.half_widths(asked.weights, state, sizes, alpha, binary)
-        margins = np.where(half.trusted, np.minimum(half.plain, margins), margins)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        more = np.nan_to_num(np.maximum((margins / found.targets) ** 2 - 1, 0), nan=math.inf, posinf=math.inf)
-        more = np.where(found.reached, 0.0, more)
-        factors = np.where(asked.weights != 0, more[:, None], 0.0).max(0)
-        return np.where(factors > 0, factors * np.maximum(result.counts.array, 1), 0.0)
+    found = look(result, asked, everything=True).margins
+    if result.precision.interval != "fixed-width" or result.snapshot.evidence is None:
+        return found
+    sizes = np.full(len(result.arms), math.inf) if result.populations is None else result.populations
+    alpha, binary = (1 - result.level) / len(asked.weights), result.sequences.support == "binary"
+    half = fixed_width_sums.half_widths(asked.weights, result.state_of("fixed-width", None), sizes, alpha, binary)
+    return np.where(half.trusted, np.minimum(half.plain, found), found)
 
 
 def weights(result: Result) -> Floats | None:

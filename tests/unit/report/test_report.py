@@ -6,7 +6,6 @@ import json
 import math
 import random
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,6 @@ from equipoise import report
 from equipoise.cli import main
 from equipoise.run import seeds
 from equipoise.store import Header, Log, Turn
-from equipoise.study import Goal
-from equipoise.study.goal import precision
 
 
 def sample(arm: str, seed: int) -> float:
@@ -190,11 +187,6 @@ def test_more_arms_than_fit(tmp_path: Path) -> None:
     worst = max(np.nan_to_num(read.result.losses.array, nan=math.inf))
     assert read.result.losses[int(rows[0][0])] == worst
     assert "least precise of 50 arms" in report.view(read)["table"]["note"]
-
-
-def asked(half: float, result: eq.Result) -> eq.Result:
-    """Return the same result, had this half-width been asked for."""
-    return replace(result, goal=Goal(precision=precision(half, 0.95, result.arms, "anytime")))
 
 
 def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

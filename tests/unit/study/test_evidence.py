@@ -19,6 +19,7 @@ from equipoise.study import evidence
 from equipoise.study.certificate import SLOW
 from equipoise.study.evidence import _heavy_tails, _rank_tests, _ranks
 from equipoise.study.state import ANSWERED_LATE, FORGOTTEN, WITHDRAWN
+from equipoise.study.summary import even_split
 from tests.in_order import InOrder
 from tests.unit.study.moments import of_populations, result_of_moments
 
@@ -338,7 +339,10 @@ def test_a_certificate() -> None:
     text = str(found)
     assert repr(found) == text
     assert text.startswith(f"Least precise: {result.worst}, ±{found.margin:.3g} (95%), standard error ")
-    assert f"of the same budget would have given {math.sqrt(found.uniform_loss):.3g} and the best allocation" in text
+    assert f" is {math.sqrt(found.loss):.3g}, with the best allocation {math.sqrt(found.oracle_loss):.3g}." in text
+    assert found.baseline == result.baseline
+    assert found.even_split == even_split(result)
+    assert found.even_split in text
     assert "The samples of skewed are skewed" in text
     assert "never answered" not in text
     assert "Warning" not in text

@@ -264,3 +264,19 @@ def test_the_samples_of_a_run_are_those_that_the_simulator_saw() -> None:
 def test_a_simulated_study_is_replayed_as_a_real_one_is(row: Row) -> None:
     """What benchmarks/inference.py rests on."""
     assert same(row)
+
+
+@pytest.mark.parametrize(("strategy", "least", "most"), [("auto", 1.0, 1.03), (eq.strategies.BAS(30.0), 1.2, 2.0)])
+def test_the_price_of_not_knowing_the_variances(strategy: Any, least: float, most: float) -> None:
+    """The loss over that of the best allocation, next to that of 4,000 simulated runs with the true laws."""
+    rng = np.random.default_rng(4)
+    known = eq.Study(2, budget=600, strategy=strategy)
+    while not known.done:
+        ticket = known.ask()
+        known.tell(ticket, rng.normal(0, 1 if ticket.arm == 0 else 3))
+    found = known.result().adaptivity.price
+    problem = eq.Problem([eq.Gaussian(0, 1), eq.Gaussian(0, 9)])
+    right = eq.simulate(problem, strategy, budget=600, runs=4000, seed=1)
+    assert least <= found < most
+    assert found == pytest.approx(right.losses.max() / right.best, rel=0.06)
+    assert math.isnan(eq.Study(2, budget=10).result().adaptivity.price)
