@@ -61,3 +61,10 @@ def test_too_little_is_known(a: list[float], b: list[float]) -> None:
         ratios.of_rounds(np.array(a[:1]), np.array(b[:1]), 0.05),
     ):
         assert (found.low, found.high, found.differs) == (0, math.inf, False)
+
+
+def test_runs_that_a_precision_stopped_count_for_less() -> None:
+    """The same as if the variances were 1 + 2.5/5 and 1 + 2.5/3 times as large."""
+    wider = ratios.of_means(A, B, 0.05, stopped=True)
+    stretched = 10 + (A - 10) * math.sqrt(1 + 2.5 / 5), 2 + (B - 2) * math.sqrt(1 + 2.5 / 3)
+    assert wider.high == pytest.approx(ratios.of_means(*stretched, 0.05).high)
