@@ -172,4 +172,5 @@ class Timings:
         if self.drifts:
             return ratios.of_rounds(self.rounds[:, slow], self.rounds[:, fast], alpha)
         error = 0.0 if self.overhead is None else self.overhead.error
-        return ratios.of_means(self.commands[slow].seconds, self.commands[fast].seconds, alpha, error)
+        a, b = self.commands[slow].seconds, self.commands[fast].seconds
+        return ratios.of_means(a, b, alpha, error, stopped=self.precision is not None)

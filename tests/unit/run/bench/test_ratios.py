@@ -61,3 +61,31 @@ def test_too_little_is_known(a: list[float], b: list[float]) -> None:
         ratios.of_rounds(np.array(a[:1]), np.array(b[:1]), 0.05),
     ):
         assert (found.low, found.high, found.differs) == (0, math.inf, False)
+
+
+def test_runs_that_a_precision_stopped_count_for_less() -> None:
+    """The same as if the variances were 1 + 2.5/5 and 1 + 2.5/3 times as large."""
+    wider = ratios.of_means(A, B, 0.05, stopped=True)
+    stretched = 10 + (A - 10) * math.sqrt(1 + 2.5 / 5), 2 + (B - 2) * math.sqrt(1 + 2.5 / 3)
+    assert wider.high == pytest.approx(ratios.of_means(*stretched, 0.05).high)
+
+
+def test_the_interval_holds_as_often_as_it_says() -> None:
+    """In 95% of 4,000 pairs of 20 and 40 times, with standard deviations of 15% and 5%; standard error 0.34%."""
+    rng, runs = np.random.default_rng(1), 4000
+    held = 0
+    for _ in range(runs):
+        found = ratios.of_means(rng.normal(3, 0.45, 20), rng.normal(2, 0.1, 40), 0.05)
+        held += found.low <= 1.5 <= found.high
+    assert abs(held / runs - 0.95) < 5 * math.sqrt(0.95 * 0.05 / runs)
+
+
+def test_rounds_hold_as_often_as_they_say_while_times_drift() -> None:
+    """In 95% of 4,000 pairs of 15 times that double meanwhile; standard error 0.34%."""
+    rng, runs, hot = np.random.default_rng(1), 4000, np.linspace(1, 2, 15)
+    held = 0
+    for _ in range(runs):
+        a, b = 3 * hot * rng.normal(1, 0.05, 15), 2 * hot * rng.normal(1, 0.05, 15)
+        found = ratios.of_rounds(a, b, 0.05)
+        held += found.low <= 1.5 <= found.high
+    assert abs(held / runs - 0.95) < 5 * math.sqrt(0.95 * 0.05 / runs)
