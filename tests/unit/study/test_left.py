@@ -67,7 +67,7 @@ def test_an_arm_half_way() -> None:
 
 
 def test_fixed_widths() -> None:
-    """The normal quantile and s/sqrt(T), with a little more for few samples: 1.96² · 1.01/0.1² = 388 of Gaussian ones."""
+    """The normal quantile and s/sqrt(T), with a little more for few samples: 1.96² · 1.01/0.1² = 388 Gaussian ones."""
     found = known(asked(study_of([normal(130)]), 0.1, "fixed-width"))
     assert found.low < 388 - 130 < found.high
     assert found.samples == pytest.approx(388 - 130, rel=0.1)
