@@ -6,7 +6,6 @@ import json
 import random
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from equipoise.report import series
 from equipoise.report.charts import HEADINGS, charts, png, specs
 from equipoise.report.history import Moment
 from equipoise.report.words import duration
+from equipoise.study.baseline import Baseline
 
 RATES = {"rare": 0.05, "even": 0.5, "often": 0.9}
 
@@ -96,7 +96,7 @@ def test_states(poll: report.Report, tmp_path: Path) -> None:
 def test_an_even_split_is_mentioned_where_it_needs_clearly_more(poll: report.Report) -> None:
     n = poll.account.samples
     for low, label in ((1.6 * n, "Compared with an even split"), (n, "Time")):
-        baseline = SimpleNamespace(samples=1.9 * n, low=low, high=2.2 * n)
+        baseline = Baseline(1.9 * n, low, 2.2 * n, 1.9 * n)
         shown = report.view(replace(poll, account=replace(poll.account, baseline=baseline)))["figures"][3]
         assert shown["label"] == label
         if label != "Time":
