@@ -58,7 +58,10 @@ def baseline(result: Result) -> Baseline | None:
     if not 2 <= arms <= MOST_ARMS or result.strategy == "uniform" or not result.loss > 0:
         return None
     each = math.fsum(result.objective.cost(arms)) / arms
-    found = _with_a_budget(result) if result.precision is None else _with_a_precision(result)
+    wanted = result.precision
+    # The combined mean of strata has one error, as with a budget; of contrasts nothing is said.
+    by_loss = wanted is None or (wanted.sums is not None and wanted.sums.combined)
+    found = _with_a_budget(result) if by_loss else _with_a_precision(result)
     if found is None or not np.isfinite(found).all():
         return None
     low, middle, high = found.tolist()
@@ -146,6 +149,8 @@ def _with_a_precision(result: Result) -> Floats | None:
     """
     known, evidence = spread(result), result.snapshot.evidence
     if known is None or evidence is None or result.precision is None or not result.reached:
+        return None
+    if result.precision.sums is not None:
         return None
     counts = result.counts.array
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -53,8 +53,8 @@ def test_a_study_says_how_long_a_precision_takes() -> None:
         clock.now += 1
         return float(np.random.default_rng(seed).normal(0, 1 if arm == "calm" else 3))
 
-    drive(measure, arms=["calm", "rough"], clock=clock, precision=0.5, progress=told.append)
-    middle = next(p for p in told if p.samples >= 300)
+    drive(measure, arms=["calm", "rough"], clock=clock, precision=0.3, progress=told.append)
+    middle = next(p for p in told if p.samples >= 200)
     left = middle.result.left
     assert left is not None
     assert (left.seconds_low, left.seconds_high) == pytest.approx((left.low, left.high), rel=0.02)
