@@ -61,7 +61,8 @@ def write(replica: Replica) -> bytes:
         "rest": dumps(rest),
     }
     line = json.dumps(head).encode()
-    parts = [_LENGTH.pack(len(line)), line, *(np.ascontiguousarray(array).view(np.uint8) for array in arrays.values())]
+    views = (np.ascontiguousarray(array).view(np.uint8).data for array in arrays.values())
+    parts: list[bytes | memoryview] = [_LENGTH.pack(len(line)), line, *views]
     check = hashlib.blake2b(digest_size=_CHECK)
     for part in parts:
         check.update(part)

@@ -49,7 +49,7 @@ def new_database(db: str) -> str:
     """Create an empty database in the same server; return its URL."""
     name = f"copy_{uuid.uuid4().hex}"
     with psycopg.connect(db, autocommit=True) as connection:
-        connection.execute(f"create database {name}")  # type: ignore[arg-type]
+        connection.execute(f"create database {name}")
     return urlunsplit(urlsplit(db)._replace(path=f"/{name}"))
 
 
@@ -125,7 +125,7 @@ def pooled(db: str, folder: Path) -> Iterator[str]:
     config = folder / "pgbouncer.ini"
     config.write_text(_CONFIG.format(own=own, **{"port": 5432} | known))
     # It refuses to be root; and the socket is in a folder of the server's user.
-    user = [f"--user={Path(known['host']).owner()}"] if os.getuid() == 0 else []
+    user = [f"--user={Path(str(known['host'])).owner()}"] if os.getuid() == 0 else []
     with subprocess.Popen([program, *user, str(config)], stderr=subprocess.DEVNULL) as process:
         try:
             url = f"postgresql://{known['user']}@127.0.0.1:{own}/{known['dbname']}"
