@@ -164,29 +164,34 @@ PAIRS: Final[list[tuple[str, str]]] = [
 
 
 def pair(commands: tuple[str, str], folder: Path, limit: str) -> dict[str, Any]:
-    """Time a pair with both programs to ±5%; hyperfine is started again with more runs where it was too few."""
+    """
+    Time a pair with both programs, and say how long each takes until both means are known to ±5%.
+
+    Where a program stops before that, the time it would have taken follows from what it measured: half-widths fall as
+    the square root of the number of runs. hyperfine cannot go on, so it is started again for the commands that need it.
+    """
     found = ours(commands, folder, "-N", "--warmup", "3", "--max-seconds", limit)
-    start, options = time.perf_counter(), ["--shell=none", "--warmup", "3"]
-    theirs = hyperfine(commands, folder, *options)
-    first = max(half_width(each["times"]) for each in theirs)
-    wide = first
-    while wide > 0.05 and time.perf_counter() - start < float(limit):
-        runs = max(len(each["times"]) * (half_width(each["times"]) / 0.045) ** 2 for each in theirs)
-        theirs = hyperfine(commands, folder, *options, "--runs", str(math.ceil(runs)))
-        wide = max(half_width(each["times"]) for each in theirs)
+    start = time.perf_counter()
+    theirs = hyperfine(commands, folder, "--shell=none", "--warmup", "3")
     seconds = time.perf_counter() - start
+    needed = [[max(half_width(each["times"]) / 0.05, 1) ** 2 for each in some] for some in (found["results"], theirs)]
+    spent = [[sum(each["times"]) for each in some] for some in (found["results"], theirs)]
+    go_on = sum((n - 1) * s for n, s in zip(needed[0], spent[0], strict=True))
+    again = sum(n * s for n, s in zip(needed[1], spent[1], strict=True) if n > 1)
     apart = [
-        abs(a["mean"] / b["mean"] - 1) / math.hypot(a["half_width"] / a["mean"], half_width(b["times"]))
+        (a["mean"] / b["mean"] - 1) / math.hypot(half_width(a["times"]), half_width(b["times"]))
         for a, b in zip(found["results"], theirs, strict=True)
     ]
     return {
         "commands": commands,
-        "reached": [found["reached"], wide <= 0.05],
-        "first_half_width": first,
-        "runs": [sum(each["runs"] for each in found["results"]), sum(len(each["times"]) for each in theirs)],
+        "means": [[each["mean"] for each in some] for some in (found["results"], theirs)],
+        "half_widths": [[half_width(each["times"]) for each in some] for some in (found["results"], theirs)],
+        "runs": [[len(each["times"]) for each in some] for some in (found["results"], theirs)],
         "seconds": [found["seconds"], seconds],
-        "ratios": [found["results"][1]["mean"] / found["results"][0]["mean"], theirs[1]["mean"] / theirs[0]["mean"]],
-        "apart": max(apart),
+        "seconds_to_5%": [found["seconds"] + go_on, seconds + again],
+        "reached": [found["reached"], max(needed[1]) == 1],
+        "apart": apart,
+        "ratios": [found["ratios"][0]["ratio"], theirs[1]["mean"] / theirs[0]["mean"]],
         "drifts": found["drifts"],
     }
 
@@ -213,7 +218,7 @@ def main() -> None:
     parser.add_argument(
         "--pairs", type=int, nargs=2, default=(0, len(PAIRS)), help="only the pairs between these places"
     )
-    parser.add_argument("--limit", default="20", help="seconds of measuring for a pair and a program")
+    parser.add_argument("--limit", default="8", help="seconds of measuring for a pair by equipoise bench")
     given = parser.parse_args()
     report: Any
     if given.what == "coverage":
