@@ -96,11 +96,7 @@ def test_states(poll: report.Report, tmp_path: Path) -> None:
 def test_an_even_split_is_mentioned_where_it_needs_clearly_more(poll: report.Report) -> None:
     n = poll.account.samples
     for low, label in ((1.6 * n, "Compared with an even split"), (n, "Time")):
-<<<<<<< HEAD
-        baseline = Baseline(samples=1.9 * n, low=low, high=2.2 * n, spent=1.9 * n)
-=======
         baseline = Baseline(1.9 * n, low, 2.2 * n, 1.9 * n)
->>>>>>> w-baseline
         shown = report.view(replace(poll, account=replace(poll.account, baseline=baseline)))["figures"][3]
         assert shown["label"] == label
         if label != "Time":
