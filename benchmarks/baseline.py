@@ -127,10 +127,12 @@ def budget(studies: int, seed: int, only: str) -> Iterator[dict[str, Any]]:
         for each in (30, 100) if only in arms.name else ():
             n = each * len(arms.laws)
             right = truth(arms, n)
-            found = np.array([studied(arms, n, seed + i).baseline for i in range(studies)])[:, :3]
+            all_found = [studied(arms, n, seed + i).baseline for i in range(studies)]
+            # Of zeros alone, nothing is said.
+            found = np.array([each[:3] for each in all_found if each is not None])
             covers = (found[:, 1] <= right) & (right <= found[:, 2])
             said = found[:, 1] > 1.05 * n
-            mean, error = found[:, 0].mean() / n, found[:, 0].std() / n / math.sqrt(studies)
+            mean, error = found[:, 0].mean() / n, found[:, 0].std() / n / math.sqrt(len(found))
             print(
                 f"| {arms.name} | {each} | {studies} | {right / n:.2f} n | {mean:.3f} n ({error:.3f}) | "
                 f"{covers.mean():.0%} | {said.mean():.0%} |",
