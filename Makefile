@@ -10,7 +10,7 @@ INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 demo: $(VENV)/core
 	$(BIN)/equipoise demo
 
-# Under five minutes on two idle cores, in another order each time; the first line of the output has the seed.
+# In another order each time; the first line of the output has the seed.
 test: $(VENV)/dev browser
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 

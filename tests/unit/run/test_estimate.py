@@ -404,7 +404,7 @@ def test_a_share_of_the_mean_is_made_small_for_all_arms_together() -> None:
 
 
 def test_every_arm_has_an_interval_before_a_share_of_the_mean_is_looked_for() -> None:
-    """A mean of a hundred with a standard deviation of 1 is known to 2% with the first interval, of 11 samples or so."""
+    """A mean of a hundred with a standard deviation of 1 is known to 2% with the first interval, of 11 samples."""
 
     def measure(arm: str, seed: int) -> float:
         return random.Random(seed).gauss(SIZES[arm], 1)
