@@ -2,19 +2,20 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+APT := DEBIAN_FRONTEND=noninteractive apt-get --quiet=2 --yes --option DPkg::Lock::Timeout=300 --option Acquire::http::Timeout=30
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-slow lint bench leaderboard docs clean
+.PHONY: demo test test-slow lint bench leaderboard docs browser clean
 
 demo: $(VENV)/core
 	$(BIN)/equipoise demo
 
 # Under five minutes on two idle cores, in another order each time; the first line of the output has the seed.
-test: $(VENV)/dev
+test: $(VENV)/dev browser
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 # The tests marked slow, which take minutes: a billion normals, 200 runs killed, 500 faults, 10,000 damaged stores.
-test-slow: $(VENV)/dev
+test-slow: $(VENV)/dev browser
 	$(BIN)/python -m pytest -m slow --durations 0 --capture no
 
 lint: $(VENV)/dev
@@ -38,8 +39,19 @@ leaderboard: $(VENV)/dev
 docs: $(VENV)/dev
 	$(BIN)/python benchmarks/bounds.py
 	$(BIN)/python benchmarks/coverage.py
+	$(BIN)/python -m benchmarks.few
+	$(BIN)/python -m benchmarks.pools
 	$(BIN)/python -m benchmarks.contrasts
 	$(BIN)/python -m pytest --quiet tests/unit/test_docs.py
+
+# A browser for the tests: an installed Chromium or Chrome, else Debian's where it may be installed (root and apt-get).
+# Without one, the tests that need it are skipped.
+browser:
+	@$(foreach name,chromium chromium-browser google-chrome google-chrome-stable,command -v $(name) > /dev/null ||) \
+	test -n "$$CHROME_PATH" || test -d "/Applications/Google Chrome.app" || { \
+		test "$$(id -u)" = 0 && command -v apt-get > /dev/null && echo "installing chromium for the browser tests" && \
+		$(APT) update && $(APT) install --no-install-recommends chromium; \
+	} || echo "no Chromium or Chrome: install one, or name one in CHROME_PATH; the browser tests are skipped without it"
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

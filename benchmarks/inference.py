@@ -63,7 +63,7 @@ def adaptivity(row: Row, setup: Setup, run: int, counts: Floats) -> replay.Adapt
     samples = streams.samples_of_run(row.problem, SEED, run, counts)
     whole = counts.astype(np.int64)
     spent = math.fsum(setup.objective.cost(row.arms) * whole) if row.costs else int(whole.sum())
-    design = Design(setup.strategy, setup.params)
+    design = Design(setup.strategy, setup.params, np.zeros(row.arms, bool))
     return replay.replayed(replay.setup_of(samples, whole, design, setup.objective, spent), samples)
 
 

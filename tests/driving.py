@@ -46,6 +46,7 @@ def drive(
     executor: int | None = None,
     lease: float | None = None,
     max_seconds: float | None = None,
+    precision: float | None = None,
     strategy: str = "auto",
     seed: int = 1,
     store: str | None = None,
@@ -54,7 +55,7 @@ def drive(
     """What `estimate` does with these arguments, by another clock."""
     samplers = Samplers(sampler, arms, None, seed)
     settings = Settings(max_seconds, retries=0, lease=lease, in_flight=None)
-    header = Header(samplers.arms, resolve(strategy), None, budget, seed)
+    header = Header(samplers.arms, resolve(strategy), None, budget, seed, precision=precision)
     log = Memory(header) if store is None else Log(store, header)
     try:
         return _drive(log, store, samplers, executor, settings, progress or False, clock)

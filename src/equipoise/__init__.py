@@ -14,6 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from equipoise import intervals, strategies, theory
+from equipoise.client import RemoteStudy, connect
 from equipoise.errors import EquipoiseError
 from equipoise.lab import simulate
 
@@ -22,6 +23,7 @@ from equipoise.plan import Plan, plan
 from equipoise.problem import (
     Bernoulli,
     Constant,
+    Contrasts,
     Empirical,
     Exponential,
     Gaussian,
@@ -46,6 +48,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Bernoulli",
     "Constant",
+    "Contrasts",
     "Empirical",
     "EquipoiseError",
     "Exponential",
@@ -57,6 +60,7 @@ __all__ = [
     "Problem",
     "Progress",
     "Rademacher",
+    "RemoteStudy",
     "Result",
     "SharedStudy",
     "Stratified",
@@ -64,6 +68,7 @@ __all__ = [
     "Study",
     "Ticket",
     "Uniform",
+    "connect",
     "estimate",
     "intervals",
     "open",

@@ -10,6 +10,7 @@ import numpy as np
 from equipoise.inputs import integer
 from equipoise.problem import Bernoulli
 from equipoise.study import Result, Study
+from equipoise.study.summary import even_split
 
 # The share of all customers who like each product. The poll does not know it; some products divide opinion, others do
 # not.
@@ -60,10 +61,11 @@ def poll(strategy: str, customers: int = CUSTOMERS, seed: int = 1, asked: Callab
 def comparison(result: Result, even: Result) -> str:
     """Return one sentence on how much better a poll did than one that asked about all products evenly."""
     ours, theirs = (200 * float(poll.intervals(0.95).half_widths.max()) for poll in (result, even))
-    if round(ours, 1) >= round(theirs, 1) or result.uniform_samples <= result.samples:
+    needed = even_split(result, "customers")
+    if round(ours, 1) >= round(theirs, 1) or not needed:
         more = f"; try {ENOUGH_CUSTOMERS} or more" if result.samples < ENOUGH_CUSTOMERS else ""
         return f"With {result.samples:,} customers there is no difference yet{more}."
     return (
         f"With {result.samples:,} customers, the widest interval is {ours:.1f} percentage points wide instead of "
-        f"{theirs:.1f}; an even split would need about {result.uniform_samples:,.0f} customers for that."
+        f"{theirs:.1f}. {needed}"
     )

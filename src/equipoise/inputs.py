@@ -103,11 +103,12 @@ def masked(given: Any) -> int:
     A masked value is a missing one, and `np.asarray` silently returns the number below the mask.
     """
     ma = sys.modules.get("numpy.ma")  # NumPy imports it on demand; before that, nothing is masked
-    if ma is None:
+    array = getattr(ma, "MaskedArray", None)  # while another thread imports it, it is not there yet
+    if ma is None or array is None:
         return 0
-    if isinstance(given, ma.MaskedArray):
+    if isinstance(given, array):
         return int(ma.count_masked(given))
-    if isinstance(given, list | tuple) and any(issubclass(kind, ma.MaskedArray) for kind in set(map(type, given))):
+    if isinstance(given, list | tuple) and any(issubclass(kind, array) for kind in set(map(type, given))):
         return sum(map(masked, given))
     return 0
 

@@ -56,6 +56,31 @@ def plus_minus(half: float, digits: int = 2) -> str:
     return f"±{rounded(half, half, digits)}"
 
 
+def about(n: float, low: float, high: float) -> str:
+    """Return a whole number, at least 1, to as many digits as a range for it is worth: two, or more if narrow."""
+    digit = min(math.floor(math.log10(max(high - low, 1) / 4)), math.floor(math.log10(max(n, 1))) - 1)
+    return f"{max(1, round(n, -max(digit, 0))):,.0f}"
+
+
+def between(low: float, high: float) -> str:
+    """Return a range of whole numbers in words, such as "1,900 to 4,300"; "about 1,900" where its ends are the same."""
+    ends = [about(n, low, high) for n in (low, high)]
+    return f"about {ends[0]}" if ends[0] == ends[1] else " to ".join(ends)
+
+
+def duration(low: float, high: float) -> str:
+    """Return a range of seconds in words, such as "3 to 6 minutes", in whole units that include it."""
+    unit, each = next(
+        ((unit, each) for unit, each in (("day", 86400), ("hour", 3600), ("minute", 60)) if high >= 3 * each),
+        ("second", 1),
+    )
+    first, last = math.floor(low / each), max(1, math.ceil(high / each))
+    units = unit if last == 1 else f"{unit}s"
+    if first == 0:
+        return f"up to {last:,} {units}"
+    return f"about {last:,} {units}" if first == last else f"{first:,} to {last:,} {units}"
+
+
 def percent(level: float) -> str:
     """Return a probability in percent, such as 95% or 99.9%."""
     return f"{100 * level:.10g}%"

@@ -31,17 +31,17 @@ class Claim(NamedTuple):
 
 SPIKES = mixture((29 / 30, 0.0, 0.1), (1 / 30, 4.0, 0.001), points=3000)
 CLAIMS = {
-    # Measured 11.7 ± 0.01.
+    # Measured 11.7 (0.01).
     "an arm of twenty times the deviation of nine others": Claim(
         eq.Problem([eq.Gaussian(0, 400), *[eq.Gaussian(0, 1)] * 9]), 500, 8000, 0.01, 15.0
     ),
-    # 40.5 ± 0.4.
+    # 40.5 (0.4).
     "twenty Gaussian arms in a row": Claim(
         eq.Problem([eq.Gaussian(0, sd * sd) for sd in np.geomspace(1, 10, 20).tolist()]), 300, 8000, 0.5, 55.0
     ),
-    # 12.8 ± 0.4, over the loss of an even split, which is the best there.
+    # 12.8 (0.4), over the loss of an even split, which is the best there.
     "six arms with one spike in thirty": Claim(eq.Problem([SPIKES] * 6), 600, 20_000, 0.5, 25.0),
-    # 20.4 ± 0.01.
+    # 20.4 (0.01).
     "a constant arm and a Gaussian one": Claim(
         eq.Problem([eq.Constant(3), eq.Gaussian(0, 1)]), 200, 20_000, 0.02, 22.0
     ),

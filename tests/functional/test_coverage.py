@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import equipoise as eq
+from benchmarks import few, pools
 from benchmarks.coverage import LEVEL, SETTINGS, Cell, cells, ever_missed, fill, full, summary
-from equipoise.intervals import Intervals
+from equipoise.intervals import Intervals, pool_betting
 from tests.in_order import InOrder
 
 CHOSEN = [("binary", 2), ("bounded", 0), ("unbounded", 1)]
@@ -129,3 +130,40 @@ def test_pages_are_filled() -> None:
     assert "| 0.01, 0.5, 0.99 | 3.0 / 1.0 |" in full(found)
     with pytest.raises(ValueError, match="one place for 'widths', got 0"):
         fill(page, widths="")
+
+
+def test_few_samples() -> None:
+    """4,000 Gaussian streams: before 20 samples a tenth of the error probability at most, with what follows 1.1."""
+    (one, ten, _) = few.measure("Gaussian", runs=4000, length=200)
+    for row, allowed in ((one, ALPHA), (ten, ALPHA / 10)):
+        error = 5 * math.sqrt(allowed / row.runs)
+        assert row.before <= allowed / 10 + 5 * math.sqrt(allowed / 10 / row.runs)
+        assert row.before < row.after <= row.ever <= 1.1 * allowed + error
+    skewed = few.measure("exponential", runs=4000, length=19)[0]
+    # More than for Gaussian samples, and less than is allowed for both parts: 0.024 of 20,000, standard error 0.001.
+    assert skewed.before == pytest.approx(0.024, abs=5 * math.sqrt(0.024 / 4000))
+
+
+@pytest.mark.parametrize("name", [pools.POOLS[0], pools.POOLS[3]])
+def test_bets_on_finite_populations(name: str) -> None:
+    """1,500 orders of 100 items: at most 5% may miss at any time, standard error 0.6%; some do."""
+    found = pools.misses(name, 100, runs=1500)
+    assert 0 < found.betting <= ALPHA + 5 * math.sqrt(ALPHA * (1 - ALPHA) / found.runs)
+
+
+def test_the_quick_way_to_say_whether_the_mean_is_in_a_bet_on_a_population() -> None:
+    """By the capital against the mean, as `pools.draw` does it, and by where the interval ends."""
+    rng, size = np.random.default_rng(1), 40
+    items = pools.items(pools.POOLS[3], size)
+    disagree = missed = 0
+    for _ in range(300):
+        state = np.zeros((1, pool_betting.COLUMNS))
+        state[0, pool_betting.SIZE] = size
+        for x in rng.permutation(items)[:25]:
+            pool_betting.update(state, 0, x, (0.0, 1.0))
+            low, high = pool_betting.bounds(state[0], 0.5, (0.0, 1.0))
+            outside = not low - 1e-9 <= items.mean() <= high + 1e-9
+            missed += outside
+            disagree += outside != (pool_betting.capital(state[0], items.mean())[0] > math.log(2))
+    assert missed > 50
+    assert disagree == 0

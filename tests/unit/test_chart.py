@@ -70,16 +70,64 @@ def test_intervals_have_a_line_for_every_arm() -> None:
     ]
     drawn = chart.intervals(rows, x_title="points", title="Estimates", width=200)
     assert marks(drawn) == ["rule", "point"]
-    rules, points = layers(drawn)
-    assert [row["arm"] for row in rules["data"]["values"]] == ["b"]
-    assert [row["arm"] for row in points["data"]["values"]] == ["b", "1"]
+    spec = drawn.to_dict()
+    assert spec["data"]["name"] == "estimates"
+    assert [(row["arm"], row["mean"], row["low"]) for row in spec["data"]["values"]] == [
+        ("b", 2.0, 1.0),
+        ("1", 5.0, None),
+        ("none", None, None),
+    ]
     assert {layer["encoding"]["y"]["scale"]["domain"][-1] for layer in layers(drawn)} == {"none"}
     assert {layer["encoding"]["x"]["title"] for layer in layers(drawn)} == {"points"}
-    assert drawn.to_dict()["title"]["text"] == "Estimates"
+    assert spec["title"]["text"] == "Estimates"
+    # One interval, two means, and a name for each arm.
+    svg = chart.svg(drawn)
+    assert svg.count('aria-roledescription="rule mark"') == 1
+    assert svg.count('aria-roledescription="point"') == 2
+    assert all(f">{name}<" in svg for name in ("b", "1", "none"))
     # Nothing is known yet: the arms are there, and no points.
-    assert layers(chart.intervals(rows[2:]))[1]["data"]["values"] == []
+    assert 'aria-roledescription="point"' not in chart.svg(chart.intervals(rows[2:]))
     with pytest.raises(ValueError, match="a chart must have at least one row"):
         chart.intervals([])
+
+
+def test_shares_are_in_percent_and_wide_intervals_in_another_colour() -> None:
+    rows = [{"arm": name, "mean": 0.5, "low": 0.4, "high": 0.6, "wide": name == "a"} for name in ("a", "b")]
+    svg = chart.svg(chart.intervals(rows, percent=True))
+    assert ">50%<" in svg
+    assert svg.count(f'stroke="{chart.PRINT.warn}"') == svg.count(f'stroke="{chart.PRINT.accent}"') == 1
+    assert f'stroke="{chart.PAGE.warn}"' in chart.svg(chart.intervals(rows, theme=chart.PAGE))
+    assert chart.PAGE.warn == "var(--warn, #9c4a08)"
+
+
+def test_allocation_has_bars_numbers_and_the_best_split() -> None:
+    rows = [{"arm": "a", "samples": 1200, "best": 1000.0}, {"arm": "b", "samples": 30, "best": None}]
+    svg = chart.svg(chart.allocation(rows))
+    assert svg.count('aria-roledescription="bar"') == 2
+    assert svg.count('aria-roledescription="tick"') == 1
+    assert ">1,200<" in svg
+    assert ">30<" in svg
+
+
+def test_half_widths_have_round_ticks_on_logarithmic_axes() -> None:
+    rows = [
+        {"samples": n, "width": times / math.sqrt(n), "series": kind, "kind": kind}
+        for kind, times in (("widest interval", 3.5), ("even split", 4.7))
+        for n in (100, 300, 3000)
+    ]
+    svg = chart.svg(chart.precision(rows, series=["widest interval", "even split"], factor=100))
+    assert svg.count('aria-roledescription="line mark"') == 2
+    assert re.findall(r">([±\d,]+)</text>", svg) == ["100", "200", "500", "1,000", "2,000", "±10", "±20"]
+    assert ">target<" not in svg
+    narrow = [{"samples": n, "width": 0.061 + 1 / n, "series": "a", "kind": "each arm"} for n in (130, 190)]
+    assert len(re.findall(r">[±\d,.]+</text>", chart.svg(chart.precision(narrow)))) > 3
+
+
+def test_drift_is_drawn_by_arm() -> None:
+    rows = [{"arm": arm, "sample": i, "mean": float(i)} for arm in ("a", "b") for i in (50, 150)]
+    svg = chart.svg(chart.drift(rows, arms=["b", "a"]))
+    assert svg.count('aria-roledescription="line mark"') == 2
+    assert svg.index(">b<") < svg.index(">a<")
 
 
 def test_a_curve_draws_itself() -> None:

@@ -64,7 +64,7 @@ def test_the_papers_table_is_complete_and_true() -> None:
 def test_the_walks_name_what_exists() -> None:
     """Every function and class in the walks of ARCHITECTURE.md is defined in the package."""
     text = (ROOT / "ARCHITECTURE.md").read_text()
-    walks = text[text.index("## Three walks") : text.index("## State of a study")]
+    walks = text[text.index("## Four walks") : text.index("## State of a study")]
     steps = [line.split("|")[2] for line in walks.splitlines() if re.match(r"\| (\d+|or) \|", line)]
     names = [name for step in steps for name in re.findall(r"`([A-Za-z_.]+)`", step) if not name.endswith(".py")]
     assert len(names) > 30

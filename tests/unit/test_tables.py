@@ -133,3 +133,42 @@ def test_frames_of_either_library(monkeypatch: pytest.MonkeyPatch) -> None:
     absent.add("polars")
     with pytest.raises(ModuleNotFoundError, match=r"^to_frame needs pandas or polars, neither of which is installed$"):
         tables.frame(columns)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (1873, 4338, "1,900 to 4,300"),
+        (1118, 1233, "1,120 to 1,230"),
+        (12_340, 12_360, "12,340 to 12,360"),
+        (3.2, 430, "3 to 430"),
+        (0.2, 0.4, "about 1"),
+        (99_600, 1_004_000, "100,000 to 1,000,000"),
+    ],
+)
+def test_a_range_of_whole_numbers(low: float, high: float, words: str) -> None:
+    """Two digits, or as many as tell the ends apart by more than a tenth of the range."""
+    assert tables.between(low, high) == words
+
+
+def test_a_number_has_the_digits_of_its_range() -> None:
+    assert tables.about(5123, 4433, 6040) == "5,100"
+    assert tables.about(369.4, 352, 376) == "369"
+    assert tables.about(369.4, 200, 600) == "370"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (185, 350, "3 to 6 minutes"),
+        (0.2, 0.9, "up to 1 second"),
+        (20, 170, "20 to 170 seconds"),
+        (30, 200, "up to 4 minutes"),
+        (5, 5, "about 5 seconds"),
+        (7201, 20_000, "2 to 6 hours"),
+        (86400, 9 * 86400 + 1, "1 to 10 days"),
+    ],
+)
+def test_a_range_of_seconds(low: float, high: float, words: str) -> None:
+    """In whole units that include it, of which there are three at least."""
+    assert tables.duration(low, high) == words

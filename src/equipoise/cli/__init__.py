@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from equipoise.cli import bench, demo, exits, leaderboard, paper, plan, report, run, simulate
+from equipoise.cli import bench, demo, exits, leaderboard, paper, plan, report, run, serve, simulate
 
 __all__ = ["app", "main"]
 
@@ -22,6 +22,7 @@ for _command in (
     demo.demo,
     run.run,
     bench.bench,
+    serve.serve,
     report.report,
     plan.plan,
     simulate.simulate,

@@ -39,6 +39,13 @@ def plan(
         typer.Option(help="The half-width to reach: one number for all arms, or as in a=0.1.", metavar=AllOrEachArm),
     ] = None,
     level: Annotated[float, typer.Option(help="The probability that all intervals hold simultaneously.")] = 0.95,
+    interval: Annotated[
+        str | None,
+        typer.Option(
+            help="Which intervals: fixed-width or anytime, for a study that they stop; fixed-n for fixed counts.",
+            metavar="KIND",
+        ),
+    ] = None,
     objective: Annotated[
         str,
         typer.Option(
@@ -90,6 +97,7 @@ def plan(
     for name in ("weights", "costs"):
         if name in arguments:
             arguments[name] = dict.fromkeys(arguments["variances"], 1.0) | arguments[name]
+    arguments["interval"] = interval
     check_writable(to_csv, curve)
     check_chart(plot)
     p = number("--objective", objective)

@@ -28,10 +28,12 @@ def report(
     if html or png:
         chart.require()
     found = reports.read(store)
-    if png:
-        reports.png(found, png)
-    if html:
-        html.write_text(reports.page(found), encoding="utf-8")
+    if html or png:
+        view = reports.view(found)
+        if png:
+            reports.png(view, png)
+        if html:
+            html.write_text(reports.page(view), encoding="utf-8")
     written = [path for path in (html, png) if path]
     if as_json:
         print_json(reports.to_dict(found))

@@ -33,6 +33,12 @@ def run(
             help="Stop when the 95% interval of every mean has this half-width: 0.05, or 2% for a share of the mean."
         ),
     ] = None,
+    interval: Annotated[
+        str | None,
+        typer.Option(
+            help="Which intervals decide: fixed-width, for stopping by their widths alone, or anytime.", metavar="KIND"
+        ),
+    ] = None,
     jobs: Annotated[int | None, typer.Option(help="How many samples to take at the same time.")] = None,
     store: Annotated[
         str | None, typer.Option(help="Save every sample in this file or PostgreSQL database, to continue later.")
@@ -63,7 +69,12 @@ def run(
     if study is None:
         raise ValueError("no study was given; use equipoise run study.toml (equipoise run --example prints one)")
     loaded = spec.load(
-        study, budget=number_or_text(budget), precision=number_or_text(precision), jobs=jobs, store=store
+        study,
+        budget=number_or_text(budget),
+        precision=number_or_text(precision),
+        interval=interval,
+        jobs=jobs,
+        store=store,
     )
     live = report.Live(people.terminal())
     ending = ""
@@ -104,13 +115,13 @@ def _kept(samples: int, store: str | None) -> str:
 
 
 def _print_result(result: Result, loaded: Spec, code: int, as_json: bool, verbose: bool) -> None:
-    from equipoise import report
+    from equipoise import Contrasts, report
 
     if as_json:
         known = report.plain(result)
-        known |= {"precision": loaded.precision, "precision_reached": result.reached, "exit": int(code)}
-        if result.reached:
-            known["evenly"] = report.evenly(result)
+        wanted = loaded.precision
+        wanted = wanted.to_dict() if isinstance(wanted, Contrasts) else wanted
+        known |= {"precision": wanted, "precision_reached": result.reached, "exit": int(code)}
         print_json(known)
         return
     screen = console()

@@ -9,7 +9,8 @@ It is to a confidence sequence what the interval of the central limit theorem is
 stays inside at all times from a late enough start on with probability tending to 1 - α. For no given number of samples
 is that a guarantee, and there cannot be one: whatever was seen, a rare and huge value may still come.
 
-So no interval is given before START samples, when σ̂ may be near zero by chance. ρ determines the number of samples at
+So it begins with START samples: with fewer, σ̂ may be near zero by chance, and the interval is that of `t_mixture`,
+unless all samples are equal. ρ determines the number of samples at
 which the interval is narrowest, and is fixed before the first sample: for `target` samples and the level α it solves
 u - log u = 1 - 2 log α with u = target ρ² + 1.
 
@@ -27,8 +28,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from equipoise import moments
+from equipoise.arrays import Floats
 from equipoise.compiled import jit
+from equipoise.intervals import t_mixture
 
 COUNT, MEAN, M2, SHIFT = range(4)
 COLUMNS = 4
@@ -37,6 +42,7 @@ RHO2, LOW, HIGH = range(3)
 START = 20
 
 _add = jit(moments.add_shifted)
+_first, _half_width = t_mixture.first, t_mixture.half_width
 
 
 def settings(low: float, high: float, target: float, alpha: float) -> tuple[float, ...]:
@@ -59,6 +65,13 @@ def update(state: Any, arm: int, x: float, settings: Any) -> None:
     row[COUNT], row[SHIFT], row[MEAN], row[M2] = _add(row[COUNT], row[SHIFT], row[MEAN], row[M2], x)
 
 
+def with_deviations(state: Floats, deviations: Floats) -> Floats:
+    """Return a copy of the state as if the samples of its rows had these standard deviations."""
+    found = state.copy()
+    found[:, M2] = deviations**2 * np.maximum(state[:, COUNT] - 1, 0)
+    return found
+
+
 @jit
 def radius(t: float, rho2: float, alpha: float) -> float:
     """Return the half-width of the interval for samples of variance one."""
@@ -71,11 +84,12 @@ def bounds(row: Any, alpha: float, settings: Any) -> tuple[float, float]:
     """
     Return the interval at asymptotic level 1 - alpha, within the support.
 
-    It is the whole support before START samples.
+    It is the whole support before `t_mixture.first` samples, and before START as long as all are equal.
     """
     t = row[COUNT]
-    if t < START:
+    if t < START and (row[M2] == 0 or t < _first(alpha)):
         return settings[LOW], settings[HIGH]
-    half = math.sqrt(row[M2] / (t - 1)) * radius(t, settings[RHO2], alpha)
+    unit = _half_width(t, alpha) if t < START else radius(t, settings[RHO2], alpha)
+    half = math.sqrt(row[M2] / (t - 1)) * unit
     low, high = row[SHIFT] + (row[MEAN] - half), row[SHIFT] + (row[MEAN] + half)
     return max(low, settings[LOW]), min(high, settings[HIGH])

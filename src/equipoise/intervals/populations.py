@@ -12,7 +12,10 @@ n, with the weights of a Beta(1/2, 1/2) prior, is B(s + 1/2, f + 1/2)/π, as wit
 is a martingale if n is the true number. So {n/N: R_t(n) < 1/α} is a confidence sequence.
 
 **Other items.** (Σ_{i<=t} X_i - tμ)/(1 - t/N) is a martingale too, whose variance is that of τ = t/(1 - t/N) draws with
-replacement. So the asymptotic sequence has the half-width σ̂ times its radius at τ instead of t.
+replacement. So the asymptotic sequence has the half-width σ̂ times its radius at τ instead of t. Before START samples,
+that of `t_mixture` is multiplied by the ratio of these radii, with ρ² = 1/g.
+
+Items with a bounded support have `pool_betting`.
 
 References
 ----------
@@ -32,6 +35,7 @@ import numpy as np
 from equipoise.compiled import jit
 from equipoise.intervals.asymptotic import COUNT, M2, MEAN, SHIFT, START, radius
 from equipoise.intervals.binary_betting import mixture
+from equipoise.intervals.t_mixture import SHARE, G, first, half_width
 
 
 @jit
@@ -81,13 +85,19 @@ def asymptotic(t: float, mean: float, m2: float, size: float, rho2: float, alpha
     """
     Return the interval at asymptotic level 1 - alpha.
 
-    It is unbounded before START samples.
+    It is unbounded before `t_mixture.first` samples, and before START as long as all are equal.
     """
     if t >= size:
         return mean, mean
-    if t < START:
+    if t < START and (m2 == 0 or t < first(alpha)):
         return -math.inf, math.inf
-    half = math.sqrt(m2 / (t - 1)) * radius(t / (1 - t / size), rho2, alpha)
+    clock = t / (1 - t / size)
+    if t < START:
+        few = SHARE * alpha
+        unit = half_width(t, alpha) * radius(clock, 1 / G, few) / radius(t, 1 / G, few)
+    else:
+        unit = radius(clock, rho2, alpha)
+    half = math.sqrt(m2 / (t - 1)) * unit
     return mean - half, mean + half
 
 

@@ -1,5 +1,5 @@
 """
-The four kinds of intervals behind one interface.
+The five kinds of intervals behind one interface.
 
 There is one state for all arms, updated one sample at a time.
 """
@@ -25,11 +25,14 @@ from equipoise.intervals import (
     contrasts,
     empirical_bernstein,
     fixed_n,
+    fixed_width,
+    fixed_width_sums,
+    pool_betting,
 )
 from equipoise.strategies import Support, check_support
 from equipoise.tables import percent
 
-Kind = Literal["empirical-bernstein", "betting", "asymptotic", "fixed-n"]
+Kind = Literal["empirical-bernstein", "betting", "asymptotic", "fixed-n", "fixed-width"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 # What each kind promises, in words that follow "95% confidence sequences, ". How far the asymptotic kind is off, on
@@ -41,6 +44,7 @@ PROMISES: Final[dict[Kind, str]] = {
     "betting": "simultaneous over arms and valid at any time (betting; guaranteed for any number of samples)",
     "asymptotic": "simultaneous over arms and valid at any time (asymptotic; approximate below ~50 samples)",
     "fixed-n": "simultaneous over arms, not valid under adaptive stopping (fixed n)",
+    "fixed-width": "simultaneous over arms, valid where width alone decides when to stop (fixed width; approximate)",
 }
 
 # The number of samples of an arm at which the asymptotic kind is narrowest, if there is no budget.
@@ -86,9 +90,12 @@ def simultaneous(level: float, K: int) -> float:
 
 
 def describe(kind: Kind, level: float, over: str = "arms") -> str:
-    """Return one sentence that says what intervals of this kind and level are, simultaneous over arms or pairs."""
-    noun = "confidence intervals" if kind == "fixed-n" else "confidence sequences"
+    """Return one sentence on what intervals of this kind and level are: simultaneous over arms or pairs, or alone."""
+    noun = "confidence intervals" if kind in ("fixed-n", "fixed-width") else "confidence sequences"
     promise = PROMISES[kind].replace("simultaneous over arms", f"simultaneous over {over}")
+    if not over:
+        noun = noun.removesuffix("s")
+        promise = PROMISES[kind].removeprefix("simultaneous over arms").lstrip(", ").removeprefix("and ")
     return f"{percent(probability('level', level))} {noun}, {promise}."
 
 
@@ -104,18 +111,23 @@ class Intervals:
     support
         "binary", (low, high) or None. Betting and empirical Bernstein need a bounded one.
     kind
-        "betting", "empirical-bernstein", "asymptotic" or "fixed-n". The default is `default_kind(support)`.
+        "betting", "empirical-bernstein", "asymptotic", "fixed-n" or "fixed-width". The default is
+        `default_kind(support)`.
     level
         The level that the intervals are tuned to. Intervals at any other level are valid too.
     budget
         The number of samples planned over all arms. It tunes the asymptotic kind to budget/arms samples of an arm (to
         1,000 without a budget), and nothing else. The tuning is fixed before the first sample: raising the budget later
         must not change it.
+    populations
+        The sizes of finite populations, by arm, that samples are drawn from without replacement, for betting on bounded
+        arms. Of other kinds and supports, only studies have intervals for finite populations.
 
     Notes
     -----
     The state is an array with a row of floats for each arm: 2 for betting on binary arms, 33 for betting on bounded
-    ones, 6 for empirical Bernstein, 4 for the others. `update` takes O(1).
+    ones, 68 if these are finite populations, 6 for empirical Bernstein, 5 for fixed width, 4 for the others. `update`
+    takes O(1).
 
     A confidence sequence covers the mean at every length of one stream of samples, each of which has that mean given
     those before. The samples of an arm in the order of asking are such a stream, whatever the strategy did; in the
@@ -143,6 +155,7 @@ class Intervals:
     kind: Kind = None  # type: ignore[assignment]
     level: float = 0.95
     budget: int | None = None
+    populations: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arms", integer("arms", self.arms, 1))
@@ -157,11 +170,27 @@ class Intervals:
         object.__setattr__(self, "level", probability("level", self.level))
         if self.budget is not None:
             object.__setattr__(self, "budget", integer("budget", self.budget, 1))
+        if self.populations is not None:
+            self._check_populations(self.populations)
+
+    def _check_populations(self, sizes: tuple[float, ...]) -> None:
+        if self.kind != "betting" or self.support == "binary":
+            raise ValueError(
+                f"populations need kind='betting' and a support (low, high), got kind={self.kind!r} and "
+                f"support={self.support!r}"
+            )
+        if len(sizes) != self.arms or not all(size >= 1 for size in sizes):
+            raise ValueError(f"populations must be a positive size for each of {self.arms} arms, got {shown(sizes)}")
 
     @property
     def promise(self) -> str:
         """What these intervals promise, in words; `describe` returns a whole sentence."""
         return PROMISES[self.kind]
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The ends of the support; infinite without one."""
+        return _ends(self.support)
 
     @cached_property
     def kernel(self) -> Kernel:
@@ -176,14 +205,22 @@ class Intervals:
             case "fixed-n":
                 bounds = fixed_n.clopper_pearson if self.support == "binary" else fixed_n.student
                 return Kernel(fixed_n.update, bounds, fixed_n.COLUMNS, (low, high))
+            case "fixed-width":
+                known = low, high, float(self.support == "binary")
+                return Kernel(fixed_width.update, fixed_width.bounds, fixed_width.COLUMNS, known)
         room: Any = empirical_bernstein
         if self.kind == "betting":
             room = binary_betting if self.support == "binary" else bounded_betting
+            room = room if self.populations is None else pool_betting
         return Kernel(room.update, room.bounds, room.COLUMNS, room.settings(low, high - low, alpha))
 
-    def start(self) -> Floats:
-        """Return the state before the first sample, with a row for each arm."""
-        return np.zeros((self.arms, self.kernel.columns))
+    def start(self, places: Ints | None = None) -> Floats:
+        """Return the state before the first sample, with a row for each arm, or for those at some places."""
+        state = np.zeros((self.arms if places is None else len(places), self.kernel.columns))
+        if self.populations is not None:
+            sizes = np.array(self.populations, float)
+            state[:, pool_betting.SIZE] = sizes if places is None else sizes[places]
+        return state
 
     def update(self, state: Floats, arm: int, x: float) -> None:
         """Add a sample of an arm to the state, in place and in O(1)."""
@@ -193,7 +230,10 @@ class Intervals:
         if not max(low, -LARGEST) <= value <= min(high, LARGEST) or (self.support == "binary" and 0 < value < 1):
             wanted = "a finite number" if self.support is None else f"in the support {self.support!r}"
             raise ValueError(f"x must be {wanted}, got {shown(x)}")
-        self.kernel.update(state, self._arm(arm), value, self.kernel.settings)
+        row = state[self._arm(arm)]
+        if self.populations is not None and row[pool_betting.COUNT] >= row[pool_betting.SIZE]:
+            raise ValueError(f"all {row[pool_betting.SIZE]:,.0f} items of arm {arm} have been drawn")
+        self.kernel.update(state, arm, value, self.kernel.settings)
 
     def bounds(self, state: Floats, level: float | None = None) -> tuple[Floats, Floats]:
         """Return the lower and upper ends by arm, simultaneous at this level."""
@@ -210,7 +250,7 @@ class Intervals:
         Return an interval for a weighted sum of the arms' means, as {0: 1, 1: -0.5, 2: -0.5}.
 
         The weights must have been chosen before any sample was seen. The interval is that of one sequence for the sum
-        itself (docs/intervals.md); for empirical Bernstein, it combines the arms' intervals.
+        itself (docs/intervals.md); for empirical Bernstein and finite populations, it combines the arms' intervals.
         """
         places = np.array([[self._arm(arm) for arm in weights]])
         c = np.array([[number("a weight", weight) for weight in weights.values()]])
@@ -262,7 +302,7 @@ class Intervals:
         deviations
             Standard deviations to use instead of those observed, by row of the state.
         """
-        if places.shape[1] > 1 and self.kind == "betting":
+        if places.shape[1] > 1 and self.kind == "betting" and self.populations is None:
             low, width = self.kernel.settings
             rows = contrast_betting.of_binary(state) if self.support == "binary" else state
             below, above = contrast_betting.bounds(rows, places, weights, alpha)
@@ -270,6 +310,8 @@ class Intervals:
             return shift + width * below, shift + width * above
         if places.shape[1] > 1 and (self.kind == "asymptotic" or (self.kind == "fixed-n" and self.support != "binary")):
             return self._around_the_means(state, places, weights, alpha, deviations)
+        if self.kind == "fixed-width":
+            return self._sums(state, places, weights, alpha)
         share = alpha if self.kind == "fixed-n" else alpha / places.shape[1]
         ends = self.bounds_at(state, share)
         if self.kind == "fixed-n":
@@ -280,7 +322,11 @@ class Intervals:
     def _around_the_means(
         self, state: Floats, places: Ints, weights: Floats, alpha: float, deviations: Floats | None
     ) -> tuple[Floats, Floats]:
-        """Return the ends of contrasts whose intervals are symmetric, within the support."""
+        """
+        Return the ends of contrasts whose intervals are symmetric, within the support.
+
+        Those of an arm with fewer than START samples combine the arms' intervals.
+        """
         counts, means = state[:, fixed_n.COUNT], state[:, fixed_n.SHIFT] + state[:, fixed_n.MEAN]
         if deviations is None:
             deviations = np.sqrt(state[:, fixed_n.M2] / np.maximum(counts - 1, 1))
@@ -292,6 +338,22 @@ class Intervals:
         else:
             half = contrasts.welch(weights, clocks, spreads**2, alpha)
         centre, half = (weights * means[places]).sum(1), np.where(enough, half, math.inf)
+        low, high = centre - half, centre + half
+        if self.kind == "asymptotic" and not enough.all():
+            few = places[~enough]
+            ends = self.bounds_at(asymptotic.with_deviations(state, deviations), alpha / places.shape[1])
+            low[~enough], high[~enough] = contrasts.box(weights[~enough], ends[0][few], ends[1][few])
+        least, most = contrasts.box(weights, *_ends(self.support))
+        return np.maximum(low, least), np.minimum(high, most)
+
+    def _sums(self, state: Floats, places: Ints, weights: Floats, alpha: float) -> tuple[Floats, Floats]:
+        """Return the ends of fixed-width intervals, within the support; all of that where they cannot be trusted."""
+        dense = np.zeros((len(places), len(state)))
+        np.put_along_axis(dense, places, weights, axis=1)
+        sizes = np.full(len(state), math.inf)
+        found = fixed_width_sums.half_widths(dense, state, sizes, alpha, self.support == "binary")
+        centre = dense @ (state[:, fixed_width.SHIFT] + state[:, fixed_width.MEAN])
+        half = np.where(found.trusted, found.plain, math.inf)
         least, most = contrasts.box(weights, *_ends(self.support))
         return np.maximum(centre - half, least), np.minimum(centre + half, most)
 

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from equipoise.arrays import Floats
-from equipoise.inputs import check_names, in_order, labelled, plain_name, positive, several, shown
-from equipoise.problem import money
+from equipoise.inputs import check_names, choice, in_order, labelled, plain_name, positive, several, shown
+from equipoise.plan.reach import INTERVALS, Interval, Sums
+from equipoise.problem import Contrasts, Stratified, money
 from equipoise.problem.allocation import Terms
 from equipoise.problem.objective import GREATEST, MOST, SMALLEST, PerArm, Wholes, numbers_by_arm, wholes_by_arm
+from equipoise.problem.objective import objective as objective_of
 
 
 def arms_and_variances(variances: PerArm) -> tuple[Sequence[Hashable], Floats]:
@@ -34,6 +36,24 @@ def precision_by_arm(given: float | PerArm, arms: Sequence[Hashable]) -> Floats:
     if not SMALLEST <= value <= GREATEST:
         raise ValueError(f"precision must be between 1e-100 and 1e100, got {shown(given)}")
     return np.full(len(arms), value)
+
+
+def interval_for(given: Any, precision: Any) -> Interval:
+    """Return the kind of the intervals that was asked for, or the default."""
+    if given is None:
+        return "fixed-n" if precision is None else "fixed-width"
+    choice("interval", given, INTERVALS)
+    return given  # type: ignore[no-any-return]
+
+
+def sums_for(precision: Any, arms: Sequence[Hashable], objective: Any) -> Sums | None:
+    """Return the sums that a precision is asked of: contrasts, or the mean of strata; None if it is asked of arms."""
+    if isinstance(precision, Contrasts):
+        return Sums(precision.weights(arms), precision.half_width, f"every {precision.words}")
+    if precision is None or several(precision) or not isinstance(objective, Stratified):
+        return None
+    shares = objective_of(arms, objective).shares
+    return Sums(np.array([shares]), positive("precision", precision), "the combined mean")
 
 
 def limits(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -15,17 +14,25 @@ import numpy.typing as npt
 from equipoise import chart, tables
 from equipoise.arrays import Floats, Ints
 from equipoise.inputs import probability, shown
+from equipoise.intervals.sequences import TARGET
 from equipoise.keywords import suggests_keywords
 from equipoise.plan import words
-from equipoise.plan.arguments import arms_and_variances, budget_for, limits, precision_by_arm
+from equipoise.plan.arguments import (
+    arms_and_variances,
+    budget_for,
+    interval_for,
+    limits,
+    precision_by_arm,
+    sums_for,
+)
+from equipoise.plan.reach import CLOSE, Interval, Reach, Sums, of_arms, of_sums, terms_of_sums
+from equipoise.problem import Contrasts
 from equipoise.problem.allocation import Allocation, Terms, allocate, even, relaxed
 from equipoise.problem.objective import MOST, PerArm, Stratified, Wholes
 from equipoise.problem.objective import objective as objective_of
 
 # The curve has this many spends for a factor of ten, from a hundredth of the plan's to ten times as much.
 _PER_DECADE, _DECADES_DOWN, _DECADES_UP = 4, 2, 1
-# How far rounding may carry a half-width past the one that was asked for.
-_CLOSE = 1e-9
 
 
 @suggests_keywords
@@ -33,8 +40,9 @@ def plan(
     variances: PerArm,
     budget: float | None = None,
     *,
-    precision: float | PerArm | None = None,
+    precision: float | PerArm | Contrasts | None = None,
     level: float = 0.95,
+    interval: Interval | None = None,
     objective: float | Stratified = math.inf,
     weights: PerArm | None = None,
     costs: PerArm | None = None,
@@ -59,9 +67,13 @@ def plan(
     precision
         The half-width to reach for each arm's interval, one number or one for each arm: the plan is the cheapest that
         reaches it. With a budget as well, no more than the budget is spent, and `reached` says whether it sufficed. If
-        it did not, and no weights are given, losses are weighted by 1/precision².
+        it did not, and no weights are given, losses are weighted by 1/precision². With `Stratified(shares)`, one number
+        is the half-width of the combined mean; `Contrasts` asks for that of differences.
     level
         The probability with which all the intervals hold together, for `precision` and the half-widths.
+    interval
+        Which intervals: "fixed-width" or "anytime" for a study that is stopped by them, as in `estimate`; "fixed-n" for
+        counts that are fixed beforehand. By default fixed-width with a precision, and fixed-n without one.
     objective
         The p-norm of the losses to minimise, by default the largest loss; or `Stratified(shares)`.
     weights
@@ -85,8 +97,10 @@ def plan(
 
     Notes
     -----
-    A half-width is z sqrt(loss), the normal interval of a mean whose variance is known, with z for K intervals that
-    hold together by Bonferroni's inequality: the quantile at 1 - (1 - level)/(2K).
+    At fixed n a half-width is z sqrt(loss), the normal interval of a mean whose variance is known, with z for K
+    intervals that hold together by Bonferroni's inequality: the quantile at 1 - (1 - level)/(2K). A study has to
+    estimate variances and stops by chance a little early or late; fixed-width intervals allow for that. Sequences are
+    the asymptotic ones, of arms without a support.
 
     For p = inf the loss falls only while the worst arm can be paid for; the rest is then spent on the next worst. For
     p < inf the objective is a sum of convex terms, and samples are taken by their gain per cost. For p < 1 the losses
@@ -102,7 +116,7 @@ def plan(
     rough    800         0.07071      0.1585         4
     An even split would need about 1,600 samples for the same loss.
     >>> eq.plan({"calm": 1, "rough": 4}, precision=0.1).counts
-    {'calm': 503, 'rough': 2010}
+    {'calm': 508, 'rough': 2016}
 
     References
     ----------
@@ -111,7 +125,9 @@ def plan(
     """
     arms, values = arms_and_variances(variances)
     level = probability("level", level)
-    wanted = None if precision is None else precision_by_arm(precision, arms)
+    kind = interval_for(interval, precision)
+    sums = sums_for(precision, arms, objective)
+    wanted = None if precision is None or sums is not None else precision_by_arm(precision, arms)  # type: ignore[arg-type]
     if wanted is not None and weights is None and np.unique(wanted).size > 1 and not isinstance(objective, Stratified):
         weights = (1 / wanted**2).tolist()
     goal = objective_of(arms, objective, weights, costs)
@@ -119,7 +135,14 @@ def plan(
     goal.check_populations(sizes)
     terms = Terms(values, goal, least, most, sizes)
     money = None if budget is None else budget_for(terms, budget)
-    precise = None if wanted is None else _precise(terms, wanted, _z(level, len(arms)))
+    terms = terms if sums is None or goal.shares is not None else terms_of_sums(terms, sums)
+    intervals = len(arms) if sums is None else len(sums.weights)
+    reach = Reach(kind, (1 - level) / intervals, TARGET if money is None else money / math.fsum(terms.cost))
+    precise = None
+    if wanted is not None:
+        precise = of_arms(terms, wanted, reach)
+    elif sums is not None:
+        precise = of_sums(terms, sums, reach)
     if precise is not None and (money is None or terms.spend(precise.counts) <= terms.limit(money)):
         allocation = precise
     elif money is not None:
@@ -130,7 +153,8 @@ def plan(
         k = int(allocation.counts.argmax())
         found = f"{allocation.counts[k]:.3g} of {shown(arms[k])}"
         raise ValueError(f"precision must take at most {MOST:,} samples of an arm, got {found}")
-    return Plan(arms, terms, allocation, money, None if wanted is None else tuple(wanted.tolist()), level)
+    given = None if wanted is None else tuple(wanted.tolist())
+    return Plan(arms, terms, allocation, money, given, level, reach, sums)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -143,9 +167,11 @@ class Plan:
     arms
         The names of the arms.
     budget, precision, level
-        The arguments of `plan`; None for a budget or a precision that was not given.
+        The arguments of `plan`; None for a budget that was not given, and where no precision was asked of the arms.
     terms, allocation
         The plan as arrays: variances, objective, floors, caps and populations; and the counts.
+    reach, sums
+        The intervals; and the sums that the precision was asked of, None if of none.
     """
 
     arms: Sequence[Hashable]
@@ -154,6 +180,8 @@ class Plan:
     budget: float | None
     precision: tuple[float, ...] | None
     level: float
+    reach: Reach
+    sums: Sums | None = None
 
     @cached_property
     def counts(self) -> dict[Hashable, int]:
@@ -202,8 +230,17 @@ class Plan:
 
     @property
     def reached(self) -> bool | None:
-        """Whether each arm has the precision that was asked for; None if none was."""
+        """Whether each arm, or each sum, has the precision that was asked for; None if none was."""
+        if self.sums is not None:
+            return bool((self.half_widths_of_sums <= self.sums.half_width * (1 + CLOSE)).all())
         return None if self.precision is None else not self.too_wide.size
+
+    @property
+    def half_widths_of_sums(self) -> Floats:
+        """The half-widths of the sums that the precision was asked of; none if of none."""
+        if self.sums is None:
+            return np.zeros(0)
+        return self.reach.of_sums(self.terms, self.allocation.counts, self.sums)
 
     @property
     def worst(self) -> Hashable:
@@ -233,7 +270,7 @@ class Plan:
     @cached_property
     def uniform_cost(self) -> float:
         """The cost of an even split with the same loss; infinite if none has it."""
-        terms, enough = self.terms, self.loss * (1 + _CLOSE)
+        terms, enough = self.terms, self.loss * (1 + CLOSE)
         low, high = 0.0, 1.0
         while terms.loss(terms.each(high)) > enough:
             low, high = high, 2 * high
@@ -271,7 +308,7 @@ class Plan:
                     "spend": spend,
                     "samples": int(counts.sum()),
                     "error": math.sqrt(self.terms.objective.loss(losses)),
-                    "half_width": _z(self.level, len(self.arms)) * math.sqrt(losses.max()),
+                    "half_width": float(self._reach(self.level).half_widths(self.terms, counts).max()),
                     "uniform_error": math.sqrt(self.terms.loss(even(self.terms, spend))),
                 }
             )
@@ -307,6 +344,7 @@ class Plan:
             "objective": "inf" if p == math.inf else p,
             "budget": self.budget,
             "precision": None if self.precision is None else self._by_arm(np.array(self.precision)),
+            "interval": self.reach.interval,
             "level": self.level,
             "counts": self.counts,
             "variances": self.variances,
@@ -315,6 +353,8 @@ class Plan:
             "losses": self.losses,
         }
         known |= {name: getattr(self, name) for name in (*alone, "uniform_loss", "uniform_cost")}
+        if self.sums is not None:
+            known |= {"precision": self.sums.half_width, "half_widths_of_sums": self.half_widths_of_sums}
         return dict(tables.json_ready(known)) | {"worst": self.worst}
 
     def to_json(self) -> str:
@@ -340,7 +380,10 @@ class Plan:
         return self.terms.losses(self.allocation.counts)
 
     def _half_widths(self, level: float) -> Floats:
-        return _z(level, len(self.arms)) * np.sqrt(self._losses)
+        return self._reach(level).half_widths(self.terms, self.allocation.counts)
+
+    def _reach(self, level: float) -> Reach:
+        return replace(self.reach, alpha=(1 - level) / len(self.arms))
 
     @cached_property
     def too_wide(self) -> Ints:
@@ -349,7 +392,7 @@ class Plan:
             return np.zeros(0, np.int64)
         over = self._half_widths(self.level) / np.array(self.precision)
         order = np.argsort(-over, kind="stable")
-        return np.asarray(order[over[order] > 1 + _CLOSE])
+        return np.asarray(order[over[order] > 1 + CLOSE])
 
     @property
     def spend(self) -> float:
@@ -382,20 +425,3 @@ class Plan:
             "half_width": self._half_widths(self.level),
             "loss": self._losses,
         }
-
-
-def _z(level: float, arms: int) -> float:
-    """Return the quantile at which K intervals, with an error of (1 - level)/K each, hold together (Bonferroni)."""
-    return -NormalDist().inv_cdf((1 - level) / (2 * arms))
-
-
-def _precise(terms: Terms, wanted: Floats, z: float) -> Allocation:
-    """Return the fewest samples with which each arm has its half-width, within floors and caps."""
-    level = (wanted / z) ** 2
-    with np.errstate(divide="ignore"):
-        near = np.ceil(1 / (level / terms.variances + 1 / terms.populations))
-    low, high = np.clip(near - 1, terms.floors, terms.caps), np.clip(near + 1, terms.floors, terms.caps)
-    counts = high
-    for count in (np.clip(near, low, high), low):  # the estimate may be one off by rounding
-        counts = np.where(z * np.sqrt(terms.losses(count)) <= wanted * (1 + _CLOSE / 2), count, counts)
-    return Allocation(counts, terms.loss(counts))

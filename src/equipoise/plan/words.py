@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 def verdict(plan: Plan) -> str:
     """Return what the plan takes and achieves, in one line."""
     samples = count(plan.samples, "sample")
+    if plan.sums is not None:
+        taken = samples + (f" (total cost {_money(plan.cost)})" if _priced(plan) else "")
+        half, target = amount(float(plan.half_widths_of_sums.max()), 3), amount(plan.sums.half_width)
+        if plan.reached:
+            return f"✓ Precision reached with {taken}: the half-width of {plan.sums.every} is at most {target}."
+        return f"✗ Precision not reached with {taken}: the half-width of {plan.sums.every} is {half}, target {target}."
     if plan.precision is None:
         taken = samples + (f", total cost {_money(plan.cost)}" if _priced(plan) else "")
         if plan.terms.objective.shares is not None:

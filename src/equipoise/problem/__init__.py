@@ -1,5 +1,6 @@
 """Laws of arms, objectives, and the best allocation for known variances."""
 
+from equipoise.problem.contrasts import Contrasts
 from equipoise.problem.laws import (
     Bernoulli,
     Constant,
@@ -19,6 +20,7 @@ from equipoise.problem.problem import Problem
 __all__ = [
     "Bernoulli",
     "Constant",
+    "Contrasts",
     "Empirical",
     "Exponential",
     "Gaussian",

@@ -138,6 +138,24 @@ class Objective:
         each = self.cost(values.size) * self.weight(values.size) * values
         return float(math.fsum(each**self.exponent) ** (1 / self.exponent) / budget)
 
+    def slopes(self, variances: Floats) -> Floats:
+        """
+        Return the derivatives of the norm by the arms' losses at the best allocation, for one set of variances or rows.
+
+        They are w_k (x_k/||x||_p)^{p-1}, where the best allocation has the losses x_k ∝ (c_k w_k σ²_k)^{1/(p+1)}: for
+        p = 1 the weights, for p = inf the weights times the arms' shares of the budget. For p >= 1 no allocation has a
+        smaller Σ_k slope_k σ²_k/T_k for what it costs, and that of the best one is its norm. An arm that never varies
+        has 0.
+        """
+        arms = variances.shape[-1]
+        each = self.cost(arms) * self.weight(arms) * variances
+        # In units of the largest, which keeps the powers from overflowing.
+        each = each / np.maximum(each.max(axis=-1, keepdims=True), SMALLEST)
+        with np.errstate(divide="ignore"):
+            parts = np.where(each > 0, each**self.finite_exponent, 0.0)
+        norm = (each**self.exponent).sum(axis=-1, keepdims=True)
+        return np.asarray(self.weight(arms) * parts / norm ** (1.0 if self.p == math.inf else 1 - 1 / self.p))
+
     def samples(self, budget: float, arms: int) -> int:
         """Return how many samples a budget buys when it is spread evenly over this number of arms."""
         if self.costs is None:

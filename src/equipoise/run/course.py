@@ -18,10 +18,12 @@ from equipoise.inputs import number
 from equipoise.intervals.asymptotic import START
 from equipoise.problem.objective import numbers_by_arm
 from equipoise.problem.objective import objective as objective_of
+from equipoise.run.pace import by_arm
 from equipoise.store import Header, Replica, Turn
 from equipoise.store.replica import EXHAUSTED, PRECISE
 from equipoise.study import Goal, Result
 from equipoise.study.goal import precision as precision_of
+from equipoise.study.goal import until_next_look
 from equipoise.study.ledger import Ledger
 
 # Weights that follow the means are set again whenever the samples have grown by this factor.
@@ -55,19 +57,33 @@ class Course:
         study = replica.study
         others = not replica.followed and study.objective.weights is not None and study.objective.shares is None
         known = self._goal
-        if known is None or known[0] is not replica.precision or known[1] != (replica.level, others):
+        setting = replica.level, replica.interval, others
+        if known is None or known[0] is not replica.precision or known[1] != setting:
             wanted, weigh = None, False
             if replica.precision is not None:
-                wanted = precision_of(replica.precision, replica.level, self._header.arms)
+                objective = self._header.options.get("objective", math.inf)
+                wanted = precision_of(replica.precision, replica.level, self._header.arms, replica.interval, objective)
                 weigh = wanted.followed(self._header.strategy, self._header.options) and not others
-            known = self._goal = replica.precision, (replica.level, others), Goal(replica.level, wanted, weigh)
+            known = self._goal = replica.precision, setting, Goal(replica.level, wanted, weigh)
         return known[2]
 
-    def result(self, replica: Replica) -> Result:
-        """Return what is known now."""
+    def result(self, replica: Replica, each: float | None = None) -> Result:
+        """
+        Return what is known now.
+
+        Parameters
+        ----------
+        replica
+            The study.
+        each
+            Seconds from one sample to the next lately, if that is known.
+        """
         # Where durations are what is measured, slow ones differ from fast ones by their nature.
         timed = self._header.about is not None and self._header.about.get("measure") == "seconds"
-        return replica.study.result(goal=self.goal(replica), seconds=None if timed else replica.seconds)
+        ledger, pace = replica.study.ledger, None
+        if each is not None:
+            pace = by_arm(each, ledger.arms_of(slice(0, ledger.issued)), replica.seconds, len(self._header.arms))
+        return replica.study.result(goal=self.goal(replica), seconds=None if timed else replica.seconds, pace=pace)
 
     # ---- who comes first
 
@@ -105,6 +121,15 @@ class Course:
         self._seen = ledger.issued
         return self._due
 
+    def hand_out(self, turn: Turn, many: int) -> range:
+        """Hand out up to so many tickets: those that come first, then those of the strategy's choice."""
+        first = turn.ledger.issued
+        while (left := many - (turn.ledger.issued - first)) > 0:
+            places = self.first(turn.replica)[:left]
+            if not (turn.ask_for(places) if len(places) else turn.ask(left)):
+                break
+        return range(first, turn.ledger.issued)
+
     # ---- who is known well enough
 
     def look_due(self, replica: Replica) -> bool:
@@ -130,8 +155,7 @@ class Course:
         replica, ledger = turn.replica, turn.ledger
         arms, samples = len(turn.study.arms), ledger.samples
         goal = self.goal(replica)
-        # A look takes time for each arm: so one a round, or less often where that is a small share of the samples.
-        self._next_look = samples + max(1, arms // 2, samples // 128)
+        self._next_look = samples + until_next_look(samples, arms)
         if goal.by_precision:
             self._next_look = min(self._next_look, math.ceil(WEIGH ** (_stage(samples) + 1)))
         if replica.followed and not goal.by_precision:
@@ -189,9 +213,8 @@ def _first_rounds(header: Header) -> Ints:
     An arm of small weight would otherwise be left without one. Nothing if these rounds would take half of the budget.
     """
     arms = len(header.arms)
-    rests = header.support is None or (header.populations is not None and header.support != "binary")
     most = math.inf
     if header.budget is not None:
         costs = objective_of(header.arms, costs=header.options.get("costs")).cost(arms)
         most = number("budget", header.budget) / costs.sum() / 2
-    return np.tile(np.arange(arms), START if rests and most >= START else 0)
+    return np.tile(np.arange(arms), START if header.support is None and most >= START else 0)

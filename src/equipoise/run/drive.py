@@ -29,6 +29,7 @@ from equipoise.arrays import Bools, Floats, Ints
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import printable
 from equipoise.run.course import Course
+from equipoise.run.pace import Pace
 from equipoise.run.progress import Display, Progress
 from equipoise.run.samplers import ENDLESS, Outcome, Samplers, perform
 from equipoise.run.workers import Answer, Workers
@@ -118,6 +119,7 @@ class Driver:
         self._ending: EquipoiseError | None = None
         self._before, self._spent_before = self._ledger.samples, self._study.spent
         self._start = self._clock()
+        self._pace = Pace(self._start, self._before)
         self._last = math.inf if settings.max_seconds is None else self._start + settings.max_seconds
         self._next_show = self._start
         self._next_sweep = -math.inf
@@ -583,7 +585,7 @@ class Driver:
 
     def result(self) -> Result:
         """What is known now."""
-        return self._course.result(self._log.replica)
+        return self._course.result(self._log.replica, self._pace.seconds)
 
     def finish(self) -> None:
         """Take what has come, and commit."""
@@ -610,6 +612,7 @@ class Driver:
 
     def _tick(self) -> None:
         now = self._clock()
+        self._pace.note(now, self._ledger.samples)
         if self._display is not None and now >= self._next_show:
             self._display.show(self._progress(now))
             # However many arms there are, watching takes a tenth of the time at most.
@@ -634,10 +637,9 @@ class Driver:
         spent = self._study.spent - self._spent_before
         if spent > 0:
             left.append(self._study.remaining / spent * seconds)
-        samples = self._ledger.samples - self._before
-        if result.goal.precision is not None and samples > 0:
-            more = result.samples_left_by_arm[~self._ledger.retired]
-            left.append(float(more.sum()) / samples * seconds if np.isfinite(more).all() else math.inf)
+        if result.left is not None:
+            more = (result.left.seconds_low + result.left.seconds_high) / 2
+            left.append(math.inf if math.isnan(more) else more)
         return max(0.0, min(left))
 
 

@@ -15,7 +15,8 @@ from equipoise.keywords import suggests_keywords
 from equipoise.problem import Stratified
 from equipoise.run.course import Course
 from equipoise.run.drive import Driver, Settings
-from equipoise.run.options import options_of, savable
+from equipoise.run.elsewhere import Elsewhere, Manner, sample
+from equipoise.run.options import objective_for, options_of, savable
 from equipoise.run.progress import Progress, check_progress, display
 from equipoise.run.samplers import ENDLESS, Samplers
 from equipoise.run.workers import count_of, workers_for
@@ -24,6 +25,7 @@ from equipoise.store.leases import DRIVER_SECONDS, Owner
 from equipoise.store.memory import Memory
 from equipoise.strategies import Strategy, Support, check_support, resolve
 from equipoise.study import Result
+from equipoise.study.goal import Stopping, check_stopping
 from equipoise.study.goal import precision as precision_of
 from equipoise.tables import count
 
@@ -36,6 +38,7 @@ def estimate(
     arms: int | Iterable[Hashable] | None = None,
     precision: Any = None,
     level: float = 0.95,
+    interval: Stopping = "fixed-width",
     max_seconds: float | None = None,
     strategy: str | Strategy = "auto",
     support: Support = None,
@@ -53,6 +56,7 @@ def estimate(
     store: str | os.PathLike[str] | None = None,
     progress: bool | Callable[[Progress], Any] | None = None,
     about: Mapping[str, Any] | None = None,
+    study: Elsewhere | None = None,
 ) -> Result:
     """
     Sample arms with your functions until the budget is spent or the precision is reached.
@@ -74,8 +78,16 @@ def estimate(
         Stop when every interval lies within its mean ± this, simultaneously with probability `level`: a number, a share
         of the mean such as "3%", or one of these for each arm. An arm that has reached its precision is not sampled any
         further. Until then, errors are made small relative to the precision, unless `weights` or `objective` are given.
+        With `objective=Stratified(shares)`, a number or a share is that of the combined mean. `Contrasts(0.02)` asks it
+        of the differences of all pairs, `Contrasts(0.02, to="control")` of those to one arm, and samples are allocated
+        for these.
     level
         The probability that all intervals hold simultaneously.
+    interval
+        Which intervals decide whether the precision is reached. "fixed-width" is for a study that stops by the widths
+        of its intervals and by nothing else, and takes about half of the samples; where that approximation cannot be
+        trusted, the others decide (docs/inference.md). With "anytime" they always do: confidence sequences, which hold
+        whenever you look, for people who may stop by what they see.
     max_seconds
         Start no more samples after this many seconds; those in flight are waited for.
     strategy, support, objective, weights, costs
@@ -111,6 +123,10 @@ def estimate(
         which is called after commits.
     about
         A description of what is sampled, by strings and numbers, which is saved in the store.
+    study
+        A study of a service, `connect(url, key).study(name)`, which decides what is sampled and when to stop; any
+        number of processes can sample for it. What the study is made of is left out here, and every arm must have a
+        function. The seed of a sample follows from its ticket.
 
     Returns
     -------
@@ -132,6 +148,17 @@ def estimate(
     >>> dict(result.counts)
     {'calm': 16, 'rough': 184}
     """
+    if study is not None:
+        given = {
+            "budget": budget, "precision": precision, "strategy": strategy if strategy != "auto" else None,
+            "support": support, "objective": objective if objective != math.inf else None, "weights": weights,
+            "costs": costs, "populations": populations, "guess": guess, "rounds": rounds, "store": store,
+            "about": about, "progress": progress or None,
+        }  # fmt: skip
+        for name, value in given.items():
+            if value is not None:
+                raise ValueError(f"{name} cannot be given with study, which has its own, got {shown(value)}")
+        return sample(study, samplers, arms, _manner(executor, in_flight, retries, lease, max_seconds, seed))
     if store is not None and not isinstance(store, str | os.PathLike):
         raise TypeError(f"store must be a path or a URL, got {shown(store)}")
     check_progress(progress)
@@ -155,17 +182,18 @@ def estimate(
         raise ValueError("no limit was given; set budget, precision or max_seconds")
     level = probability("level", level)
     if precision is not None:
-        precision_of(precision, level, drawn.arms)
+        precision_of(precision, level, drawn.arms, interval, objective)
     header = Header(
         arms=drawn.arms,
         strategy=resolve(strategy),
         support=check_support(support),
         budget=budget,
         seed=given_seed,
-        options=options_of(objective, weights, costs),
+        options=options_of(objective_for(precision, objective), weights, costs),
         populations=drawn.populations,
         precision=savable(precision),
         level=level,
+        interval=check_stopping(interval),
         guess=savable(guess),
         rounds=None if rounds is None else integer("rounds", rounds, least=1),
         about=None if about is None else dict(about),
@@ -176,6 +204,18 @@ def estimate(
         return _drive(log, store, drawn, executor, settings, progress)
     finally:
         log.close()
+
+
+def _manner(executor: Any, in_flight: Any, retries: Any, lease: Any, max_seconds: Any, seed: Any) -> Manner:
+    """Return how to sample for a study that a service keeps."""
+    return Manner(
+        executor,
+        None if in_flight is None else integer("in_flight", in_flight, least=1),
+        integer("retries", retries, least=0),
+        None if lease is None else positive("lease", lease, "number of seconds"),
+        None if max_seconds is None else positive("max_seconds", max_seconds, "number of seconds"),
+        0 if seed is None else integer("seed", seed, least=0),
+    )
 
 
 def _drive(

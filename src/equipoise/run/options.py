@@ -9,6 +9,13 @@ from typing import Any
 import numpy as np
 
 from equipoise.inputs import labelled
+from equipoise.problem import Contrasts
+
+
+def objective_for(precision: Any, objective: Any) -> Any:
+    """Return the objective of a study: for contrasts the sum of the losses, unless another one was given."""
+    plain = isinstance(objective, float) and objective == math.inf
+    return 1.0 if plain and isinstance(precision, Contrasts) else objective
 
 
 def options_of(objective: Any, weights: Any, costs: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 from equipoise import people
 from equipoise.inputs import named, shown
 from equipoise.study import Result
+from equipoise.study.summary import what_is_left
 from equipoise.tables import count, plus_minus
 
 # The shortest time between two drawings of a bar, in seconds.
@@ -179,7 +180,15 @@ def worst_text(progress: Progress) -> str:
 
 
 def left_text(progress: Progress) -> str:
-    """Return the time left, such as "1:05 left"; nothing if it is not known."""
+    """
+    Return what is left: "1,900 to 4,300 more samples, 3 to 6 minutes" for a precision, else such as "1:05 left".
+
+    The time alone where the budget or the time limit ends the study before the precision is reached; nothing if that
+    is not known.
+    """
+    left = progress.result.left
+    if left is not None and not progress.seconds_left < left.seconds_low:
+        return what_is_left(progress.result)
     return f"{_duration(progress.seconds_left)} left" if math.isfinite(progress.seconds_left) else ""
 
 

@@ -18,13 +18,14 @@ from equipoise.keywords import suggests_keywords
 from equipoise.problem import Objective, Stratified
 from equipoise.problem.objective import Wholes, wholes_by_arm
 from equipoise.run.course import Course
-from equipoise.run.options import options_of, savable
+from equipoise.run.options import objective_for, options_of, savable
 from equipoise.store import Header, Log, Replica, Turn
 from equipoise.store.database import VISITOR
 from equipoise.store.leases import VISITOR_SECONDS, sweep
 from equipoise.store.replica import RETIRED
 from equipoise.strategies import Strategy, Support, check_support, resolve
 from equipoise.study import Result, Ticket
+from equipoise.study.goal import Stopping, check_stopping
 from equipoise.study.goal import precision as precision_of
 
 # Seconds between two looks for tickets whose leases are over, unless nothing else is left to ask for.
@@ -45,6 +46,7 @@ def open_study(
     populations: Wholes | None = None,
     precision: Any = None,
     level: float = 0.95,
+    interval: Stopping = "fixed-width",
     lease: float = VISITOR_SECONDS,
 ) -> SharedStudy:
     """
@@ -59,7 +61,7 @@ def open_study(
         The names of the arms, as in `Study`. None for a study that exists.
     budget, strategy, support, objective, weights, costs, populations
         As in `Study`. Those of a study that exists must be the same, but for the budget, which is changed.
-    precision, level
+    precision, level, interval
         Stop asking for an arm when its mean is known to this half-width, as in `estimate`.
     lease
         Seconds that a ticket is waited for, unless its `ask` says otherwise. Then it is given back, so that its sample
@@ -91,7 +93,7 @@ def open_study(
     names = Names.of(arms).names
     level = probability("level", level)
     if precision is not None:
-        precision_of(precision, level, names)
+        precision_of(precision, level, names, interval, objective)
     sizes = None
     if populations is not None:
         found = wholes_by_arm("populations", populations, names, math.inf)
@@ -102,10 +104,11 @@ def open_study(
         support=check_support(support),
         budget=budget,
         seed=None,
-        options=options_of(objective, weights, costs),
+        options=options_of(objective_for(precision, objective), weights, costs),
         populations=sizes,
         precision=savable(precision),
         level=level,
+        interval=check_stopping(interval),
     )
     return SharedStudy(Log(store, header), lease)
 
@@ -248,17 +251,17 @@ class SharedStudy:
         ]
 
         def work(turn: Turn) -> list[Ticket]:
+            known = turn.called(calls)
             for call in calls:
-                known = turn.called(call)
-                if known is not None:
-                    return turn.tickets(known)
+                if call in known:
+                    return turn.tickets(known[call])
             turn.own(VISITOR, seconds)
             if time.monotonic() >= self._next_sweep:
                 self._sweep(turn)
-            ids = self._hand_out(turn, many)
+            ids = self._course.hand_out(turn, many)
             if not ids:
                 self._sweep(turn)
-                ids = self._hand_out(turn, many)
+                ids = self._course.hand_out(turn, many)
             if m is None and not ids:
                 raise EquipoiseError(turn.study.nothing_left())
             for call in calls if ids else ():
@@ -271,15 +274,6 @@ class SharedStudy:
     def _sweep(self, turn: Turn) -> None:
         self._next_sweep = time.monotonic() + SWEEP
         sweep(turn)
-
-    def _hand_out(self, turn: Turn, many: int) -> range:
-        """Hand out up to so many tickets: those that come first, then those of the strategy's choice."""
-        first = turn.ledger.issued
-        while (left := many - (turn.ledger.issued - first)) > 0:
-            places = self._course.first(turn.replica)[:left]
-            if not (turn.ask_for(places) if len(places) else turn.ask(left)):
-                break
-        return range(first, turn.ledger.issued)
 
     def _call(self, kind: str, text: str) -> bytes:
         if not isinstance(text, str) or not text:
@@ -366,14 +360,15 @@ class SharedStudy:
         """Change how much each arm's loss matters, by arm or in the arms' order; None for 1 each."""
         self._changed(lambda turn: turn.set_weights(savable(weights)))
 
-    def set_precision(self, precision: Any, level: float = 0.95) -> None:
-        """Change the precision at which an arm is no longer asked for; None for none."""
+    def set_precision(self, precision: Any, level: float = 0.95, interval: Stopping = "fixed-width") -> None:
+        """Change the precision at which an arm is no longer asked for, as in `estimate`; None for none."""
         level = probability("level", level)
+        check_stopping(interval)
         if precision is not None:
-            precision_of(precision, level, self.arms)
+            precision_of(precision, level, self.arms, interval, self._log.header.options.get("objective", math.inf))
 
         def work(turn: Turn) -> None:
-            turn.set_goal(savable(precision), level)
+            turn.set_goal(savable(precision), level, interval)
             self._course.judge(turn)
 
         self._log.turn(work)

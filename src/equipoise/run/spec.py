@@ -23,6 +23,7 @@ from equipoise.arrays import Floats
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import check_names, choice, did_you_mean, integer, listed, positive, shown, without_password
 from equipoise.lab import texts
+from equipoise.problem import Contrasts
 from equipoise.run import tables
 from equipoise.run.commands import MEASURES, Command, CommandError, Running
 from equipoise.run.estimate import estimate
@@ -36,6 +37,8 @@ EXAMPLE: Final = """\
 budget = 200            # take at most this many samples in total
 precision = "10%"       # stop when every 95% interval is within ±10% of its mean; or a half-width such as 0.05
 # level = 0.95          # the probability that all intervals hold simultaneously
+# interval = "anytime"  # intervals that hold whenever you look; by default, narrower ones that must decide alone
+#     precision = {contrasts = 0.05, to = "zlib"}    # every difference to zlib; without `to`, those of all pairs
 # max_seconds = 3600    # start no more samples after this time
 # strategy = "auto"     # decides which arm to sample next; "uniform" takes every arm in turn
 # seed = 1              # decides $EQUIPOISE_SEED, the order of populations and resampling
@@ -69,8 +72,8 @@ lzma = 'python3 -c "import lzma; lzma.compress(bytes(range(256)) * 4000)"'
 """
 
 _COMMON: Final[tuple[str, ...]] = (
-    "budget", "precision", "level", "max_seconds", "strategy", "support", "seed", "retries", "jobs", "store",
-    "objective", "weights", "costs", "guess",
+    "budget", "precision", "level", "interval", "max_seconds", "strategy", "support", "seed", "retries", "jobs",
+    "store", "objective", "weights", "costs", "guess",
 )  # fmt: skip
 _KINDS: Final[dict[str, tuple[str, ...]]] = {
     "shell commands": ("arms", "measure", "timeout", "warmup", "rounds"),
@@ -164,7 +167,7 @@ def load(path: Path, **instead: Any) -> Spec:
     path
         The file.
     **instead
-        `budget`, `precision`, `jobs` and `store` that override those in the file, unless they are None.
+        `budget`, `precision`, `interval`, `jobs` and `store` that override those in the file, unless they are None.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -198,6 +201,8 @@ def _spec(given: dict[str, Any], folder: Path, instead: dict[str, Any]) -> Spec:
     settings: dict[str, Any] = {"store": None, **known}
     if "strategy" in settings:
         settings["strategy"] = texts.strategy(_text("strategy", settings["strategy"]))
+    if isinstance(settings.get("precision"), dict) and "contrasts" in settings["precision"]:
+        settings["precision"] = _contrasts(settings["precision"])
     if isinstance(settings.get("support"), list):
         settings["support"] = tuple(settings["support"])
     jobs = integer("jobs", given["jobs"], least=1) if "jobs" in given else None
@@ -334,6 +339,14 @@ def _refuse_unknown(given: dict[str, Any], kind: str) -> None:
             raise ValueError(f"{key} applies to studies of {' and '.join(owners)}; this is a study of {kind}")
         all_keys = f"; the keys are {', '.join(known)}"
         raise ValueError(f"there is no key {key!r}{did_you_mean(key, known) or all_keys}")
+
+
+def _contrasts(given: dict[str, Any]) -> Contrasts:
+    """Return the contrasts of a section such as {contrasts = 0.02, to = "control"}."""
+    for key in given:
+        if key not in ("contrasts", "to", "of"):
+            raise ValueError(f"precision with contrasts takes to and of, got {key!r}")
+    return Contrasts(given["contrasts"], to=given.get("to"), of=given.get("of"))
 
 
 def _path_of_store(given: Any, folder: Path) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,8 +16,11 @@ from equipoise.tables import count
 
 Columns = dict[str, list[Any]]
 
-# Words for 1 and 0, in capital letters or not.
-WORDS: Final = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
+# Words for 1 and 0, in capital letters or not: those of pandas, of R and of forms.
+PAIRS: Final = (("true", "false"), ("t", "f"), ("yes", "no"), ("y", "n"))
+WORDS: Final = {word: (pair, value) for pair in PAIRS for word, value in zip(pair, (1.0, 0.0), strict=True)}
+# What R writes where there is no value.
+MISSING: Final = "NA"
 
 
 def read(path: Path) -> Columns:
@@ -76,12 +79,17 @@ def groups(table: Columns, group: str, value: str, arms: Sequence[Any] | None, d
                 f"there is no row with {group} = {shown(unknown[0])}{did_you_mean(unknown[0], map(str, places))}"
             )
         places = {arm: places[arm] for arm in arms}
-    return {key: _numbers([(i, cells[i]) for i in rows], value, key, drop) for key, rows in places.items()}
+    values = _values(sorted(i for rows in places.values() for i in rows), cells, value)
+    return {key: _finite({i: values[i] for i in rows}, cells, value, key, drop) for key, rows in places.items()}
 
 
 def columns(table: Columns, names: Sequence[str], drop: bool) -> dict[Any, Floats]:
     """Return the numbers of some columns."""
-    return {name: _numbers(list(enumerate(_column(table, "columns", name))), name, name, drop) for name in names}
+    found = {}
+    for name in names:
+        cells = _column(table, "columns", name)
+        found[name] = _finite(_values(range(len(cells)), cells, name), cells, name, name, drop)
+    return found
 
 
 def _column(table: Columns, key: str, name: Any) -> list[Any]:
@@ -93,21 +101,37 @@ def _column(table: Columns, key: str, name: Any) -> list[Any]:
     return table[name]
 
 
-def _numbers(cells: list[tuple[int, Any]], column: str, arm: Any, drop: bool) -> Floats:
-    found = []
-    for i, cell in cells:
+def _values(rows: Iterable[int], cells: list[Any], column: str) -> dict[int, float]:
+    """Return the numbers in some rows of a column, NaN where there is none; refuse words that are mixed with others."""
+    found: dict[int, float] = {}
+    first: tuple[int, Any] | None = None
+    for i in rows:
+        cell = cells[i]
+        if cell is None or cell == MISSING:
+            found[i] = math.nan
+            continue
+        kind, value = WORDS.get(str(cell).lower(), (None, cell))
         try:
-            value = math.nan if cell is None else float(WORDS.get(str(cell).lower(), cell))
+            found[i] = float(value)
         except (TypeError, ValueError):
             raise ValueError(f"row {i + 2}: {column} must be a number, yes or no, got {shown(cell)}") from None
-        if math.isfinite(value):
-            found.append(value)
-        elif not (drop and math.isnan(value)):
-            if math.isnan(value):
-                raise ValueError(
-                    f'row {i + 2} has no value for {column!r}; use missing = "drop" to leave out such rows'
-                )
-            raise ValueError(f"row {i + 2}: {column} must be a finite number, got {shown(cell)}")
+        first = first or (i, kind)
+        if kind != first[1]:
+            raise ValueError(
+                f"{column} must be all numbers, or all one pair of words such as yes and no, got "
+                f"{shown(cells[first[0]])} in row {first[0] + 2} and {shown(cell)} in row {i + 2}"
+            )
+    return found
+
+
+def _finite(values: dict[int, float], cells: list[Any], column: str, arm: Any, drop: bool) -> Floats:
+    """Return the values of an arm, without those that are missing if these are to be dropped."""
+    for i, value in values.items():
+        if math.isnan(value) and not drop:
+            raise ValueError(f'row {i + 2} has no value for {column!r}; use missing = "drop" to leave out such rows')
+        if math.isinf(value):
+            raise ValueError(f"row {i + 2}: {column} must be a finite number, got {shown(cells[i])}")
+    found = [value for value in values.values() if not math.isnan(value)]
     if not found:
         raise ValueError(f"arm {arm!r} must have at least one row with a number in {column!r}, got none")
     return np.array(found)

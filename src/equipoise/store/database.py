@@ -9,6 +9,9 @@ table                        what it holds
 `equipoise_lease`            who waits for which ticket, and until when; nobody's name means a visitor
 `equipoise_call`             which tickets an ask with an idempotency key or a respondent got
 `equipoise_snapshot`         states of studies after some turn, from which a replica may start
+`equipoise_page`             what a service knows of a study: its status, its title and its poll
+`equipoise_key`              the keys of a study, by which a service lets others in, as hashes
+`equipoise_service`          what a service knows of itself, by name
 ============================ =====================================================================================
 
 Statements are the same for both databases, with `?` for a parameter. Only `equipoise_turn` is the truth: snapshots can
@@ -28,13 +31,19 @@ FORMAT: Final = 3
 
 Values = tuple[Any, ...]
 
-# Owners of tickets that are not drivers.
+# Owners of tickets that are not drivers, whose numbers are positive. Below NOBODY are visitors who came with a key.
 VISITOR: Final = 0
 NOBODY: Final = -1
 
 HEAD: Final = "select turns, chain from equipoise_study where study = ?"
 
-_TABLES: Final = ("equipoise_study", "equipoise_turn", "equipoise_lease", "equipoise_call", "equipoise_snapshot")
+# Those with rows of studies.
+_TABLES: Final = (
+    "equipoise_study", "equipoise_turn", "equipoise_lease", "equipoise_call", "equipoise_snapshot", "equipoise_page",
+    "equipoise_key",
+)  # fmt: skip
+# The most parameters of one statement.
+_MOST: Final = 500
 _PAGE: Final = 4096
 _TYPES: Final = (int, bytes, float, bytes, bytes)
 _STAMP: Final = struct.Struct("<Qd")
@@ -83,7 +92,8 @@ class Lease(NamedTuple):
     ticket
         Its id.
     owner
-        The number of a driver; VISITOR for somebody whose silence says nothing; NOBODY where there is no lease.
+        The number of a driver; VISITOR, or below NOBODY, for somebody whose silence says nothing; NOBODY where there is
+        no lease.
     over
         Whether it has ended.
     """
@@ -91,6 +101,11 @@ class Lease(NamedTuple):
     ticket: int
     owner: int
     over: bool
+
+    @property
+    def visiting(self) -> bool:
+        """Whether it is a visitor who is waited for."""
+        return self.owner <= VISITOR and self.owner != NOBODY
 
 
 def link(before: bytes, turn: int, identity: bytes, at: float, body: bytes) -> bytes:
@@ -128,6 +143,10 @@ class Database:
     def execute_many(self, sql: str, rows: Sequence[Values]) -> None:
         """Run a statement for each of these rows of values."""
         raise NotImplementedError
+
+    def insert_many(self, into: str, row: str, then: str, rows: Sequence[Values]) -> None:
+        """Run `into values row then` for each of these rows of values, no two of them with the same key."""
+        self.execute_many(f"{into} values {row} {then}", rows)
 
     def tables(self) -> set[str]:
         """Return the names of all tables."""
@@ -206,8 +225,7 @@ class Database:
         """Write the first row of a new study; False where somebody else has created it meanwhile."""
         self.begin_creating()
         try:
-            for statement in self._schema():
-                self.execute(statement)
+            self.create_tables()
             if self.find():
                 self.rollback()
                 return False
@@ -225,6 +243,26 @@ class Database:
             raise
         self._study = int(study)
         return True
+
+    def create_tables(self) -> None:
+        """Create the tables that are not there yet; within a transaction of `begin_creating`."""
+        for statement in self._schema():
+            self.execute(statement)
+
+    def delete(self) -> None:
+        """
+        Remove the study, and what a service keeps of it.
+
+        Its number stays taken, so that a process that has the study open cannot mistake a later one for it.
+        """
+        self.begin()
+        try:
+            for table in _TABLES:
+                self.execute(f"delete from {table} where study = ?", (self._study,))
+            self.execute("insert into equipoise_page (study, status) values (?, 'deleted')", (self._study,))
+            self.commit()
+        finally:
+            self.rollback()
 
     def _schema(self) -> tuple[str, ...]:
         blob, options = self.blob, self.table_options
@@ -244,6 +282,16 @@ class Database:
             f"""create table if not exists equipoise_snapshot (
                 study bigint not null, turn bigint not null, body {blob} not null,
                 primary key (study, turn)) {options}""",
+            f"""create table if not exists equipoise_page (
+                study bigint not null, status text not null, created double precision, title text, poll text,
+                secret text,
+                primary key (study)) {options}""",
+            f"""create table if not exists equipoise_key (
+                study bigint not null, number bigint not null, id text not null, role text not null,
+                label text not null, created double precision not null, hash {blob} not null, public text,
+                primary key (study, number), unique (id)) {options}""",
+            f"""create table if not exists equipoise_service (
+                name text not null, value text not null, primary key (name)) {options}""",
         )
 
     # ---- the log
@@ -292,13 +340,14 @@ class Database:
 
     # ---- leases
 
-    def grant(self, tickets: Sequence[int], owner: int, seconds: float) -> None:
-        """Let an owner wait for tickets from now on, whoever did before; within a transaction."""
-        sql = (
-            f"insert into equipoise_lease values (?, ?, ?, {self.clock} + ?) "
-            "on conflict (study, ticket) do update set owner = excluded.owner, deadline = excluded.deadline"
+    def grant(self, leases: Sequence[tuple[int, int, float]]) -> None:
+        """Let owners wait for tickets from now on, whoever did before: ticket, owner, seconds; in a transaction."""
+        self.insert_many(
+            "insert into equipoise_lease",
+            f"(?, ?, ?, {self.clock} + ?)",
+            "on conflict (study, ticket) do update set owner = excluded.owner, deadline = excluded.deadline",
+            [(self._study, *lease) for lease in {lease[0]: lease for lease in leases}.values()],
         )
-        self.execute_many(sql, [(self._study, ticket, owner, seconds) for ticket in tickets])
 
     def settle(self, tickets: Sequence[int]) -> None:
         """End the leases of tickets that are no longer waited for."""
@@ -309,7 +358,9 @@ class Database:
         """Return all leases that can be read; those are over whose time is, or whose owner is dead."""
         sql = f"select ticket, owner, deadline < {self.clock} from equipoise_lease where study = ?"
         found = [row for row in self.execute(sql, (self._study,)) if type(row[0]) is type(row[1]) is int]
-        dead = {owner for owner in {owner for _, owner, over in found if owner and not over} if not self.alive(owner)}
+        dead = {
+            owner for owner in {owner for _, owner, over in found if owner > 0 and not over} if not self.alive(owner)
+        }
         return [Lease(ticket, owner, bool(over) or owner in dead) for ticket, owner, over in found]
 
     def renew(self, owner: int, seconds: float) -> None:
@@ -319,21 +370,23 @@ class Database:
 
     # ---- calls that may be repeated
 
-    def called(self, call: bytes) -> range | None:
-        """Return the ids of the tickets that a call got before; None where it is new."""
-        sql = "select first, tickets from equipoise_call where study = ? and call = ?"
-        found = self.execute(sql, (self._study, call))
-        if not found:
-            return None
-        first, tickets = found[0]
-        if type(first) is not int or type(tickets) is not int:
-            raise self.damaged("the tickets of an earlier call cannot be read")
-        return range(first, first + tickets)
+    def called(self, calls: Sequence[bytes]) -> dict[bytes, range]:
+        """Return the ids of the tickets that calls got before; new ones are left out."""
+        found: dict[bytes, range] = {}
+        for start in range(0, len(calls), _MOST):
+            part = calls[start : start + _MOST]
+            places = ", ".join("?" * len(part))
+            sql = f"select call, first, tickets from equipoise_call where study = ? and call in ({places})"
+            for call, first, tickets in self.execute(sql, (self._study, *part)):
+                if type(first) is not int or type(tickets) is not int:
+                    raise self.damaged("the tickets of an earlier call cannot be read")
+                found[bytes(call)] = range(first, first + tickets)
+        return found
 
-    def remember(self, call: bytes, tickets: range) -> None:
-        """Write down which tickets a call got; within a transaction."""
-        sql = "insert into equipoise_call values (?, ?, ?, ?)"
-        self.execute(sql, (self._study, call, tickets.start, len(tickets)))
+    def remember(self, calls: Sequence[tuple[bytes, range]]) -> None:
+        """Write down which tickets calls got; within a transaction."""
+        rows = [(self._study, call, tickets.start, len(tickets)) for call, tickets in calls]
+        self.insert_many("insert into equipoise_call", "(?, ?, ?, ?)", "", rows)
 
     # ---- snapshots
 

@@ -14,7 +14,7 @@ retire   arm, text: why               no more samples of the arm are asked for
 reopen   arm                          they are asked for again
 budget   text: JSON                   the budget was changed
 weights  text: JSON                   the weights of the losses were changed
-goal     text: JSON                   the precision or the level was changed
+goal     text: JSON                   the precision, its level or its intervals were changed
 moments  arm, text: JSON              samples taken elsewhere were added: count, mean, M2
 ======== ============================ ==================================================================
 
@@ -36,7 +36,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.arrays import Floats, Ints
+from equipoise.arrays import Bools, Floats, Ints
 
 KINDS: Final = (
     "ask", "tell", "cost", "decline", "forget", "fail", "retire", "reopen", "budget", "weights", "goal", "moments",
@@ -49,8 +49,15 @@ TIMED: Final = (TELL,)
 WORDED: Final = (FORGET, FAIL, RETIRE, BUDGET, WEIGHTS, GOAL, MOMENTS)
 OF_ARM: Final = (ASK, RETIRE, REOPEN, MOMENTS)
 OF_TICKET: Final = (TELL, COST, DECLINE, FORGET, FAIL)
+# Those that a cost belongs to.
+SETTLING: Final = (TELL, DECLINE)
 
 _WORDLESS: Final = bytes(kind for kind in range(len(KINDS)) if kind not in WORDED)
+
+# By kind, a flag for each value of a byte.
+_TABLES: Final[dict[tuple[int, ...], Bools]] = {
+    kinds: np.isin(np.arange(256), kinds) for kinds in (VALUED, TIMED, OF_ARM, OF_TICKET, SETTLING)
+}
 
 _COUNT: Final = struct.Struct("<I")
 _SWAP: Final = sys.byteorder == "big"
@@ -166,6 +173,11 @@ class Events(NamedTuple):
         return Events(self.kinds[cut], self.places[cut], self.values[cut], self.seconds[cut], texts)
 
 
+def are(kinds: npt.NDArray[np.uint8], some: tuple[int, ...]) -> Bools:
+    """Return which events are of some kinds; a turn is short, and this is quicker than `numpy.isin`."""
+    return _TABLES[some][kinds]
+
+
 def unpack(bodies: Iterable[bytes]) -> Events:
     """Return the events of several turns, in order; Damaged where a body cannot be one."""
     all_kinds, all_places, all_values, all_seconds = [], [], [], []
@@ -193,8 +205,8 @@ def unpack(bodies: Iterable[bytes]) -> Events:
     if len(of_kind) and of_kind.max() >= len(KINDS):
         raise Damaged(f"it has an event of the unknown kind {int(of_kind.max())}")
     values, seconds = np.full(done, math.nan), np.full(done, math.nan)
-    values[np.isin(of_kind, VALUED)] = np.frombuffer(b"".join(all_values), "<f8")
-    seconds[np.isin(of_kind, TIMED)] = np.frombuffer(b"".join(all_seconds), "<f4")
+    values[are(of_kind, VALUED)] = np.frombuffer(b"".join(all_values), "<f8")
+    seconds[are(of_kind, TIMED)] = np.frombuffer(b"".join(all_seconds), "<f4")
     places = np.frombuffer(b"".join(all_places), "<u4").astype(np.int64)
     return Events(of_kind, places, values, seconds, texts)
 

@@ -12,9 +12,10 @@ from equipoise.store.plain import UNREADABLE, dumps, loads
 from equipoise.strategies import Strategy, Support, deserialise, serialise
 from equipoise.study import Study
 from equipoise.study.evidence import LEVEL
+from equipoise.study.goal import Stopping
 
 # What may be changed while a study runs, by an event.
-_CHANGEABLE = ("budget", "precision", "level")
+_CHANGEABLE = ("budget", "precision", "level", "interval")
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Header:
         Of samplers; None where it is not known yet.
     options
         `objective`, `weights` and `costs`, those that were given.
-    precision, level, guess, rounds
+    precision, level, interval, guess, rounds
         As in `estimate`.
     about
         What is sampled, by strings and numbers, if somebody said so.
@@ -47,6 +48,7 @@ class Header:
     populations: tuple[int | None, ...] | None = None
     precision: Any = None
     level: float = LEVEL
+    interval: Stopping = "fixed-width"
     guess: Any = None
     rounds: int | None = None
     about: dict[str, Any] | None = None

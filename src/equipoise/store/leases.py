@@ -6,9 +6,10 @@ import contextlib
 import os
 import secrets
 import threading
+from collections.abc import Sequence
 
 from equipoise.errors import EquipoiseError
-from equipoise.store.database import VISITOR
+from equipoise.store.database import VISITOR, Lease
 from equipoise.store.log import Log, connect
 from equipoise.store.turn import Turn
 
@@ -17,7 +18,9 @@ DRIVER_SECONDS = 30.0
 VISITOR_SECONDS = 3600.0
 
 
-def sweep(turn: Turn, owner: int = VISITOR, seconds: float = DRIVER_SECONDS) -> list[int]:
+def sweep(
+    turn: Turn, owner: int = VISITOR, seconds: float = DRIVER_SECONDS, leases: Sequence[Lease] | None = None
+) -> list[int]:
     """
     Forget the tickets of visitors who are waited for in vain, and take over those of drivers who are dead.
 
@@ -27,6 +30,8 @@ def sweep(turn: Turn, owner: int = VISITOR, seconds: float = DRIVER_SECONDS) -> 
         The turn.
     owner, seconds
         The driver who takes over, and for how long; a visitor takes over nothing.
+    leases
+        Of this turn, where they are known already.
 
     Returns
     -------
@@ -35,10 +40,10 @@ def sweep(turn: Turn, owner: int = VISITOR, seconds: float = DRIVER_SECONDS) -> 
         the same seed.
     """
     taken = []
-    for lease in turn.leases():
+    for lease in turn.leases() if leases is None else leases:
         if not lease.over or lease.owner == owner != VISITOR:  # what is one's own is being sampled, however late
             continue
-        if lease.owner == VISITOR:
+        if lease.visiting:
             turn.forget(lease.ticket, "no answer in time")
         elif owner != VISITOR:
             taken.append(lease.ticket)

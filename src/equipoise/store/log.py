@@ -85,8 +85,8 @@ class Log:
     where
         A path, for SQLite, or a URL `postgresql://user@host/database`; with `#name` for one of several studies.
     header
-        What the study is made of. One that exists must be made of the same, but for its budget, precision and level,
-        which are changed to these. None for a study that exists, as it is.
+        What the study is made of. One that exists must be made of the same, but for its budget, precision, level and
+        interval, which are changed to these. None for a study that exists, as it is.
     write
         Whether to take turns; else the log is only read.
     patience
@@ -466,5 +466,9 @@ def _continue(turn: Turn, header: Header) -> None:
     if dumps(header.budget) != dumps(turn.study.budget):
         turn.set_budget(header.budget)
     known = turn.replica
-    if (dumps(header.precision), header.level) != (dumps(known.precision), known.level):
-        turn.set_goal(header.precision, header.level)
+    if (dumps(header.precision), header.level, header.interval) != (
+        dumps(known.precision),
+        known.level,
+        known.interval,
+    ):
+        turn.set_goal(header.precision, header.level, header.interval)

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from equipoise.inputs import shown
-from equipoise.problem import Stratified
+from equipoise.problem import Contrasts, Stratified
 
 # What a text that `dumps` did not write may raise, here or where its content is used.
 UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
@@ -47,6 +47,8 @@ def _plain(thing: Any) -> Any:
         return {"map": [[_plain(key), _plain(value)] for key, value in thing.items()]}
     if isinstance(thing, Stratified):
         return {"stratified": _plain(thing.shares)}
+    if isinstance(thing, Contrasts):
+        return {"contrasts": _plain([thing.half_width, thing.to, None if thing.of is None else list(thing.of)])}
     raise TypeError(f"a store can hold strings, numbers and tuples of them, got {shown(thing)}")
 
 
@@ -66,4 +68,7 @@ def _thing(plain: Any) -> Any:
         return {_thing(key): _thing(value) for key, value in content}
     if kind == "stratified":
         return Stratified(_thing(content))
+    if kind == "contrasts":
+        half_width, to, of = _thing(content)
+        return Contrasts(half_width, to=to, of=of)
     raise ValueError(kind)

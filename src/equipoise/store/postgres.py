@@ -20,6 +20,8 @@ _DEFAULTS: Final = {
     "keepalives_count": "3",
     "tcp_user_timeout": "60000",
 }
+# The most rows of one statement.
+_ROWS: Final = 1000
 # A transaction holds the lock of its study. One whose client was stopped, or is gone without a word, is ended after
 # this time, so that others can go on. Nothing is said to a session: behind a pooling proxy, each transaction may have
 # another one.
@@ -81,6 +83,17 @@ class Postgres(Database):
             with self._explained(), self._psycopg.ClientCursor(self._connection) as cursor:
                 statement = sql.replace("?", "%s")
                 cursor.execute("; ".join(cursor.mogrify(statement, row) for row in rows))
+
+    def insert_many(self, into: str, row: str, then: str, rows: Sequence[Values]) -> None:
+        # The server reads one statement of many rows in a fraction of the time of many statements.
+        for start in range(0, len(rows), _ROWS):
+            part = rows[start : start + _ROWS]
+            values = tuple(value for each in part for value in each)
+            self.execute(f"{into} values {', '.join([row] * len(part))} {then}", values)
+
+    def settle(self, tickets: Sequence[int]) -> None:
+        sql = "delete from equipoise_lease where study = ? and ticket = any(?)"
+        self.execute(sql, (self._study, list(tickets)))
 
     def tables(self) -> set[str]:
         return {name for (name,) in self.execute("select tablename from pg_tables where schemaname = current_schema()")}

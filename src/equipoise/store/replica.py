@@ -24,6 +24,7 @@ from equipoise.store.events import Damaged, Events
 from equipoise.store.header import Header
 from equipoise.store.plain import UNREADABLE, loads
 from equipoise.study import Study, steps
+from equipoise.study.goal import Stopping
 from equipoise.study.ticket import BITS
 
 # What compiled code folds, by kind; -1 for the rest.
@@ -72,7 +73,7 @@ class Replica:
         The study.
     turns, chain
         How many turns are folded, and the chain of the last one.
-    precision, level
+    precision, level, interval
         What is asked for now.
     followed, weighed
         Whether the weights follow the precision rather than what somebody set; and how many samples there were when
@@ -88,7 +89,7 @@ class Replica:
     def __init__(self, header: Header, turns: int, chain: bytes) -> None:
         self.header, self.turns, self.chain = header, turns, chain
         self.study = header.study()
-        self.precision, self.level = header.precision, header.level
+        self.precision, self.level, self.interval = header.precision, header.level, header.interval
         self.followed, self.weighed = False, -1
         self.judged = np.zeros(len(self.study.arms), bool)
         self.counts: Counter[str] = Counter()
@@ -196,7 +197,7 @@ class Replica:
 
     def _check(self, found: Events) -> None:
         kinds, places, ledger = found.kinds, found.places, self.study.ledger
-        of_arm, of_ticket = np.isin(kinds, log.OF_ARM), np.isin(kinds, log.OF_TICKET)
+        of_arm, of_ticket = log.are(kinds, log.OF_ARM), log.are(kinds, log.OF_TICKET)
         # How many tickets there were when each event happened.
         issued = ledger.issued + np.cumsum(kinds == log.ASK)
         if (places[of_arm] >= len(self.study.arms)).any():
@@ -206,7 +207,7 @@ class Replica:
             raise Damaged(f"ticket {int(places[np.argmax(early)])} was not handed out")
         paid = np.flatnonzero(kinds == log.COST)
         settled = paid[paid + 1 < len(kinds)] + 1
-        follows = np.isin(kinds[settled], (log.TELL, log.DECLINE)) & (places[settled] == places[settled - 1])
+        follows = log.are(kinds[settled], log.SETTLING) & (places[settled] == places[settled - 1])
         if len(settled) < len(paid) or not follows.all():
             raise Damaged("a cost has no answer or decline after it")
         told = kinds == log.TELL
@@ -234,15 +235,15 @@ class Replica:
                     self.weights_set(change["followed"])
                 elif kind == log.GOAL:
                     wanted = loads(text or "")
-                    self.set_goal(wanted["precision"], wanted["level"])
+                    self.set_goal(wanted["precision"], wanted["level"], wanted["interval"])
                 elif kind == log.MOMENTS:
                     study.tell_moments(study.arms[place], *loads(text or ""))
         except UNREADABLE as error:
             raise Damaged(f"an event {log.KINDS[kind]!r} cannot be: {error}") from None
 
-    def set_goal(self, precision: Any, level: float) -> None:
+    def set_goal(self, precision: Any, level: float, interval: Stopping) -> None:
         """Change what is asked for; weights that followed another precision are set again when they are due."""
-        self.precision, self.level, self.weighed = precision, level, -1
+        self.precision, self.level, self.interval, self.weighed = precision, level, interval, -1
 
     def weights_set(self, followed: bool) -> None:
         """Note that weights were set, and whether they follow the precision."""
@@ -259,6 +260,7 @@ class Replica:
             "tags": self._tags.array,
             "precision": self.precision,
             "level": self.level,
+            "interval": self.interval,
             "followed": self.followed,
             "weighed": self.weighed,
             "counts": dict(self.counts),
@@ -271,7 +273,7 @@ class Replica:
         self._seconds.extend(saved["seconds"])
         self.judged[:] = saved["judged"]
         self.numbered(saved["firsts"], saved["tags"])
-        self.precision, self.level = saved["precision"], saved["level"]
+        self.precision, self.level, self.interval = saved["precision"], saved["level"], saved["interval"]
         self.followed, self.weighed = saved["followed"], saved["weighed"]
         self.counts = Counter(saved["counts"])
         self.began, self.latest = saved["began"], saved["latest"]

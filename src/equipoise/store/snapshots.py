@@ -61,10 +61,12 @@ def write(replica: Replica) -> bytes:
         "rest": dumps(rest),
     }
     line = json.dumps(head).encode()
-    body = b"".join(
-        (_LENGTH.pack(len(line)), line, *(np.ascontiguousarray(array).tobytes() for array in arrays.values()))
-    )
-    return hashlib.blake2b(body, digest_size=_CHECK).digest() + body
+    views = (np.ascontiguousarray(array).view(np.uint8).data for array in arrays.values())
+    parts: list[bytes | memoryview] = [_LENGTH.pack(len(line)), line, *views]
+    check = hashlib.blake2b(digest_size=_CHECK)
+    for part in parts:
+        check.update(part)
+    return b"".join([check.digest(), *parts])  # the only copy: the state may be large
 
 
 def read(header: Header, turn: int, chain: bytes, snapshot: bytes) -> Replica | None:

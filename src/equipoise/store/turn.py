@@ -7,6 +7,7 @@ is only a study with a face by ids and places.
 
 from __future__ import annotations
 
+import itertools
 import math
 import secrets
 from collections.abc import Hashable, Sequence
@@ -22,7 +23,9 @@ from equipoise.store.events import Draft
 from equipoise.store.plain import dumps
 from equipoise.store.replica import JUDGEMENTS, WITHDRAWALS, Replica, tag_of
 from equipoise.study import Study, Ticket
+from equipoise.study.goal import Stopping
 from equipoise.study.ledger import Ledger
+from equipoise.study.state import IN_FLIGHT
 from equipoise.study.ticket import BITS
 
 
@@ -63,6 +66,8 @@ class Turn:
         self._owner: tuple[int, float] | None = None
         self._leases: list[tuple[Sequence[int], int, float]] = []
         self._calls: list[tuple[bytes, range]] = []
+        # The tickets of calls that were looked up or made in this turn; None for those that are new.
+        self._known: dict[bytes, range | None] = {}
 
     # ---- asking
 
@@ -208,10 +213,10 @@ class Turn:
         self._change(lambda: self.study.set_weights(weights), events.WEIGHTS, 0, text)
         self.replica.weights_set(followed)
 
-    def set_goal(self, precision: Any, level: float) -> None:
-        """Change the precision and the level that are asked for."""
-        goal = dumps({"precision": precision, "level": level})
-        self._change(lambda: self.replica.set_goal(precision, level), events.GOAL, 0, goal)
+    def set_goal(self, precision: Any, level: float, interval: Stopping) -> None:
+        """Change the precision and the level that are asked for, and which intervals decide."""
+        goal = dumps({"precision": precision, "level": level, "interval": interval})
+        self._change(lambda: self.replica.set_goal(precision, level, interval), events.GOAL, 0, goal)
 
     def _change(self, change: Any, kind: int, place: int, text: str | None = None) -> None:
         """Make a change, and add its event if it was not refused."""
@@ -254,17 +259,20 @@ class Turn:
         self._settled += found.keys() - set(waiting)
         return [found.get(ticket, Lease(ticket, NOBODY, True)) for ticket in waiting if ticket < self.first]
 
-    def called(self, call: bytes) -> range | None:
-        """Return the ids of the tickets that a call got before; None where it is new."""
-        if self._database is None:
-            return None
-        found = self._database.called(call)
-        if found is not None and not 0 <= found.start < found.stop <= self.ledger.issued:
-            raise self._database.damaged("an earlier call got tickets that were not handed out")
-        return found
+    def called(self, calls: Sequence[bytes]) -> dict[bytes, range]:
+        """Return the ids of the tickets that calls got before, in this turn too; new ones are left out."""
+        unknown = [call for call in calls if call not in self._known]
+        if self._database is not None and unknown:
+            self._known |= dict.fromkeys(unknown)
+            for call, ids in self._database.called(unknown).items():
+                if not 0 <= ids.start < ids.stop <= self.ledger.issued:
+                    raise self._database.damaged("an earlier call got tickets that were not handed out")
+                self._known[call] = ids
+        return {call: known for call in calls if (known := self._known.get(call)) is not None}
 
     def remember(self, call: bytes, tickets: range) -> None:
         """Write down which tickets a call got."""
+        self._known[call] = tickets
         self._calls.append((call, tickets))
 
     def write_rest(self) -> None:
@@ -274,12 +282,12 @@ class Turn:
             self._database.settle(self._settled)
         if self._owner is not None:
             self._leases.append((range(self.first, self.ledger.issued), *self._owner))
-        for tickets, owner, seconds in self._leases:
-            waiting = [ticket for ticket in tickets if self.ledger.is_in_flight(ticket)]
-            if waiting:
-                self._database.grant(waiting, owner, seconds)
-        for call, ids in self._calls:
-            self._database.remember(call, ids)
+        leases = [(ticket, owner, seconds) for tickets, owner, seconds in self._leases for ticket in tickets]
+        if leases:
+            waiting = self.ledger.status(np.array([ticket for ticket, _, _ in leases])) == IN_FLIGHT
+            self._database.grant(list(itertools.compress(leases, waiting.tolist())))
+        if self._calls:
+            self._database.remember(self._calls)
 
     @property
     def wrote(self) -> bool:

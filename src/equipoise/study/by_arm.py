@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.arrays import Floats
+from equipoise.arrays import Bools, Floats
 from equipoise.inputs import Names, plain_name
 from equipoise.intervals import Interval, Kind, describe
 from equipoise.tables import MOST_ROWS
@@ -65,17 +65,29 @@ class IntervalsByArm(Mapping[Hashable, Interval]):
         centred at the mean, as that of a binary arm near 0 or 1 is not.
     kind, level
         The kind of the intervals, and the probability with which all of them hold.
+    fixed
+        Which arms have fixed-width intervals instead, in the arms' order. If all have, that is the kind.
     """
 
     def __init__(
-        self, names: Names, means: Floats, low: Floats, high: Floats, half_widths: Floats, kind: Kind, level: float
+        self,
+        names: Names,
+        means: Floats,
+        low: Floats,
+        high: Floats,
+        half_widths: Floats,
+        kind: Kind,
+        level: float,
+        fixed: Bools | None = None,
     ) -> None:
         self._names = names
         # The mean of no samples may be anywhere.
         with np.errstate(invalid="ignore"):
             margins = np.where(np.isnan(means), high - low, np.maximum(means - low, high - means))
         self.low, self.high, self.half_widths, self.margins = map(_read_only, (low, high, half_widths, margins))
-        self.kind, self.level = kind, level
+        self.fixed = _read_only(np.zeros(len(low), bool) if fixed is None else fixed)
+        self.kind: Kind = "fixed-width" if len(low) and self.fixed.all() else kind
+        self.level = level
 
     def __getitem__(self, arm: Hashable) -> Interval:
         k = self._names.place(arm)
@@ -91,9 +103,17 @@ class IntervalsByArm(Mapping[Hashable, Interval]):
         return _as_array(np.stack([self.low, self.high], axis=1), dtype, copy)
 
     @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kind of each interval, in the arms' order."""
+        return tuple("fixed-width" if fixed else self.kind for fixed in self.fixed.tolist())
+
+    @property
     def promise(self) -> str:
-        """What these intervals promise, in one sentence."""
-        return describe(self.kind, self.level)
+        """What these intervals promise, in a sentence or two."""
+        if self.kind == "fixed-width" or not self.fixed.any():
+            return describe(self.kind, self.level)
+        others = describe(self.kind, self.level).split(", ", 1)[1]
+        return f"{describe('fixed-width', self.level)} Arms still sampled: confidence sequences, {others}"
 
     def __repr__(self) -> str:
         if len(self) > MOST_ROWS:

@@ -12,12 +12,12 @@ import numpy as np
 
 from equipoise.inputs import listed, named
 from equipoise.intervals import Kind, describe
-from equipoise.intervals.asymptotic import START
 from equipoise.study.evidence import Answered
 from equipoise.tables import amount, count, percent, plus_minus
 
 if TYPE_CHECKING:
     from equipoise.arrays import Bools, Floats
+    from equipoise.study.baseline import Baseline
     from equipoise.study.result import Combined, Result
 
 # Slow answers are said to differ from fast ones below this probability, for all arms at once.
@@ -46,7 +46,8 @@ def needed_for_interval(result: Result, k: int) -> int | None:
     """Return how many samples the interval of the arm at place k needs; None if that depends on the samples."""
     if result.interval_kind != "asymptotic" and not result.recognised:
         return None
-    return START if result.populations is None else int(min(START, result.populations[k]))
+    needed = result.first_interval((1 - result.level) / len(result.arms))
+    return needed if result.populations is None else int(min(needed, result.populations[k]))
 
 
 def used_up(result: Result) -> Bools:
@@ -129,6 +130,9 @@ class Certificate:
         What was minimised (by default the worst arm's squared error); what an even split of the same budget would have
         had; and what the best allocation would have had. All are based on the observed variances, as if the counts had
         been fixed in advance; `standard_error` accounts for how they were chosen.
+    baseline, even_split
+        What an even split would have needed for the same precision, and the sentence about it, which is empty where
+        that is not clearly more than were taken.
     combined, proportional_loss
         Where the arms are strata: their common mean with its standard error and interval; and what sampling in
         proportion to the shares would have had. None and NaN where they are not strata.
@@ -175,6 +179,8 @@ class Certificate:
     slow: tuple[Hashable, ...] | None
     declined: tuple[tuple[Hashable, float], ...] = ()
     heavy: tuple[Hashable, ...] = ()
+    baseline: Baseline | None = None
+    even_split: str = ""
     combined: Combined | None = None
     proportional_loss: float = math.nan
     squared: bool = True
@@ -190,12 +196,10 @@ class Certificate:
     def sentences(self) -> list[str]:
         """Return what there is to say, a sentence or two at a time."""
         first = (
-            (self._least_precise(), self._others())
-            if self.combined is None
-            else (self._strata(), self._least_precise())
+            (self._least_precise(), self._best()) if self.combined is None else (self._strata(), self._least_precise())
         )
         wrong = (self._bias(), heavy_tails(self.heavy), self._unanswered(), who_declined(self.declined), self._slow())
-        return list(filter(None, (*first, *wrong)))
+        return list(filter(None, (*first, self.even_split, *wrong)))
 
     def __str__(self) -> str:
         return " ".join(self.sentences())
@@ -238,17 +242,14 @@ class Certificate:
             f"{', '.join(known[:-1])} and {known[-1]}."
         )
 
-    def _others(self) -> str:
-        if self.without_error or math.isnan(self.loss) or math.isnan(self.uniform_loss):
+    def _best(self) -> str:
+        """Return the loss, and that of the best allocation."""
+        if self.without_error or math.isnan(self.loss):
             return ""
         what, root = ("largest standard error", math.sqrt) if self.squared else ("loss", float)
-        unit, given = (" times its target half-width", "reached") if math.isfinite(self.target) else ("", "given")
-        had, even = f"{amount(root(self.loss), 3)}{unit}", amount(root(self.uniform_loss), 3)
-        best = "" if math.isnan(self.oracle_loss) else f" and the best allocation {amount(root(self.oracle_loss), 3)}"
-        return (
-            f"Based on the observed variances alone, the {what} is {had}; an even split of the same budget would have "
-            f"{given} {even}{best}."
-        )
+        unit = " times its target half-width" if math.isfinite(self.target) else ""
+        best = "" if math.isnan(self.oracle_loss) else f", with the best allocation {amount(root(self.oracle_loss), 3)}"
+        return f"Based on the observed variances alone, the {what} is {amount(root(self.loss), 3)}{unit}{best}."
 
     def _bias(self) -> str:
         if self.skewed is None or abs(self.bias_in_errors) < _BIAS:
@@ -276,8 +277,17 @@ class Certificate:
         )
 
 
-def certify(result: Result) -> Certificate:
-    """Return the certificate of a result, at the result's level."""
+def certify(result: Result, even_split: str = "") -> Certificate:
+    """
+    Return the certificate of a result, at the result's level.
+
+    Parameters
+    ----------
+    result
+        The result.
+    even_split
+        The sentence about what an even split would have needed.
+    """
     k = result.names.place(result.worst)
     intervals = result.intervals_of([k])
     errors, evidence = result.standard_errors.array, result.snapshot.evidence
@@ -311,6 +321,8 @@ def certify(result: Result) -> Certificate:
         slow=slow,
         declined=declines(result),
         heavy=heavy(result),
+        baseline=result.baseline,
+        even_split=even_split,
         combined=None if result.objective.shares is None else result.combine(),
         proportional_loss=result.proportional_loss,
         squared=result.objective.p == math.inf and (result.objective.weights is None or result.by_precision),

@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -60,6 +60,16 @@ class Contrast:
     def half_width(self) -> float:
         """Half of high - low."""
         return (self.high - self.low) / 2
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers; `weights` as pairs of an arm and its weight, None for what is unknown or infinite."""
+        known = {name: getattr(self, name) for name in ("value", "error", "low", "high", "level", "kind")}
+        return dict(tables.json_ready(known | {"weights": [list(pair) for pair in self.weights.items()]}))
+
+    @property
+    def words(self) -> str:
+        """The sum, such as a - 0.5 b - 0.5 c."""
+        return _sum(self.weights)
 
     def __repr__(self) -> str:
         ends = interval(self.low, self.high)
@@ -239,11 +249,28 @@ def all_pairs(means: Floats) -> tuple[Ints, Ints]:
     return np.where(larger, j, i), np.where(larger, i, j)
 
 
-def compare(result: Result, first: Ints, second: Ints, level: float, control: bool) -> Differences:
-    """Return the differences first - second, simultaneous at this level (Bonferroni), the clearest first."""
+class Ends(NamedTuple):
+    """The ends of several intervals, and their kind."""
+
+    low: Floats
+    high: Floats
+    kind: Kind
+
+
+def compare(
+    result: Result, first: Ints, second: Ints, level: float, control: bool, known: Ends | None = None
+) -> Differences:
+    """
+    Return the differences first - second, simultaneous at this level (Bonferroni), the clearest first.
+
+    `known` are their intervals, where others than confidence sequences decided when to stop.
+    """
     weights = np.tile([1.0, -1.0], (len(first), 1))
     places = np.column_stack([first, second])
-    low, high = bounds(result, places, weights, (1 - level) / max(len(first), 1))
+    if known is None:
+        low, high = bounds(result, places, weights, (1 - level) / max(len(first), 1))
+        known = Ends(low, high, result.interval_kind)
+    low, high, kind = known
     means, own = result.means.array, result.standard_errors.array
     values, errors = means[first] - means[second], np.hypot(own[first], own[second])
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -260,7 +287,7 @@ def compare(result: Result, first: Ints, second: Ints, level: float, control: bo
         low[order],
         high[order],
         level,
-        result.interval_kind,
+        kind,
         control,
     )
 

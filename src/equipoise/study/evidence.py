@@ -51,10 +51,10 @@ def _follower(update: Callable[..., None]) -> Any:
 
 
 @jit
-def _cubes(tickets: Any, order: Any, size: int, arms: int) -> Any:
-    """By arm: count, and the sums of squared and cubed deviations from the mean; twice through, for the digits."""
-    count, shift, mean = np.zeros(arms), np.zeros(arms), np.zeros(arms)
-    spread, m2, m3 = np.zeros(arms), np.zeros(arms), np.zeros(arms)
+def _powers(tickets: Any, order: Any, size: int, arms: int) -> Any:
+    """By arm: count, and the sums of deviations from the mean to the powers 2, 3, 4; twice through, for the digits."""
+    count, shift, mean, spread = np.zeros(arms), np.zeros(arms), np.zeros(arms), np.zeros(arms)
+    m2, m3, m4 = np.zeros(arms), np.zeros(arms), np.zeros(arms)
     for i in range(size):
         ticket = tickets[order[i]]
         k = ticket.arm
@@ -64,14 +64,16 @@ def _cubes(tickets: Any, order: Any, size: int, arms: int) -> Any:
         e = (ticket.value - shift[ticket.arm]) - mean[ticket.arm]
         m2[ticket.arm] += e * e
         m3[ticket.arm] += e * e * e
-    return count, m2, m3
+        m4[ticket.arm] += e * e * e * e
+    return count, m2, m3, m4
 
 
 class Lines:
     """The lines of a study's arms, as far as somebody looked."""
 
-    def __init__(self, arms: int, support: Support, budget: int | None) -> None:
+    def __init__(self, arms: int, support: Support, budget: int | None, populations: Floats | None = None) -> None:
         self.arms, self.support, self.budget = arms, support, budget
+        self.populations = None if populations is None else tuple(populations.tolist())
         # The tickets in line, in the order of asking; and those that wait for one before them.
         self._order = np.empty(0, np.int64)
         self._size = self._scanned = 0
@@ -176,6 +178,7 @@ class Evidence:
     ) -> None:
         self._lines: Lines | None = lines
         self.arms, self.support, self._budget = lines.arms, lines.support, lines.budget
+        self._populations = lines.populations
         self._tickets, self._order, self._size = tickets, order, size
         self.answered = answered
         self._missing = missing
@@ -183,6 +186,7 @@ class Evidence:
         self.recognised = lines.support is None and binary and size > 0
         self._seconds = seconds
         self._states: dict[Kind, Floats] = {}
+        self._powers: tuple[Floats, Floats, Floats, Floats] | None = None
         self._skewness: Floats | None = None
         self._heavy: Bools | None = None
         self._slow: Floats | None = None
@@ -191,7 +195,9 @@ class Evidence:
     def intervals(self, kind: Kind | None = None) -> Intervals:
         """The sequences of a kind, as they were tuned before the first sample; of binary arms if recognised as such."""
         support = "binary" if self.recognised else self.support
-        return Intervals(self.arms, support, kind or default_kind(support), LEVEL, self._budget)
+        kind = kind or default_kind(support)
+        pools = self._populations if kind == "betting" and support != "binary" else None
+        return Intervals(self.arms, support, kind, LEVEL, self._budget, pools)
 
     def state(self, kind: Kind) -> Floats:
         """The state of the sequences of this kind. Each sample enters once, however often one looks."""
@@ -210,14 +216,14 @@ class Evidence:
 
     def state_of(self, kind: Kind, places: Sequence[int]) -> Floats:
         """The rows of some arms: where there are very many, the others' need not be made."""
-        columns = self.intervals(kind).kernel.columns
-        if kind in self._states or self._lines is None or self.arms * columns <= MANY:
+        sequences = self.intervals(kind)
+        if kind in self._states or self._lines is None or self.arms * sequences.kernel.columns <= MANY:
             return np.asarray(self.state(kind)[np.asarray(places)])
         rows = np.full(self.arms, -1)
         # The same place twice has the same row.
         some, which = np.unique(np.asarray(places), return_inverse=True)
         rows[some] = np.arange(len(some))
-        state = np.zeros((len(some), columns))
+        state = sequences.start(some)
         self._follow(kind, state, 0, rows)
         return np.asarray(state[which])
 
@@ -234,11 +240,24 @@ class Evidence:
         sizes = np.bincount(arms, minlength=self.arms)
         return np.split(self._tickets["value"][ids[np.argsort(arms, kind="stable")]], np.cumsum(sizes)[:-1])
 
+    def since(self, start: int) -> tuple[Ints, Floats]:
+        """Return the arms and values of the samples in line from a position on, by arm in the order of asking."""
+        assert self._tickets is not None
+        ids = self._order[start : self._size]
+        return self._tickets["arm"][ids].astype(np.int64), self._tickets["value"][ids]
+
+    @property
+    def powers(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """Of each arm's samples in line: count, and the sums of deviations from their mean to the powers 2, 3, 4."""
+        if self._powers is None:
+            self._powers = _powers(self._tickets, self._order, self._size, self.arms)
+        return self._powers
+
     @property
     def skewness(self) -> Floats:
         """The skewness of each arm's samples; 0 where there are fewer than three or they are all equal."""
         if self._skewness is None:
-            count, m2, m3 = _cubes(self._tickets, self._order, self._size, self.arms)
+            count, m2, m3, _ = self.powers
             with np.errstate(divide="ignore", invalid="ignore"):
                 skewness = np.sqrt(count) * m3 / m2**1.5
             self._skewness = np.where((count >= 3) & (m2 > 0) & np.isfinite(skewness), skewness, 0.0)
@@ -307,12 +326,18 @@ class Evidence:
         return self._tickets["arm"][ids].astype(np.int64), self._tickets["value"][ids], self._seconds[ids]
 
     def __getstate__(self) -> dict[str, Any]:
-        kinds: list[Kind] = ["asymptotic"]
+        kinds: list[Kind] = ["asymptotic", "fixed-width"]
         if self.support is not None or self.recognised:
             kinds += ["betting", "empirical-bernstein"]
         for kind in kinds:
             self.state(kind)
-        known = {"_skewness": self.skewness, "_heavy": self.heavy, "_slow": self.slow, "_slow_bias": self.slow_bias}
+        known = {
+            "_powers": self.powers,
+            "_skewness": self.skewness,
+            "_heavy": self.heavy,
+            "_slow": self.slow,
+            "_slow_bias": self.slow_bias,
+        }
         return self.__dict__ | known | {"_lines": None, "_tickets": None, "_order": None, "_seconds": None}
 
 

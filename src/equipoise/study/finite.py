@@ -2,8 +2,8 @@
 Errors, intervals and best allocations for arms that are finite populations, sampled without replacement.
 
 Losses and errors carry the correction 1 - count/size: a population that is used up is known exactly. Intervals are
-those of drawing without replacement: betting for binary arms, which is exact at all times; the asymptotic kind for all
-others, whatever their support; and fixed-n with the same correction. Contrasts of binary arms combine the arms'
+those of drawing without replacement: betting for binary and bounded arms, which is exact at all times; the asymptotic
+kind for all others; and fixed-n with the same correction. Contrasts of binary and bounded arms combine the arms'
 intervals; those of others are direct, with the same clock as the intervals.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from equipoise.arrays import Floats, Ints
-from equipoise.intervals import Intervals, Kind, asymptotic, populations
+from equipoise.intervals import Intervals, Kind, asymptotic, default_kind, fixed_width, populations
 from equipoise.intervals import contrasts as direct
 from equipoise.problem import Objective
 from equipoise.strategies import Support
@@ -35,11 +35,11 @@ def losses(variances: Floats, pulls: Floats, sizes: Floats) -> Floats:
 def interval_kind(kind: Kind | None, support: Support) -> Kind:
     """Return the kind of interval that was asked for, or the default; refuse those that finite populations lack."""
     if kind is None:
-        return "betting" if support == "binary" else "asymptotic"
-    if kind == "empirical-bernstein" or (kind == "betting" and support != "binary"):
+        return default_kind(support)
+    if kind == "empirical-bernstein":
         raise ValueError(
-            "kind must be 'asymptotic', 'fixed-n' or, for binary arms, 'betting' where the arms are finite "
-            f"populations, got {kind!r}"
+            "kind must be 'betting', 'asymptotic', 'fixed-width' or 'fixed-n' where the arms are finite populations, "
+            f"got {kind!r}"
         )
     return kind
 
@@ -57,12 +57,18 @@ def bounds(
     counts, means, sizes
         Of these arms.
     whole
-        The lower and the upper ends for drawing with replacement.
+        The lower and the upper ends by `sequences`: for drawing with replacement, unless they bet on bounded arms.
     """
-    if sequences.kind == "betting":
+    if sequences.kind == "betting" and sequences.support != "binary":
+        low, high = whole
+    elif sequences.kind == "betting":
         low, high = populations.over_binary(state, sizes, alpha)
     elif sequences.kind == "asymptotic":
         low, high = populations.over_moments(state, sizes, sequences.kernel.settings[0], alpha)
+    elif sequences.kind == "fixed-width":
+        half, plain, caution = np.empty((3, len(state)))
+        fixed_width.over_arms(state, sizes, alpha, sequences.support == "binary", half, plain, caution)
+        low, high = means - half, means + half
     else:
         # The interval of a binary arm is not symmetric about its mean; that of drawing with replacement is wide enough.
         shrink = 1.0 if sequences.support == "binary" else np.sqrt(np.maximum(0, 1 - counts / sizes))
@@ -111,11 +117,16 @@ def contrasts(
     clocks = np.maximum(drawn / (1 - drawn / sizes), 1)
     rho2 = sequences.kernel.settings[asymptotic.RHO2]
     half = direct.asymptotic(weights, clocks[places], deviations[places], rho2, alpha, known[places])
-    half = np.where(enough[places].all(1), half, math.inf)
     centre = (weights * means[places]).sum(1)
-    least, most = sequences.support if isinstance(sequences.support, tuple) else (-math.inf, math.inf)
-    low, high = direct.box(weights, least, most)
-    return np.maximum(centre - half, low), np.minimum(centre + half, high)
+    low, high = centre - half, centre + half
+    few = ~enough[places].all(1)
+    if few.any():
+        varied = asymptotic.with_deviations(state, deviations)
+        box = populations.over_moments(varied, sizes, rho2, alpha / places.shape[1])
+        low[few], high[few] = direct.box(weights[few], box[0][places[few]], box[1][places[few]])
+    support = sequences.support if isinstance(sequences.support, tuple) else (-math.inf, math.inf)
+    least, most = direct.box(weights, *support)
+    return np.maximum(low, least), np.minimum(high, most)
 
 
 def oracle_loss(objective: Objective, variances: Floats, sizes: Floats, spent: float) -> float:
@@ -143,16 +154,6 @@ def oracle_loss(objective: Objective, variances: Floats, sizes: Floats, spent: f
             lambda loss: np.nan_to_num(costs * v / (loss / weights + v / sizes)).sum() <= spent,
             float((weights * v * costs).sum()) / spent,
         )
-
-
-def uniform_samples(objective: Objective, variances: Floats, sizes: Floats, loss: float) -> float:
-    """Return how many samples, spread evenly, have this loss; NaN if the loss is."""
-    if math.isnan(loss):
-        return math.nan
-    K = len(variances)
-    return K * _least(
-        lambda each: objective.loss(losses(variances, np.full(K, each), sizes)) <= loss, float(sizes.max())
-    )
 
 
 def _least(enough: Callable[[float], bool], high: float) -> float:

@@ -5,21 +5,50 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
 
 from equipoise.arrays import Bools, Floats
-from equipoise.inputs import by_arm, number, probability, shown
+from equipoise.inputs import by_arm, choice, number, probability, shown
+from equipoise.problem import Contrasts, Stratified
+from equipoise.problem.objective import objective as objective_of
 from equipoise.strategies import Strategy, Uniform
+from equipoise.study import sums
 from equipoise.study.evidence import LEVEL
 from equipoise.tables import amount
 
 if TYPE_CHECKING:
     from equipoise.study.result import Result
 
+# Which intervals decide when an arm is known well enough: those for studies that stop by widths alone, or confidence
+# sequences, which hold whenever one looks.
+Stopping = Literal["fixed-width", "anytime"]
+STOPPING: Final[tuple[Stopping, ...]] = get_args(Stopping)
+
 # Weights between these are accepted by an objective.
 _LIMITS: Final = (1e-99, 1e99)
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """
+    The weighted sums of means that a precision is asked of.
+
+    Attributes
+    ----------
+    weights
+        With a row for each sum and a column for each arm.
+    noun, every
+        What one of them is called, and what all of them are, such as "difference" and "every difference to control".
+    combined
+        Whether it is the mean of strata.
+    """
+
+    weights: Floats
+    noun: str
+    every: str
+    combined: bool = False
 
 
 @dataclass(frozen=True)
@@ -30,17 +59,24 @@ class Precision:
     Attributes
     ----------
     wanted, relative
-        One of each for every arm, in order: a half-width, or a share of the arm's mean where `relative` is true.
+        One of each for every arm, or every sum, in order: a half-width, or a share of its mean where `relative` is
+        true.
     level
         The probability with which all intervals hold.
+    interval
+        Which intervals: "fixed-width" or "anytime".
+    sums
+        The weighted sums of means that it is asked of; None if it is asked of the arms' means.
     """
 
     wanted: tuple[float, ...]
     relative: tuple[bool, ...]
     level: float
+    interval: Stopping = "fixed-width"
+    sums: Sums | None = None
 
     def targets(self, means: Floats) -> Floats:
-        """Return the wanted half-widths for arms with these means."""
+        """Return the wanted half-widths for arms, or sums, with these means."""
         wanted = np.array(self.wanted)
         return np.where(self.relative, wanted * np.abs(means), wanted)
 
@@ -52,8 +88,12 @@ class Precision:
     def followed(self, strategy: Strategy, options: Mapping[str, Any]) -> bool:
         """Return whether a study with this strategy and these options makes errors small relative to the targets."""
         # Weights or another objective that the user gives take precedence, and so does sampling every arm in turn.
-        given = options.get("weights") is not None or options.get("objective", math.inf) != math.inf
-        return not given and not self.alike and not isinstance(strategy, Uniform)
+        if options.get("weights") is not None or isinstance(strategy, Uniform):
+            return False
+        objective = options.get("objective", math.inf)
+        if self.sums is not None:
+            return not self.sums.combined and not isinstance(objective, Stratified) and objective == 1
+        return objective == math.inf and not self.alike
 
     def weights(self, result: Result, closed: Bools | None = None) -> Floats | None:
         """
@@ -63,7 +103,12 @@ class Precision:
         error may be larger than its estimate by that much, so that no target is near zero by chance. An arm whose mean
         is within three standard errors of zero can hardly be known to a share of it: its weight is limited to what
         gives it an even share of the samples. None as long as an arm that is not closed has no standard error.
+
+        For contrasts they are those with which the sum of the weighted losses is smallest where the largest error of a
+        contrast relative to its target is (`sums.weights`).
         """
+        if self.sums is not None:
+            return sums.weights(result)
         means, errors, variances = np.abs(result.means.array), result.plain_errors.array, result.variances.array
         asked = np.ones(len(means), bool) if closed is None else ~closed
         known = np.isfinite(errors)
@@ -136,7 +181,22 @@ class Goal:
             raise ValueError("by_precision needs a precision")
 
 
-def precision(given: Any, level: float, arms: Sequence[Hashable]) -> Precision:
+def until_next_look(samples: int, arms: int) -> int:
+    """
+    Return after how many more samples to look again whether arms are known well enough.
+
+    A look takes time for each arm: so one a round, or less often where that is a small share of the samples.
+    """
+    return max(1, arms // 2, samples // 128)
+
+
+def precision(
+    given: Any,
+    level: float,
+    arms: Sequence[Hashable],
+    interval: Stopping = "fixed-width",
+    objective: Any = math.inf,
+) -> Precision:
     """
     Return the precision that a user asked for.
 
@@ -144,16 +204,36 @@ def precision(given: Any, level: float, arms: Sequence[Hashable]) -> Precision:
     ----------
     given
         A half-width, a share of the mean such as "3%", or one of these for each arm: by name, where it has labels (a
-        mapping, a pandas Series), else in the arms' order.
+        mapping, a pandas Series), else in the arms' order. Or `Contrasts`.
     level
         The probability with which all intervals hold.
     arms
         The arms' names.
+    interval
+        Which intervals decide: "fixed-width" or "anytime".
+    objective
+        That of the study. Where it is `Stratified`, one half-width or share is that of the combined mean.
     """
+    if isinstance(given, Contrasts):
+        weights = given.weights(arms)
+        asked = Sums(weights, given.noun, f"every {given.words}")
+        same = (given.half_width,) * len(weights)
+        return Precision(same, (False,) * len(weights), probability("level", level), check_stopping(interval), asked)
     one = isinstance(given, str | bytes) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) == 0
+    if one and isinstance(objective, Stratified):
+        shares = np.array([objective_of(arms, objective).shares])
+        half, share = _half_width(given)
+        asked = Sums(shares, "combined mean", "the combined mean", combined=True)
+        return Precision((half,), (share,), probability("level", level), check_stopping(interval), asked)
     found = [_half_width(value) for value in ([given] * len(arms) if one else by_arm("precision", given, arms))]
     wanted, relative = zip(*found, strict=True)
-    return Precision(wanted, relative, probability("level", level))
+    return Precision(wanted, relative, probability("level", level), check_stopping(interval))
+
+
+def check_stopping(given: Any) -> Stopping:
+    """Return which intervals are to decide, or refuse what is none."""
+    choice("interval", given, STOPPING)
+    return given  # type: ignore[no-any-return]
 
 
 def _half_width(given: Any) -> tuple[float, bool]:

@@ -156,6 +156,11 @@ class Ledger:
         return int(self._state.arms["pulls"].sum() - self._state.arms["count"].sum())
 
     @property
+    def waiting(self) -> Ints:
+        """How many tickets of each arm are in flight."""
+        return np.asarray(self._state.arms["pulls"] - self._state.arms["count"])
+
+    @property
     def all_retired(self) -> bool:
         """Whether no arm is left to ask for."""
         return self._open == 0
@@ -209,6 +214,10 @@ class Ledger:
         """A copy of the records of all tickets, with the fields `arm`, `status` (see `state`) and `value`."""
         return self._state.tickets[: self.issued].copy()
 
+    def status(self, tickets: Any) -> Any:
+        """Return the status of several tickets (see `state`), by an array of ids or a slice."""
+        return self._state.tickets["status"][tickets]
+
     def is_in_flight(self, ticket: int) -> bool:
         """Return whether a ticket is neither answered nor declined nor forgotten."""
         return bool(self._state.tickets["status"][ticket] == IN_FLIGHT)
@@ -248,7 +257,7 @@ class Ledger:
             return "0 or 1"
         return f"between {amount(self.support[0])} and {amount(self.support[1])}"
 
-    def snapshot(self, seconds: Floats | None = None) -> Snapshot:
+    def snapshot(self, seconds: Floats | None = None, pace: Floats | None = None) -> Snapshot:
         """
         Return a copy of what is known now.
 
@@ -256,9 +265,11 @@ class Ledger:
         ----------
         seconds
             How long each sample took, by the tickets' ids, NaN where that is not known.
+        pace
+            Seconds that a sample of each arm takes by the clock on the wall.
         """
         if self._lines is None:
-            self._lines = Lines(len(self.names), self.support, self._planned)
+            self._lines = Lines(len(self.names), self.support, self._planned, self.populations)
         arms = self._state.arms
         counts, declined, costs = arms["count"].copy(), self.declined, self.costs
         in_flight, answered = self.in_flight, int(counts.sum()) - self._from_elsewhere
@@ -296,7 +307,8 @@ class Ledger:
                 None if seconds is None else np.asarray(seconds, dtype=float),
             ),
             populations=self.populations,
-            design=Design(self.strategy, self._params, bool(self.retired.any())),
+            design=Design(self.strategy, self._params, self.retired.copy()),
+            pace=pace,
         )
 
     def _like_binary(self) -> bool:

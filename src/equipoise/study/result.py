@@ -15,16 +15,18 @@ import numpy as np
 from equipoise import chart, tables
 from equipoise.arrays import Bools, Floats, Ints
 from equipoise.inputs import MISSING, Names, labelled, number, plain_name, probability, shown
-from equipoise.intervals import Intervals, Kind, asymptotic
+from equipoise.intervals import Intervals, Kind, asymptotic, t_mixture
 from equipoise.intervals.asymptotic import START
 from equipoise.problem.objective import Objective, Stratified
 from equipoise.problem.objective import objective as objective_of
 from equipoise.strategies import Support
-from equipoise.study import contrasts, finite, replay, summary
+from equipoise.study import contrasts, finite, replay, stopping, summary, sums
+from equipoise.study.baseline import Baseline, baseline
 from equipoise.study.by_arm import ByArm, IntervalsByArm
 from equipoise.study.certificate import Certificate, certify
 from equipoise.study.contrasts import Contrast, Differences
 from equipoise.study.goal import Goal, Precision
+from equipoise.study.left import Left, ToCome, by_arm, left, to_come
 from equipoise.study.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -95,14 +97,18 @@ class Result:
         over the number of samples; with another objective, the least norm for what the samples cost.
     regret
         loss - oracle_loss.
-    uniform_loss, uniform_samples
-        The loss of an even split of the same budget, and the samples an even split needs for this loss.
+    uniform_loss
+        The loss of an even split of the same budget, if the variances are those observed.
+    baseline
+        How many samples an even split would have needed for the same precision, or for the same loss where none was
+        asked for: `samples`, a range from `low` to `high`, and what the samples cost, `spent`. None where that cannot
+        be said: for one arm, `uniform`, a precision that is not reached, fewer than two samples of an arm.
     proportional_loss
         Where the arms are strata, what samples for as much in proportion to the shares would have had, if the variances
         are those observed; else NaN.
-    spent, uniform_spent
-        What the samples that are in and the declines cost, and what `uniform_samples` would have cost; their numbers
-        without costs. A sample whose real cost nobody told costs what those of its arm do on average.
+    spent
+        What the samples that are in and the declines cost; their number without costs. A sample whose real cost nobody
+        told costs what those of its arm do on average.
     costs
         By arm: the mean of the real costs that are known, or the declared cost before the first; None without costs.
     declined
@@ -117,7 +123,11 @@ class Result:
     level, precision
         Those of the goal.
     reached
-        Whether every interval lies within its arm's mean ± the precision; None if none was asked for.
+        Whether every interval that the precision is asked of, by default of every arm, lies within its value ± the
+        precision; None if none was asked for.
+    left
+        How many more samples the precision needs, `samples`, with a range from `low` to `high`, and how long that takes
+        at the pace of the last samples, from `seconds_low` to `seconds_high`. None where that cannot be said.
     """
 
     snapshot: Snapshot
@@ -163,13 +173,15 @@ class Result:
 
     @cached_property
     def objective(self) -> Objective:
-        if not self.goal.by_precision or self.precision is None:
+        if not self.goal.by_precision or self.precision is None or self.precision.sums is not None:
             return self.snapshot.objective
         return replace(self.snapshot.objective, weights=self.precision.judging_weights(self.means.array))
 
     @property
     def by_precision(self) -> bool:
         """Whether errors are judged relative to the half-widths that were asked for."""
+        if self.precision is None or self.precision.sums is not None:
+            return False
         return self.goal.by_precision and self.objective.weights is not None
 
     # ---- by arm
@@ -306,15 +318,9 @@ class Result:
             return self.objective.loss(self._losses_of(np.full(len(self.arms), self.price / each)))
         return self.objective.loss(self.variances.array) * each / self.price
 
-    @property
-    def uniform_samples(self) -> float:
-        if self.populations is not None:
-            return finite.uniform_samples(self.objective, self.variances.array, self.populations, self.loss)
-        return len(self.arms) * self.objective.loss(self.variances.array) / self.loss if self.loss > 0 else math.nan
-
-    @property
-    def uniform_spent(self) -> float:
-        return self.uniform_samples * math.fsum(self.objective.cost(len(self.arms))) / len(self.arms)
+    @cached_property
+    def baseline(self) -> Baseline | None:
+        return baseline(self)
 
     @property
     def proportional_loss(self) -> float:
@@ -338,7 +344,9 @@ class Result:
         Return the mean of all strata together, Σ_k W_k mean_k, with its standard error and its interval.
 
         The means are the corrected ones, as the biases of many strata add up; the standard error is
-        sqrt(Σ_k W_k² e_k²), with the strata's standard errors e_k.
+        sqrt(Σ_k W_k² e_k²), with the strata's standard errors e_k. The interval is that of the normal distribution; of
+        a study that was stopped by its width it is the fixed-width interval, around the corrected mean, if that is
+        wider.
 
         Parameters
         ----------
@@ -357,6 +365,8 @@ class Result:
         value = float(share[counted] @ self.corrected_means.array[counted])
         error = math.sqrt(share[counted] ** 2 @ self.standard_errors.array[counted] ** 2)
         half = NormalDist().inv_cdf((1 + level) / 2) * error
+        if shares is None and level == self.level:
+            half = max(half, sums.combined_half_width(self))
         return Combined(value, error, value - half, value + half)
 
     # ---- intervals, and the precision that was asked for
@@ -371,20 +381,23 @@ class Result:
             The probability that all of them hold; by default that of the result, `level`.
         kind
             By default "betting" where a support is declared, else "asymptotic", of each arm's samples in the order of
-            asking: valid at any time, whatever the strategy did and whenever you look. "fixed-n" is the textbook
-            interval, of all samples, and is not valid if you look and then decide (docs/intervals.md). A result that
-            was made of moments alone has only "fixed-n", which is then the default.
+            asking: valid at any time, whatever the strategy did and whenever you look. An arm that was stopped by its
+            "fixed-width" interval, as most are by default where a precision is asked for, has that one. "fixed-n" is
+            the textbook interval, of all samples, and is not valid if you look and then decide (docs/intervals.md). A
+            result that was made of moments alone has only "fixed-n", which is then the default.
 
         Notes
         -----
         Equal samples are no proof that an arm never varies. By default, an interval that rests on the observed variance
         takes the half-width of the most varying arm if all samples of its arm are equal, times sqrt(n/count) where
-        that arm has n samples and this one has fewer; unless its population is used up. These are the intervals that a
-        precision is compared with. A kind that is asked for by name is given as it is.
+        that arm has n samples and this one has fewer; unless its population is used up. An arm with fewer than 20
+        samples takes at least the interval that it would have with the variance of that arm. These are the intervals
+        that a precision is compared with. A kind that is asked for by name is given as it is.
 
         If no support was declared and every sample of every arm is 0 or 1, the intervals are those of binary arms, for
-        arms with at least 20 samples. They change to those of other arms with the first sample that is neither; ask for
-        kind="asymptotic" to have these from the start.
+        arms with as many samples as the asymptotic kind needs: 9 for one arm, 12 for ten and 16 for a hundred at 95%,
+        and 20 as long as the samples of each arm are all equal. They change to those of other arms with the first
+        sample that is neither; ask for kind="asymptotic" to have these from the start.
         """
         return self._intervals if level is None and kind is None else self.intervals_of(None, level, kind)
 
@@ -403,19 +416,24 @@ class Result:
             half = (high - low) / 2
         if kind is None:
             low, high, half = self._widen(sequences, places, level, low, high, half)
+        fixed = None
+        if kind is None and level == self.level and stopping.by_width(self):
+            low, high, fixed = stopping.ends(self, places, low, high)
+            with np.errstate(invalid="ignore"):
+                half = (high - low) / 2
         names, means = self.names, self.means.array
         if places is not None:
             names, means = Names.of([self.arms[k] for k in places]), means[np.asarray(places)]
-        return IntervalsByArm(names, means, low, high, half, sequences.kind, level)
+        return IntervalsByArm(names, means, low, high, half, sequences.kind, level, fixed)
 
     @property
     def interval_kind(self) -> Kind:
-        """The kind of `intervals()`."""
+        """The kind of the confidence sequences."""
         return self.sequences.kind
 
     @property
     def sequences(self) -> Intervals:
-        """The sequences of `intervals()`."""
+        """The confidence sequences of the arms."""
         return self._sequences(None)
 
     def _sequences(self, kind: Kind | None) -> Intervals:
@@ -435,19 +453,34 @@ class Result:
 
     def bounds_of(self, sequences: Intervals, places: Sequence[int] | None, alpha: float) -> tuple[Floats, Floats]:
         """Return the ends of the intervals of some arms, None for all, each at level 1 - alpha."""
-        state = self.state_of(sequences.kind, places)
+        return self._bounds_at(sequences, self.state_of(sequences.kind, places), places, alpha)
+
+    def _bounds_at(
+        self, sequences: Intervals, state: Floats, places: Sequence[int] | None, alpha: float
+    ) -> tuple[Floats, Floats]:
+        """Return the ends of the intervals of some arms, None for all, from the rows of their state."""
         low, high = sequences.bounds_at(state, alpha)
-        enough: Any = START
+        enough: Any = self.first_interval(alpha)
         where = np.arange(len(self.arms)) if places is None else np.asarray(places)
         if self.populations is not None:
             counts, means, sizes = self.counts.array[where], self.means.array[where], self.populations[where]
             low, high = finite.bounds(sequences, state, alpha, counts, means, sizes, np.array([low, high]))
-            enough = np.minimum(START, sizes)
+            enough = np.minimum(enough, sizes)
         if self.recognised and sequences.kind != "fixed-n":
             # Of so few samples, nobody knows yet that there are no others than 0 and 1.
             few = state[:, asymptotic.COUNT] < enough
             low, high = np.where(few, -math.inf, low), np.where(few, math.inf, high)
         return low, high
+
+    def first_interval(self, alpha: float) -> int:
+        """
+        Return with how many samples of an arm its interval at level 1 - alpha begins, if it rests on the samples alone.
+
+        That is so where no support was declared. As long as all samples of each arm are equal, START are needed.
+        """
+        if not (self.variances.array > 0).any():
+            return START
+        return int(min(START, t_mixture.first(alpha)))
 
     def state_of(self, kind: Kind, places: Sequence[int] | None) -> Floats:
         """Return the rows of some arms, None for all, of the state of a kind."""
@@ -464,7 +497,7 @@ class Result:
         """Widen the intervals of arms whose samples are all equal, as `intervals` describes; ends and half-widths."""
         where = slice(None) if places is None else np.asarray(places)
         counts, variances = self.counts.array, self.variances.array
-        equal = (variances[where] == 0) & np.isfinite(half)
+        equal = variances[where] == 0
         if self.populations is not None:
             equal &= counts[where] < self.populations[where]
         if sequences.kind not in ("asymptotic", "fixed-n") or not equal.any():
@@ -476,8 +509,14 @@ class Result:
         with np.errstate(divide="ignore", invalid="ignore"):
             # About the half-width of the most varying arm, had it as many samples.
             scaled = (its_high - its_low) / 2 * np.sqrt(np.maximum(counts[most] / counts[where], 1))
-            wider = equal & (scaled > half)
-            centre = np.where(wider, (low + high) / 2, 0.0)
+            few = equal & ~np.isfinite(half)  # before START; these begin with the interval of that variance
+            if few.any():
+                state = self.state_of(sequences.kind, places)
+                varied = asymptotic.with_deviations(state, np.full(len(state), math.sqrt(variances[most])))
+                below, above = self._bounds_at(sequences, varied, places, (1 - level) / len(self.arms))
+                scaled = np.where(few, np.maximum(scaled, (above - below) / 2), scaled)
+            wider = equal & np.where(few, np.isfinite(scaled), scaled > half)
+            centre = np.where(wider, np.where(few, self.means.array[where], (low + high) / 2), 0.0)
         return (
             np.where(wider, centre - scaled, low),
             np.where(wider, centre + scaled, high),
@@ -486,45 +525,63 @@ class Result:
 
     @cached_property
     def targets(self) -> Floats:
-        """The half-widths that were asked for, in the arms' order; NaN if no precision was."""
-        if self.precision is None:
+        """The half-widths that were asked for, in the arms' order; NaN if none was asked of arms."""
+        if self.precision is None or self.precision.sums is not None:
             return np.full(len(self.arms), math.nan)
         return self.precision.targets(self.means.array)
 
     @cached_property
     def reached_by_arm(self) -> Bools:
         """Which arms' intervals lie within their mean ± the precision, in the arms' order; none without one."""
-        with np.errstate(invalid="ignore"):
-            return np.asarray(self.intervals().margins <= self.targets)
+        return stopping.reached(self)
+
+    @cached_property
+    def sums_found(self) -> sums.Found:
+        """What is known of the weighted sums of means that the precision is asked of, as far as it decides."""
+        assert self.precision is not None
+        assert self.precision.sums is not None
+        return sums.look(self, self.precision.sums)
+
+    def contrasts(self) -> list[Contrast]:
+        """
+        Return the weighted sums of means that the precision was asked of, which hold simultaneously.
+
+        Each is of the kind that decided: "fixed-width" where that interval was narrow enough, else a confidence
+        sequence. Empty where the precision was asked of the arms' means.
+        """
+        if self.precision is None or self.precision.sums is None:
+            return []
+        return sums.contrasts_of(self, self.precision.sums)
 
     @property
     def reached(self) -> bool | None:
         return None if self.precision is None else bool(self.reached_by_arm.all())
 
     @cached_property
-    def samples_left_by_arm(self) -> Floats:
-        """
-        About how many more samples each arm needs for the precision, in the arms' order.
+    def to_come(self) -> ToCome | None:
+        """Draws of what the precision still needs; None where that cannot be said."""
+        return to_come(self)
 
-        The margin of an interval falls as one over the square root of the number of samples. Infinite or NaN where too
-        little is known.
-        """
-        with np.errstate(invalid="ignore", divide="ignore"):
-            wide = self.intervals().margins / self.targets
-            return np.asarray(np.maximum(wide * wide - 1, 0) * np.maximum(self.counts.array, 1))
+    @cached_property
+    def left(self) -> Left | None:
+        return left(self)
+
+    @cached_property
+    def samples_left_by_arm(self) -> Floats:
+        """About how many more samples each arm needs for the precision, in the arms' order; infinite if unknown."""
+        return by_arm(self)
 
     @property
     def samples_left(self) -> float | None:
         """About how many more samples the precision needs: infinite if too little is known, None without one."""
         if self.precision is None:
             return None
-        left = self.samples_left_by_arm
-        return float(left.sum()) if np.isfinite(left).all() else math.inf
+        return math.inf if self.left is None else self.left.samples
 
     @property
     def certificate(self) -> Certificate:
         """How precise the result is, what other ways of sampling would have had, and what may be wrong with it."""
-        return certify(self)
+        return certify(self, summary.even_split(self))
 
     # ---- comparisons
 
@@ -579,7 +636,9 @@ class Result:
         Return which arms differ: the differences of all pairs, or of each arm to one, the clearest first.
 
         The intervals are simultaneous, each at 1 - (1 - level)/pairs (Bonferroni): with probability `level` all of them
-        hold, at any time and whatever the strategy did. So you may pick any pair by what you see.
+        hold, at any time and whatever the strategy did. So you may pick any pair by what you see. Where the precision
+        of the study was asked of these differences (`Contrasts`) and its level is that of the result, they are the
+        intervals that decided when to stop, by default of fixed width.
 
         Parameters
         ----------
@@ -590,10 +649,13 @@ class Result:
         """
         level = self.level if level is None else probability("level", level)
         if to is MISSING:
-            return contrasts.compare(self, *contrasts.all_pairs(self.means.array), level, control=False)
-        control = self.names.find(to)
-        others = np.flatnonzero(np.arange(len(self.arms)) != control)
-        return contrasts.compare(self, others, np.full(len(others), control), level, control=True)
+            first, second = contrasts.all_pairs(self.means.array)
+        else:
+            control = self.names.find(to)
+            first = np.flatnonzero(np.arange(len(self.arms)) != control)
+            second = np.full(len(first), control)
+        known = sums.pairs(self, first, second) if level == self.level else None
+        return contrasts.compare(self, first, second, level, to is not MISSING, known)
 
     # ---- for programs
 
@@ -601,15 +663,21 @@ class Result:
         """
         Return everything as plain numbers, by arm where there is one for each; None for what is unknown or infinite.
 
-        `intervals` has a pair [low, high] for each arm, at `interval_level` for all of them at once, of the kind
-        `interval_kind`. `reached` and `samples_left` are None where no precision was asked for.
+        `intervals` has a pair [low, high] for each arm, at `interval_level` for all of them at once, of the kind that
+        `interval_kinds` says; `interval_kind` is "fixed-width" if all are, else that of the others. `reached`,
+        `samples_left` and `left` are None where no precision was asked for.
         """
         intervals, objective = self.intervals(), self.objective
         known: dict[str, Any] = {"strategy": self.strategy}
         known |= {name: dict(getattr(self, name)) for name in _BY_ARM}
         known |= {"intervals": dict(intervals), "interval_kind": intervals.kind, "interval_level": intervals.level}
-        alone = ("samples", "loss", "oracle_loss", "regret", "uniform_loss", "uniform_samples")
+        known["interval_kinds"] = dict(zip(self.arms, intervals.kinds, strict=True))
+        alone = ("samples", "loss", "oracle_loss", "regret", "uniform_loss")
         known |= {name: getattr(self, name) for name in (*alone, "worst", "reached", "samples_left")}
+        known |= {
+            name: None if found is None else found._asdict()
+            for name, found in (("left", self.left), ("baseline", self.baseline))
+        }
         if not objective.plain:
             known["p"] = "inf" if objective.p == math.inf else objective.p  # JSON has no infinity
             given = {name: getattr(objective, name) for name in _OF_OBJECTIVE}
@@ -619,7 +687,9 @@ class Result:
                 if numbers is not None
             }
         if self.costs is not None:
-            known |= {"costs": dict(self.costs), "spent": self.spent, "uniform_spent": self.uniform_spent}
+            known |= {"costs": dict(self.costs), "spent": self.spent}
+        if self.precision is not None and self.precision.sums is not None and not self.precision.sums.combined:
+            known["contrasts"] = [each.to_dict() for each in self.contrasts()]
         if objective.shares is not None:
             known |= {"combined": self.combine()._asdict(), "proportional_loss": self.proportional_loss}
         worst = plain_name(self.worst)  # a tuple stays one
@@ -633,7 +703,7 @@ class Result:
         """
         known = self.to_dict()
         names = list(known["means"])
-        by_arm = (*_BY_ARM, *_OF_OBJECTIVE, "costs", "intervals")
+        by_arm = (*_BY_ARM, *_OF_OBJECTIVE, "costs", "intervals", "interval_kinds")
         text: Callable[[Any], str] = str if len(set(map(str, names))) == len(names) else repr
         if len(set(map(text, names))) < len(names):
             raise ValueError("names of arms must have different texts for JSON, and two have the same; use to_dict")
@@ -648,8 +718,8 @@ class Result:
         Return a table with a row for each arm, as a pandas or polars DataFrame: by default whichever is installed.
 
         `low` and `high` are the ends of `intervals()`, infinite, or those of the support, where too little is known;
-        `interval_kind` and `interval_level`, the same in every row, say what they are. With costs, `cost` is the mean
-        cost of a sample.
+        `interval_kind` and `interval_level`, which is the same in every row, say what they are. With costs, `cost` is
+        the mean cost of a sample.
         """
         intervals = self.intervals()
         columns: dict[str, Any] = {
@@ -665,7 +735,7 @@ class Result:
             "loss": self.losses.array,
             "low": intervals.low,
             "high": intervals.high,
-            "interval_kind": [intervals.kind] * len(self.arms),
+            "interval_kind": list(intervals.kinds),
             "interval_level": [intervals.level] * len(self.arms),
         }
         if self.costs is not None:

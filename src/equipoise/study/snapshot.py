@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from equipoise.arrays import Floats, Ints
+from equipoise.arrays import Bools, Floats, Ints
 from equipoise.inputs import Names
 from equipoise.problem import Objective
 from equipoise.strategies import Strategy, Support
@@ -20,13 +20,13 @@ class Design:
     ----------
     strategy, params
         The strategy, and its parameters for the budget.
-    closed
-        Whether an arm is retired.
+    retired
+        Which arms are retired, in the arms' order.
     """
 
     strategy: Strategy
     params: tuple[float, ...]
-    closed: bool = False
+    retired: Bools
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,9 @@ class Snapshot:
         The sizes of the arms' populations, where samples are drawn without replacement; None if all are infinite.
     design
         How arms were chosen; None where that is not known.
+    pace
+        Seconds that a sample of each arm takes by the clock on the wall, whatever is sampled at the same time; None
+        where that is not known.
     """
 
     names: Names
@@ -75,3 +78,4 @@ class Snapshot:
     evidence: Evidence | None = None
     populations: Floats | None = None
     design: Design | None = None
+    pace: Floats | None = None

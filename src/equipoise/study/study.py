@@ -179,7 +179,7 @@ class Study:
         with self._lock:
             return tuple(self._names[k] for k in np.flatnonzero(self._ledger.retired).tolist())
 
-    def result(self, *, goal: Goal | None = None, seconds: Floats | None = None) -> Result:
+    def result(self, *, goal: Goal | None = None, seconds: Floats | None = None, pace: Floats | None = None) -> Result:
         """
         Return what is known now; later samples do not change it.
 
@@ -190,9 +190,12 @@ class Study:
         seconds
             How long each sample took, by the tickets' ids, NaN where that is not known. The certificate then says
             whether slow answers differ from fast ones.
+        pace
+            Seconds that a sample of each arm takes by the clock on the wall, in the arms' order. The result then says
+            how long a precision will take.
         """
         with self._lock:
-            return Result(self._ledger.snapshot(seconds), goal or Goal())
+            return Result(self._ledger.snapshot(seconds, pace), goal or Goal())
 
     def __repr__(self) -> str:
         return f"<Study of {', '.join(self._facts().values())}>"

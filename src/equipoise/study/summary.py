@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from equipoise.inputs import named
-from equipoise.intervals import describe
-from equipoise.intervals.asymptotic import START
+from equipoise.intervals import Kind, describe
 from equipoise.study.certificate import (
     declines,
     heavy,
@@ -22,15 +21,17 @@ from equipoise.study.certificate import (
     who_declined,
     without_error,
 )
-from equipoise.tables import MOST_ROWS, amount, count, percent, plus_minus, rounded
+from equipoise.study.contrasts import interval
+from equipoise.tables import MOST_ROWS, about, amount, between, count, duration, percent, plus_minus, rounded
 
 if TYPE_CHECKING:
     from equipoise.arrays import Bools
     from equipoise.study.by_arm import IntervalsByArm
+    from equipoise.study.goal import Precision, Sums
     from equipoise.study.result import Result
 
-# An even split is mentioned if it would have needed this many times what was spent.
-WORTH_SAYING: Final = 1.05
+# An even split is mentioned if it would have needed at least this many times what was spent.
+CLEARLY: Final = 1.05
 _REMARKS: Final = 3
 BINARY: Final = 'All samples are 0 or 1: intervals are those of binary arms; support="binary" says so from the start.'
 
@@ -39,19 +40,75 @@ def verdict(result: Result) -> str:
     """Return a result in one line: whether the precision was reached, or what is least precise."""
     if result.precision is None:
         return f"{_samples(result)}. {least_precise(result)}"
+    if result.precision.sums is not None:
+        return _verdict_of_sums(result, result.precision, result.precision.sums)
     if result.reached:
         to = result.precision.words("") or "the precision asked for"
         return f"✓ Every mean is known to {to} ({_samples(result)})."
     short = int((~result.reached_by_arm).sum())
     are, whose = ("is", "its mean") if short == 1 else ("are", "their mean")
     than = result.precision.words(whose) or "asked for"
-    left = result.samples_left or 0.0
-    needed = f"; about {count(_about(left), 'more sample')} needed" if math.isfinite(left) else ""
+    left = what_is_left(result)
+    needed = f"; it takes {left}" if left else ""
     return f"✗ {short:,} of {count(len(result.arms), 'arm')} {are} still wider than {than}{needed}."
+
+
+def what_is_left(result: Result) -> str:
+    """Return what the precision still needs, as "1,900 to 4,300 more samples, 3 to 6 minutes"; empty if unknown."""
+    left = result.left
+    if left is None or result.reached:
+        return ""
+    more = f"{between(left.low, left.high)} more samples"
+    if math.isnan(left.seconds_high):
+        return more
+    return f"{more}, {duration(left.seconds_low, left.seconds_high)}"
+
+
+def _verdict_of_sums(result: Result, wanted: Precision, asked: Sums) -> str:
+    """Return the verdict of a result whose precision is asked of the combined mean, or of contrasts."""
+    to = wanted.words("its value" if asked.combined else "")
+    if result.reached:
+        every = asked.every[0].upper() + asked.every[1:]
+        return f"✓ {every} is known to {to} ({_samples(result)})."
+    short, of = int((~result.sums_found.reached).sum()), len(wanted.wanted)
+    which = f"{short:,} of {count(of, asked.noun)} {'is' if short == 1 else 'are'}"
+    if asked.combined:
+        which = "The combined mean is"
+    left = what_is_left(result)
+    needed = f"; it takes {left}" if left else ""
+    return f"✗ {which} still wider than {to}{needed}."
+
+
+def _decided_by(result: Result, asked: Sums) -> str:
+    """Return what the intervals of the sums promise that the precision is asked of."""
+    kind: Kind = "fixed-width" if result.sums_found.fixed.all() else result.interval_kind
+    if not asked.combined:
+        return describe(kind, result.level, f"{asked.noun}s")
+    found = result.combine() if kind == "fixed-width" else result.contrasts()[0]
+    ends = interval(found.low, found.high)
+    if ends == "—":
+        return ""
+    value = rounded(found.value, (found.high - found.low) / 2)
+    return f"Combined mean: {value}, {ends}. {describe(kind, result.level, '')}"
+
+
+def _widest(result: Result) -> str:
+    """Return in a sentence which contrast is the least precise relative to its target."""
+    found = result.contrasts()
+    with np.errstate(invalid="ignore"):
+        margins = np.array([max(each.value - each.low, each.high - each.value) for each in found])
+        wide = np.nan_to_num(margins / result.sums_found.targets, nan=math.inf)
+    j = int(wide.argmax())
+    if not math.isfinite(margins[j]):
+        return f"{found[j].words} has no {percent(result.level)} interval yet."
+    target = plus_minus(float(result.sums_found.targets[j]))
+    return f"Least precise relative to its target: {found[j].words}, {plus_minus(float(margins[j]))} (target {target})."
 
 
 def least_precise(result: Result) -> str:
     """Return in a sentence how large the error is: that of the worst arm, of the strata's mean, or the norm."""
+    if result.precision is not None and result.precision.sums is not None and not result.precision.sums.combined:
+        return _widest(result)
     unknown = np.flatnonzero(np.isnan(result.weighted_losses))
     if len(unknown) == 1:
         k = int(unknown[0])
@@ -96,7 +153,9 @@ def remarks(result: Result) -> list[str]:
     Return at most three of: what the intervals promise, that arms look binary or have heavy tails, what is still least
     precise, who declined, and what an even split would have needed.
     """
-    found = [describe(result.interval_kind, result.level)] if _with_interval(result).any() else []
+    found = [result.intervals_shown(result.shown()).promise] if _with_interval(result).any() else []
+    if result.precision is not None and result.precision.sums is not None:
+        found = [_decided_by(result, result.precision.sums), *found]
     if found and result.recognised:
         found.append(BINARY)
     found.append(heavy_tails(heavy(result)))
@@ -105,29 +164,38 @@ def remarks(result: Result) -> list[str]:
     return list(filter(None, (*found, who_declined(declines(result)), even_split(result))))[:_REMARKS]
 
 
-def even_split(result: Result) -> str:
+def even_split(result: Result, noun: str = "samples") -> str:
     """
-    Return in a sentence how many samples an even split would have needed.
+    Return in a sentence how many samples an even split would have needed; empty if not clearly more than were taken.
 
-    Empty where that is not clearly more than were taken, an arm has no interval yet, or the split was even.
+    Parameters
+    ----------
+    result
+        The result.
+    noun
+        What the samples are called.
     """
-    if len(result.arms) < 2 or result.strategy == "uniform" or not result.loss > 0:
+    found = result.baseline
+    # In money where samples have costs.
+    if found is None or not found.spent / found.samples * found.low > CLEARLY * result.price:
         return ""
-    if not result.uniform_spent >= WORTH_SAYING * result.price or not _with_interval(result).all():
-        return ""
-    paid = "" if result.objective.costs is None else f" (cost {amount(result.uniform_spent)})"
+    cost = "" if result.objective.costs is None else f", at a cost of {about(found.spent, found.low, found.high)},"
     what = "precision" if result.objective.p == math.inf else "loss"
     if result.objective.shares is not None:
         what = "standard error"
-    needed = count(round(result.uniform_samples), "sample")
-    return f"An even split would have needed about {needed}{paid} for the same {what}."
+    needed = about(found.samples, found.low, found.high)
+    ends = between(found.low, found.high)
+    return f"An even split would have needed about {needed} {noun} ({ends}){cost} for the same {what}."
 
 
 def _with_interval(result: Result) -> Bools:
     """Return which arms have an interval, in the arms' order."""
     places = result.shown()
     # Of very many arms only those shown are followed; of the others, as many samples as an interval needs are enough.
-    found: Bools = result.counts.array >= (START if result.interval_kind == "asymptotic" or result.recognised else 2)
+    needed = 2
+    if result.interval_kind == "asymptotic" or result.recognised:
+        needed = result.first_interval((1 - result.level) / len(result.arms))
+    found: Bools = result.counts.array >= needed
     found[places] = np.isfinite(result.intervals_shown(places).half_widths)
     return found
 
@@ -164,8 +232,3 @@ def left_out(result: Result) -> list[str]:
 def _samples(result: Result) -> str:
     paid = "" if result.objective.costs is None else f" (cost {amount(result.spent)})"
     return f"{count(result.samples, 'sample')}{paid}"
-
-
-def _about(n: float) -> int:
-    """Return a number to two digits, and a whole one; at least 1."""
-    return max(1, int(float(f"{n:.2g}")))

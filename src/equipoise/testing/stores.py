@@ -81,7 +81,7 @@ class StoreLaws:
         turn.reopen(0)
         turn.set_budget(20_000 + turn.ledger.issued)
         turn.set_weights([1.0, 1.0 / (1 + turn.ledger.issued)])
-        turn.set_goal(0.5 / (1 + turn.ledger.issued), 0.9)
+        turn.set_goal(0.5 / (1 + turn.ledger.issued), 0.9, "anytime")
 
     def agree(self, where: Any, *logs: Log) -> None:
         """Check that all replicas are what the log says, to the bit."""
@@ -90,7 +90,8 @@ class StoreLaws:
             found = log.look(lambda replica: replica)
             assert differences(found.study, truth.study) == []
             assert (found.turns, found.chain, found.counts) == (truth.turns, truth.chain, truth.counts)
-            assert (found.precision, found.level) == (truth.precision, truth.level)
+            asked = [(each.precision, each.level, each.interval) for each in (found, truth)]
+            assert asked[0] == asked[1]
             issued = truth.study.ledger.issued
             assert np.array_equal(found.seconds[:issued], truth.seconds[:issued], equal_nan=True)
             assert np.array_equal(found.numbers(np.arange(issued)), truth.numbers(np.arange(issued)))
@@ -169,7 +170,7 @@ class StoreLaws:
             one._write_snapshot()
             self.agree(where, one)
             self.agree(other, two)
-            assert one.turn(lambda turn: turn.called(b"call")) is None
+            assert one.turn(lambda turn: turn.called([b"call"])) == {}
             assert [lease.owner for lease in one.turn(lambda turn: turn.leases())] == [NOBODY] * 3
             with self.directly(other) as database:
                 assert list(database.snapshots()) == []
@@ -399,7 +400,7 @@ class StoreLaws:
         """A call that was remembered is known to all, with its tickets."""
 
         def call(turn: Turn) -> list[Any]:
-            known = turn.called(b"\x00\xff key")
+            known = turn.called([b"\x00\xff key"]).get(b"\x00\xff key")
             if known is not None:
                 return turn.tickets(known)
             ids = turn.ask(3)

@@ -78,7 +78,7 @@ def test_drift_hits_all_arms_alike() -> None:
             spreads = [_spread(drift, rounds, seed) for seed in range(20)]
             found[drift, rounds] = statistics.mean(spreads)
             error = statistics.stdev(spreads) / math.sqrt(20)
-            print(f"a rise by {drift}, rounds={rounds}: means {found[drift, rounds]:.3f} ± {error:.3f} apart")
+            print(f"a rise by {drift}, rounds={rounds}: means {found[drift, rounds]:.3f} apart ({error:.3f})")
     assert abs(found[0, 2] - 0.093) < 5 * 0.011
     assert found[1, 2] < 0.093 + 5 * 0.011
     assert found[30, 2] < found[30, None] / 2

@@ -44,7 +44,7 @@ def test_weights_that_follow_the_means() -> None:
     """
     for budget in STUDIES:
         found = {how: worst(budget, **options) for how, options in WAYS.items()}
-        print(budget, {how: f"{mean:.2f} ± {error:.2f}" for how, (mean, error) in found.items()})
+        print(budget, {how: f"{mean:.2f} ({error:.2f})" for how, (mean, error) in found.items()})
         (following, error), (absolute, error_before), (best, error_best) = found.values()
         assert absolute - 2 * following > 5 * math.hypot(error_before, 2 * error)
         assert following - 9 / 8 * best < 5 * math.hypot(error, 9 / 8 * error_best)

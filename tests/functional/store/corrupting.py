@@ -396,7 +396,7 @@ def take_a_turn(where: Path) -> str:
 
         def work(turn: Turn) -> None:
             turn.leases()
-            turn.called(b"nobody's")
+            turn.called([b"nobody's"])
             for ticket in turn.ask(2)[:1]:
                 turn.tell(ticket, 0.5)
 

@@ -77,7 +77,7 @@ def bodies() -> list[bytes]:
     take(lambda turn: turn.forget(3, "given back"))
     take(lambda turn: turn.failed(1, "a text"))
     take(lambda turn: turn.set_weights([1.0, 2.0, 3.0]))
-    take(lambda turn: turn.set_goal(0.1, 0.9))
+    take(lambda turn: turn.set_goal(0.1, 0.9, "anytime"))
     take(lambda turn: turn.set_budget(200))
     take(lambda turn: (turn.retire(0, "by hand"), turn.reopen(0), turn.tell(0, -3.0)))
     take(lambda turn: turn.moments("b", 3, 0.5, 2.0))

@@ -18,16 +18,16 @@ HEADER = Header(("a", "b"), resolve("auto"), None, 100, 1)
 
 def settle_and_grant(database: Postgres) -> None:
     database.settle([1, 2, 3])
-    database.grant([4, 5], 5, 30.0)
+    database.grant([(4, 5, 30.0), (5, 5, 30.0)])
 
 
 STEPS: dict[str, Callable[[Postgres], object]] = {
     "begun": lambda database: None,
     "read": lambda database: database.leases(),
     "settled": lambda database: database.settle([1, 2, 3]),
-    "granted": lambda database: database.grant(list(range(300)), 5, 30.0),
+    "granted": lambda database: database.grant([(ticket, 5, 30.0) for ticket in range(300)]),
     "both": settle_and_grant,
-    "remembered": lambda database: database.remember(b"a call", range(2)),
+    "remembered": lambda database: database.remember([(b"a call", range(2))]),
 }
 
 

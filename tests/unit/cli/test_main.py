@@ -29,7 +29,7 @@ def test_demo() -> None:
     assert "cardamom coffee" in done.stdout
     assert "90.8 to 100.0" in done.stdout
     *_, ending = " ".join(done.stdout.split()).partition("With 3,000 customers, ")
-    assert ending.startswith("the widest interval is 12.8 percentage points wide instead of 17.8; an even split")
+    assert ending.startswith("the widest interval is 12.8 percentage points wide instead of 17.8. An even split")
     readme = Path(__file__).parents[3] / "README.md"
     assert ending in " ".join(readme.read_text(encoding="utf-8").split())
     assert done.stderr == ""  # no progress bar without a terminal

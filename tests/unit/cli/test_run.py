@@ -465,12 +465,65 @@ def test_groups_of_a_table(run: Run, tmp_path: Path) -> None:
     assert run('arms = ["paid"]\n' + text, "--json").json["counts"] == {"paid": 300}
 
 
+def test_intervals_and_contrasts_of_a_table(run: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    lines = [f"{plan},{rng.normal(k):.4f}" for k, plan in enumerate(["free", "basic", "pro"]) for _ in range(4000)]
+    (tmp_path / "visits.csv").write_text("\n".join(["plan,visits", *lines]))
+    table = 'table = "visits.csv"\ngroup = "plan"\nvalue = "visits"\nseed = 1\n'
+    fixed = run(f"{table}precision = 0.1", "--json").json
+    assert set(fixed["interval_kinds"].values()) == {"fixed-width"}
+    for anytime in (
+        run(f"{table}precision = 0.1", "--interval", "anytime"),
+        run(f'{table}precision = 0.1\ninterval = "anytime"'),
+    ):
+        assert anytime.code == 0
+        assert "valid at any time" in " ".join(anytime.out.split())
+    differences = run(f'{table}precision = {{contrasts = 0.15, to = "free"}}', "--json")
+    assert differences.code == 0, differences.err
+    assert differences.json["precision"] == {"contrasts": 0.15, "to": "free"}
+    assert [each["kind"] for each in differences.json["contrasts"]] == ["fixed-width", "fixed-width"]
+    wrong = run(f"{table}precision = {{contrasts = 0.15, too = 1}}")
+    assert (wrong.code, "precision with contrasts takes to and of, got 'too'" in wrong.err) == (2, True)
+    wrong = run(f"{table}precision = 0.1", "--interval", "always")
+    assert wrong.code == 2
+    assert "interval must be one of 'fixed-width', 'anytime', got 'always'" in " ".join(wrong.err.split())
+
+
 def test_words_for_zero_and_one_in_a_table(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("passes,fails\nyes,False\nNo,true\nYES,0\nTRUE,1.0\n")
-    text = 'table = "t.csv"\ncolumns = ["passes", "fails"]\n'
-    assert run(text, "--json").json["means"] == {"passes": 0.75, "fails": 0.5}
+    cells = "pandas,r,form,short\nTrue,TRUE,yes,Y\nFalse,FALSE,No,n\ntrue,NA,YES,y\nTrue,TRUE,yes,\n"
+    (tmp_path / "t.csv").write_text(cells)
+    text = 'table = "t.csv"\nmissing = "drop"\ncolumns = ["pandas", "r", "form", "short"]\n'
+    means = run(text, "--json").json["means"]
+    assert means == {"pandas": 0.75, "r": pytest.approx(2 / 3), "form": 0.75, "short": pytest.approx(2 / 3)}
+    (tmp_path / "t.csv").write_text("plan,passed\na,T\nb,F\na,t\nb,f\nb,T\n")
+    text = 'table = "t.csv"\ngroup = "plan"\nvalue = "passed"\n'
+    assert run(text, "--json").json["means"] == {"a": 1, "b": pytest.approx(1 / 3)}
     polars.DataFrame({"passes": [True, False, True, True]}).write_parquet(tmp_path / "t.parquet")
     assert run('table = "t.parquet"\ncolumns = ["passes"]\n', "--json").json["means"] == {"passes": 0.75}
+
+
+@pytest.mark.parametrize(
+    ("cells", "what"),
+    [
+        ("yes\nno\n0.3", "'yes' in row 2 and '0.3' in row 4"),
+        ("1\nTRUE", "'1' in row 2 and 'TRUE' in row 3"),
+        ("true\nno", "'true' in row 2 and 'no' in row 3"),
+        ("NA\nT\nfalse", "'T' in row 3 and 'false' in row 4"),
+    ],
+)
+def test_words_that_are_mixed_with_others_are_refused(run: Run, tmp_path: Path, cells: str, what: str) -> None:
+    (tmp_path / "t.csv").write_text(f"passes\n{cells}\n")
+    found = run('table = "t.csv"\ncolumns = ["passes"]\n')
+    assert found.code == 2
+    assert f"passes must be all numbers, or all one pair of words such as yes and no, got {what}" in found.err
+
+
+def test_words_are_not_mixed_over_the_arms_of_one_column(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("plan,passed\na,yes\nb,1\na,no\nb,0\nc,2\n")
+    text = 'table = "t.csv"\ngroup = "plan"\nvalue = "passed"\n'
+    assert "got 'yes' in row 2 and '1' in row 3" in run(text).err
+    # Rows of other arms are not looked at.
+    assert run('arms = ["b", "c"]\n' + text, "--json").json["means"] == {"b": 0.5, "c": 2}
 
 
 def test_columns_of_a_parquet_table(run: Run, tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ root of an integrated density, and ends are roots of the capital as the product 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,13 @@ def _root(function: Callable[[Any], Any], inside: Any, outside: Any) -> Any:
 
 def fold(module: Module, samples: Sequence[float], settings: Any) -> Any:
     """The state after these samples, in the second of three rows."""
+    return fold_from(np.zeros(module.COLUMNS), module, samples, settings)
+
+
+def fold_from(row: Any, module: Module, samples: Sequence[float], settings: Any) -> Any:
+    """The state after these samples, in the second of three rows, which begins as `row`."""
     state = np.zeros((3, module.COLUMNS))
+    state[1] = row
     for x in samples:
         module.update(state, 1, x, settings)
     assert not state[[0, 2]].any()
@@ -128,6 +135,94 @@ def betting_expected() -> Numbers:
         return [*found, float(mp.log(capital_exact(xs, mp.mpf(0.2)))), float(slope), LOW, LOW + WIDTH]
 
 
+# Betting on bounded populations: samples, the size, and the level. The last two orders leave no mean possible.
+
+POOLS = (
+    (SAMPLES, 20.0, 0.03),
+    (SAMPLES, math.inf, 0.03),
+    (SAMPLES[:1], 3.0, 0.4),
+    (CALM * 3, 16.0, 0.03),
+    (MANY[:60], 64.0, 1e-4),
+    (EDGE * 4, 400.0, 0.03),
+    ((2.9,) * 60 + (1.0,) * 8, 69.0, 0.4),
+    ((-0.9,) * 60 + (1.0,) * 8, 69.0, 0.4),
+)
+
+
+def lines_exact(xs: Sequence[Any], size: float) -> Callable[[Any], Any]:
+    """The log-capital against a mean, with the tangents instead of the logarithms, draw by draw."""
+    half, total, squares = mp.mpf(1) / 2, mp.mpf(0), mp.mpf(0)
+    draws = []
+    for t, x in enumerate(xs):
+        left = 1 - mp.mpf(t) / mp.mpf(size)
+        mean, variance = (half + total) / (t + 1), (half**2 + squares) / (t + 1)
+        draws.append((x, left, total / mp.mpf(size), mean, variance))
+        total += x
+        squares += (x - (half + total) / (t + 2)) ** 2
+
+    @cache
+    def line(theta: Any) -> tuple[Any, Any]:
+        """The log-capital against a mean of 0, and what it loses with the mean."""
+        kappa, base, against = mp.exp(theta) - 1, mp.mpf(0), mp.mpf(0)
+        for x, left, drawn, mean, variance in draws:
+            bet = mp.exp(max(min(theta / left, mp.mpf(8)), -mp.mpf(8))) - 1
+            nearer = mean - kappa * variance / (1 + kappa * (1 - mean)) * half
+            c = max(min((nearer - drawn) / left, mp.mpf(1)), mp.mpf(0))
+            tangent = bet / (1 + bet * c)
+            base += mp.log((1 + bet * x) / (1 + bet * c)) - tangent * (-drawn / left - c)
+            against += tangent / left
+        return base, against
+
+    def log_capital(m: Any) -> Any:
+        total, shares = mp.mpf(0), mp.mpf(0)
+        for j in range(16):
+            share = 1 / (9 + mp.mpf(j - 4) ** 2)
+            shares += 2 * share
+            for theta in (mp.mpf(8) / 2**j, -mp.mpf(8) / 2**j):
+                base, against = line(theta)
+                total += share * mp.exp(base - m * against)
+        return mp.log(total / shares)
+
+    return log_capital
+
+
+def pool(module: Module) -> Numbers:
+    settings = module.settings(LOW, WIDTH, ALPHA)
+    found: Numbers = []
+    for samples, size, alpha in POOLS:
+        row = np.zeros(module.COLUMNS)
+        row[module.SIZE] = size
+        found += module.bounds(row, alpha, settings)
+        row = fold_from(row, module, samples, settings)
+        found += [*module.bounds(row, alpha, settings), *module.capital(row, 0.4)]
+    row = np.zeros(module.COLUMNS)
+    row[module.SIZE] = len(SAMPLES)
+    return [*found, *module.bounds(fold_from(row, module, SAMPLES, settings), 0.03, settings)]
+
+
+def pool_expected() -> Numbers:
+    with mp.workdps(DIGITS):
+        found: Numbers = []
+        for samples, size, alpha in POOLS:
+            found += [LOW, LOW + WIDTH]
+            xs = [(mp.mpf(x) - mp.mpf(LOW)) / mp.mpf(WIDTH) for x in samples]
+            log_capital = lines_exact(xs, size)
+            least = sum(xs) / mp.mpf(size)
+            ends = least, least + 1 - len(xs) / mp.mpf(size)
+            lowest = _root(partial(mp.diff, log_capital), mp.mpf(-2), mp.mpf(3))
+            for end in ends:
+
+                def excess(m: Any, f: Any = log_capital, alpha: float = alpha) -> Any:
+                    return f(m) + mp.log(mp.mpf(alpha))
+
+                edge = end if excess(end) <= 0 else _root(excess, lowest, end)
+                # The capital is convex: where it is too large at both ends, and lowest beyond one, none is possible.
+                found.append(float(mp.mpf(LOW) + mp.mpf(WIDTH) * max(min(edge, ends[1]), ends[0])))
+            m = mp.mpf(0.4)
+            found += [float(log_capital(m)), float(mp.diff(log_capital, m))]
+        return [*found, *[float(sum(map(mp.mpf, SAMPLES)) / len(SAMPLES))] * 2]
+
+
 # Betting on binary arms
 
 COINS = ((3, 9, 0.03), (0, 12, 0.03), (12, 0, 0.03), (130, 70, 1e-4), (1, 1, 0.5), (2, 900, 0.03))
@@ -170,6 +265,7 @@ def coin_expected() -> Numbers:
 # The asymptotic kind
 
 TUNINGS = ((1000, 0.05), (30, 1e-5))
+EARLY = tuple(x / 10 for x in MANY)
 
 
 def asymptotic(module: Module) -> Numbers:
@@ -178,8 +274,12 @@ def asymptotic(module: Module) -> Numbers:
         settings = module.settings(-1.0, 1.5, target, alpha)
         found += [settings[0], module.radius(77.0, settings[0], 0.01)]
         found += module.bounds(fold(module, SAMPLES * 3, settings), 0.02, settings)
-    first, before = (module.bounds(fold(module, MANY[:t], settings), 0.02, settings) for t in (20, 19))
-    return [*found, *first, *before]
+    for t, alpha in ((20, 0.02), (19, 0.02), (10, 0.02), (9, 0.02)):
+        found += module.bounds(fold(module, EARLY[:t], settings), alpha, settings)
+    for t in (19, 20):
+        found += module.bounds(fold(module, (0.5,) * t, settings), 0.02, settings)
+    varied = module.with_deviations(np.array([[5.0, 1.0, 3.0, 7.0], [1.0, 2.0, 0.0, 8.0]]), np.array([3.0, 2.0]))
+    return [*found, *varied.ravel().tolist()]
 
 
 def asymptotic_expected() -> Numbers:
@@ -194,13 +294,57 @@ def asymptotic_expected() -> Numbers:
             xs = [mp.mpf(x) for x in samples]
             mean = sum(xs) / len(xs)
             deviation = mp.sqrt(sum((x - mean) ** 2 for x in xs) / (len(xs) - 1))
-            half = deviation * radius(len(xs), rho2, 0.02)
+            t = len(xs)
+            half = deviation * (radius(t, rho2, 0.02) if t >= 20 else mp.mpf(t_mixture_half_width(t, 0.02)))
             return [max(float(mean - half), -1.0), min(float(mean + half), 1.5)]
 
         for target, alpha in TUNINGS:
             rho2 = (-mp.lambertw(-(mp.mpf(alpha) ** 2) / mp.e, -1).real - 1) / target
             found += [float(rho2), float(radius(77, rho2, 0.01)), *interval(SAMPLES * 3, rho2)]
-        return [*found, *interval(MANY[:20], rho2), -1.0, 1.5]
+        for t in (20, 19, 10):
+            found += interval(EARLY[:t], rho2)
+        # Too few, too few that are all equal, and as many as it takes.
+        return [*found, -1.0, 1.5, -1.0, 1.5, 0.5, 0.5, *(5.0, 1.0, 36.0, 7.0), *(1.0, 2.0, 0.0, 8.0)]
+
+
+# A mixture of t-tests
+
+FEW = ((9.0, 0.05), (19.0, 0.05), (12.0, 0.005), (15.0, 0.3), (16.0, 5e-4))
+FIRSTS = ((0.05, 9.0), (0.005, 12.0), (0.0005, 16.0), (0.9, 5.0), (10 / 128, 8.0))
+
+
+def t_mixture(module: Module) -> Numbers:
+    return [*(module.half_width(t, alpha) for t, alpha in FEW), *(module.first(alpha) for alpha, _ in FIRSTS)]
+
+
+@cache
+def t_mixture_half_width(t: float, alpha: float) -> float:
+    """Where the ratio of likelihoods is 10/alpha, which is integrated over scales as well."""
+    with mp.workdps(DIGITS):
+        g = mp.mpf("0.15")
+
+        def squares(d: Any) -> tuple[Any, Any]:
+            """Those of the samples less the candidate, and what is left of them after the mixture over effects."""
+            whole = t - 1 + t * d * d
+            return whole, whole - (t * d) ** 2 / (t + g)
+
+        def ratio(d: Any) -> Any:
+            whole, left = squares(d)
+            return mp.sqrt(g / (t + g)) * mp.sqrt(whole / left) ** t
+
+        def over_scales(of: Any) -> Any:
+            """∫ u^(t-1) exp(-u² of/2) du, with u = 1/σ."""
+            peak = mp.sqrt((t - 1) / of)
+            return mp.quad(lambda u: u ** (t - 1) * mp.exp(-u * u * of / 2), [0, peak, 3 * peak, mp.inf])
+
+        found = _root(lambda d: ratio(d) - 10 / mp.mpf(alpha), mp.mpf(0), mp.mpf(20))
+        whole, left = squares(found)
+        assert mp.almosteq(mp.sqrt(g / (t + g)) * over_scales(left) / over_scales(whole), 10 / mp.mpf(alpha), 1e-9)
+        return float(found)
+
+
+def t_mixture_expected() -> Numbers:
+    return [*(t_mixture_half_width(t, alpha) for t, alpha in FEW), *(first for _, first in FIRSTS)]
 
 
 # Fixed n
@@ -265,6 +409,8 @@ def fixed_n_expected() -> Numbers:
 POINTS: dict[str, tuple[Callable[[Module], Numbers], Callable[[], Numbers]]] = {
     "empirical_bernstein": (bernstein, bernstein_expected),
     "bounded_betting": (betting, betting_expected),
+    "pool_betting": (pool, pool_expected),
+    "t_mixture": (t_mixture, t_mixture_expected),
     "binary_betting": (coin, coin_expected),
     "asymptotic": (asymptotic, asymptotic_expected),
     "fixed_n": (fixed_n, fixed_n_expected),

@@ -54,6 +54,13 @@ EQUIVALENT: dict[str, dict[tuple[str, ...], str]] = {
         ("the module", "1", "1.5"): "all shares alike: they are divided by their sum",
         ("capital", "0.0", "1"): "what total and slope begin with is multiplied by exp(-inf)",
     },
+    "pool_betting": {
+        ("the module", "2", "3"): ROOM,
+        ("the module", "100", "150"): ENDED,
+        ("edge", "way * (nearer - m)", "way / (nearer - m)"): "the same sign",
+        ("bounds", "1.0", "1.5"): "the same way",
+    },
+    "t_mixture": {},
     "binary_betting": {
         ("the module", "2", "3"): ROOM,
         ("the module", "100", "150"): ENDED,

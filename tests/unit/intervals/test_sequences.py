@@ -29,7 +29,7 @@ from equipoise.intervals import (
 )
 
 RULES = [(kind, support) for kind in KINDS for support in ("binary", (0, 1), None)]
-RULES = [(k, s) for k, s in RULES if s is not None or k in ("asymptotic", "fixed-n")]
+RULES = [(k, s) for k, s in RULES if s is not None or k in ("asymptotic", "fixed-n", "fixed-width")]
 each_rule = pytest.mark.parametrize(("kind", "support"), RULES, ids=str)
 numbers = st.lists(st.floats(0, 1), min_size=1, max_size=60)
 

@@ -227,7 +227,7 @@ def test_one_arm_and_tiny_budgets() -> None:
 
 
 def test_precision_alone() -> None:
-    found = eq.plan({"a": 4, "b": 1, "c": 0}, precision=0.1)
+    found = eq.plan({"a": 4, "b": 1, "c": 0}, interval="fixed-n", precision=0.1)
     z = 2.3939797998185104  # the normal quantile at 1 - 0.05/6
     assert found.half_widths()["a"] == pytest.approx(z * math.sqrt(4 / found.counts["a"]))
     for arm, variance in (("a", 4), ("b", 1)):
@@ -237,7 +237,7 @@ def test_precision_alone() -> None:
     assert found.budget is None
     assert found.left == 0
     assert found.half_widths(0.5)["a"] < found.half_widths()["a"]
-    assert eq.plan([4], precision=1, level=0.5).counts == {0: 2}  # z = 0.6745, z² 4 = 1.82
+    assert eq.plan([4], interval="fixed-n", precision=1, level=0.5).counts == {0: 2}  # z = 0.6745, z² 4 = 1.82
 
 
 def test_a_half_width_that_a_count_just_has_takes_that_count() -> None:
@@ -245,16 +245,16 @@ def test_a_half_width_that_a_count_just_has_takes_that_count() -> None:
     for count in range(1, 500):
         for rounding in (-1e-13, 1e-13):
             precision = z * math.sqrt(3.7 / count) * (1 + rounding)
-            assert eq.plan([3.7], precision=precision).counts == {0: count}
+            assert eq.plan([3.7], interval="fixed-n", precision=precision).counts == {0: count}
 
 
 def test_precision_of_each_arm() -> None:
-    found = eq.plan({"a": 4, "b": 1}, precision={"a": 0.5, "b": 0.01})
+    found = eq.plan({"a": 4, "b": 1}, interval="fixed-n", precision={"a": 0.5, "b": 0.01})
     assert found.half_widths()["a"] == pytest.approx(0.5, rel=0.01)
     assert found.half_widths()["b"] == pytest.approx(0.01, rel=0.01)
     # A population is asked as a whole rather than past it.
-    assert eq.plan({"a": 4}, precision=1e-6, populations=100).counts == {"a": 100}
-    few = eq.plan({"a": 4}, precision=0.5, populations=100)
+    assert eq.plan({"a": 4}, interval="fixed-n", precision=1e-6, populations=100).counts == {"a": 100}
+    few = eq.plan({"a": 4}, interval="fixed-n", precision=0.5, populations=100)
     z = 1.959963984540054
     assert [z * math.sqrt(4 / t * (1 - t / 100)) <= 0.5 for t in (few.counts["a"] - 1, few.counts["a"])] == [
         False,
@@ -263,21 +263,68 @@ def test_precision_of_each_arm() -> None:
 
 
 def test_precision_with_a_budget() -> None:
-    rich = eq.plan({"a": 4, "b": 1}, 10_000, precision=0.1)
+    rich = eq.plan({"a": 4, "b": 1}, 10_000, interval="fixed-n", precision=0.1)
     assert rich.reached
-    assert rich.counts == eq.plan({"a": 4, "b": 1}, precision=0.1).counts
+    assert rich.counts == eq.plan({"a": 4, "b": 1}, interval="fixed-n", precision=0.1).counts
     assert rich.left == 10_000 - rich.cost
-    poor = eq.plan({"a": 4, "b": 1}, 1000, precision=0.1)
+    poor = eq.plan({"a": 4, "b": 1}, 1000, interval="fixed-n", precision=0.1)
     assert poor.reached is False
     assert poor.counts == {"a": 800, "b": 200}
     verdict = "✗ Precision not reached with 1,000 samples for 2 of 2 arms; the half-width of 'a' is 0.158, target 0.1."
     assert poor.summary().startswith(f"{verdict} ")
     # Half-widths in proportion to those asked for.
-    apart = eq.plan({"a": 4, "b": 1}, 10_000, precision=[0.01, 0.02]).half_widths()
+    apart = eq.plan({"a": 4, "b": 1}, 10_000, interval="fixed-n", precision=[0.01, 0.02]).half_widths()
     assert apart["b"] / apart["a"] == pytest.approx(2, rel=0.001)
-    capped = eq.plan({"a": 4, "b": 1}, precision=0.1, caps={"a": 5})
+    capped = eq.plan({"a": 4, "b": 1}, interval="fixed-n", precision=0.1, caps={"a": 5})
     assert capped.reached is False
     assert capped.counts["a"] == 5
+
+
+def test_a_study_that_stops_by_width_needs_some_more() -> None:
+    exact, fixed, anytime = (
+        eq.plan({"a": 4, "b": 1, "c": 0}, precision=0.1, interval=kind)
+        for kind in ("fixed-n", "fixed-width", "anytime")
+    )
+    assert eq.plan({"a": 4, "b": 1, "c": 0}, precision=0.1).counts == fixed.counts
+    z = 2.3939797998185104
+    term = (z**2 + 1) / 2 + 2.5
+    assert [fixed.counts[arm] - exact.counts[arm] for arm in "ab"] == pytest.approx([term, term], abs=1)
+    assert fixed.half_widths()["a"] == pytest.approx(0.1, rel=1e-3)
+    assert 1.9 < anytime.samples / fixed.samples < 2.3
+    # However wide, a study takes some samples before it trusts their variance.
+    assert eq.plan([4], precision=9).counts == {0: 30}
+    assert eq.plan([4], precision=9, interval="anytime").counts == {0: 20}
+    assert eq.plan([4], precision=9, populations=5).counts == {0: 5}
+
+
+def test_precision_of_the_combined_mean() -> None:
+    shares = {"city": 0.5, "land": 0.5}
+    found = eq.plan({"city": 9, "land": 1}, precision=0.1, objective=eq.Stratified(shares), interval="fixed-n")
+    # Neyman: z² (Σ Wσ)²/h².
+    assert found.samples == pytest.approx((1.96 * 2 / 0.1) ** 2, rel=2e-3)
+    assert found.counts["city"] == pytest.approx(3 * found.counts["land"], rel=0.01)
+    assert found.reached
+    said = f"✓ Precision reached with {found.samples:,} samples: the half-width of the combined mean is at most 0.1."
+    assert found.summary().startswith(said)
+    each = eq.plan({"city": 9, "land": 1}, precision=[0.1, 0.1], objective=eq.Stratified(shares))
+    assert each.half_widths()["city"] == pytest.approx(0.1, rel=0.01)
+    poor = eq.plan({"city": 9, "land": 1}, 100, precision=0.1, objective=eq.Stratified(shares))
+    assert poor.reached is False
+    assert "the half-width of the combined mean is 0.405, target 0.1." in poor.summary()
+
+
+def test_precision_of_contrasts() -> None:
+    arms = {"control": 1.0} | {str(k): 1.0 for k in range(9)}
+    found = eq.plan(arms, precision=eq.Contrasts(0.1, to="control"), interval="fixed-n")
+    z = 2.7729  # the normal quantile at 1 - 0.05/18
+    assert found.counts["control"] / found.counts["0"] == pytest.approx(3, rel=0.02)
+    assert found.samples == pytest.approx((z / 0.1) ** 2 * (1 + 3) * (1 + 9 / 3), rel=0.01)
+    assert found.half_widths_of_sums == pytest.approx(np.full(9, 0.1), rel=0.01)
+    assert (found.half_widths_of_sums <= 0.1).all()
+    assert "every difference to control" in found.summary()
+    assert json.loads(found.to_json())["half_widths_of_sums"] == pytest.approx([0.1] * 9, rel=0.01)
+    anytime = eq.plan(arms, precision=eq.Contrasts(0.1), interval="anytime")
+    assert anytime.samples > found.samples
 
 
 def test_a_hundred_thousand_arms_and_a_billion_samples(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -368,7 +415,7 @@ def test_it_prints_verdict_table_and_remarks() -> None:
 
 def test_the_verdict_is_about_what_was_asked_for() -> None:
     def verdict(*arguments: Any, **more: Any) -> str:
-        return repr(eq.plan(*arguments, **more)).splitlines()[0]
+        return repr(eq.plan(*arguments, interval="fixed-n", **more)).splitlines()[0]
 
     strata = verdict({"city": 9, "land": 1}, 400, objective=eq.Stratified({"city": 0.5, "land": 0.5}))
     assert strata == "400 samples. Standard error of the combined mean: 0.1."

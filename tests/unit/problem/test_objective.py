@@ -119,3 +119,31 @@ def test_what_is_not_a_number(make: Any, arguments: dict[str, Any], sentence: st
 def test_very_many_arms_by_name_are_quick() -> None:
     names = tuple(range(100_000))
     assert objective(names, weights=dict.fromkeys(names, 2.0)).weights == (2.0,) * len(names)
+
+
+@pytest.mark.parametrize("p", [0.5, 1, 2, 7.5, math.inf])
+def test_slopes(p: float) -> None:
+    """
+    They are the derivatives of the norm at the best allocation, by differences; at p = inf those of p = 10,000.
+
+    With them, the weighted sum of its losses is the norm, and for p >= 1 no other allocation has a smaller one.
+    """
+    aim = Objective(p, weights=(1.0, 3.0, 0.5), costs=(1.0, 2.0, 5.0))
+    variances = np.array([4.0, 1.0, 9.0])
+    pulls = aim.optimal_pulls(variances, 100)
+    losses, slopes = variances / pulls, aim.slopes(variances)
+    assert slopes @ losses == pytest.approx(aim.loss(losses))
+    assert slopes @ losses == pytest.approx(aim.optimal_loss(variances, 100))
+    if p < math.inf:
+        steps = losses * (1 + 1e-6 * np.eye(3))
+        by_steps = [(aim.loss(step) - aim.loss(losses)) / 1e-6 for step in steps]
+        assert slopes * losses == pytest.approx(by_steps, rel=1e-4)
+    else:
+        assert slopes == pytest.approx(Objective(1e4, aim.weights, aim.costs).slopes(variances), rel=1e-3)
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        other = pulls * rng.uniform(0.5, 2, 3)
+        other *= 100 / (aim.cost(3) @ other)
+        assert p < 1 or slopes @ (variances / other) > slopes @ losses
+    assert aim.slopes(np.array([variances, 2 * variances])) == pytest.approx(np.array([slopes, slopes]))
+    assert aim.slopes(np.array([4.0, 0.0, 9.0]))[1] == 0

@@ -63,5 +63,5 @@ def test_a_study_is_numbered_past_the_remains_of_others(where: str) -> None:
         log.turn(work)
     by_hand(where, "delete from equipoise_turn where study = ?", "delete from equipoise_study where study = ?")
     with Log(where, header()) as log:
-        assert (log.replica.turns, log.turn(lambda turn: turn.called(b"call"))) == (0, None)
+        assert (log.replica.turns, log.turn(lambda turn: turn.called([b"call"]))) == (0, {})
         assert list(log._database.leases()) == []

@@ -25,6 +25,7 @@ def test_headers_come_back() -> None:
         (1, None, 3),
         precision={"a": 0.5, (1, 2): 0.25},
         level=0.9,
+        interval="anytime",
         guess=[1.0, 2.0],
         rounds=5,
         about={"measure": "seconds", "version": 2},

@@ -228,8 +228,8 @@ def test_a_row_whose_checksum_was_made_to_fit(tmp_path: Any, changed: bytes, sai
     where = str(tmp_path / "study.db")
     kept(where, 4)
     with Log(where) as log:
-        log.turn(lambda turn: turn.set_goal(0.5, 0.9))
-        log.turn(lambda turn: turn.set_goal(0.25, 0.9))
+        log.turn(lambda turn: turn.set_goal(0.5, 0.9, "anytime"))
+        log.turn(lambda turn: turn.set_goal(0.25, 0.9, "anytime"))
     rewrite(where, 5, changed)
     for look in looks(where):
         with pytest.raises(

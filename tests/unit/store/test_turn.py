@@ -117,7 +117,7 @@ def test_a_turn_without_a_log() -> None:
     turn.tell(ids[0], 1.0, 0.5)
     assert turn.tickets(ids)[2].id == 2
     assert turn.leases() == []
-    assert turn.called(b"x") is None
+    assert turn.called([b"x"]) == {}
     assert not turn.wrote
     assert memory.replica.seconds[0] == 0.5
     assert math.isnan(memory.replica.seconds[1])

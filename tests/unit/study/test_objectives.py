@@ -259,8 +259,6 @@ def test_the_numbers_of_another_objective() -> None:
     assert told(SAMPLES, weights=[90, 1, 1]).worst == "a"
     # Evenly: 17 / 6 of each.
     assert result.uniform_loss == pytest.approx((9 * 14 / 3 + 50) / (17 / 6))
-    assert result.uniform_samples == pytest.approx(3 * (9 * 14 / 3 + 50) / result.loss)
-    assert result.uniform_spent == pytest.approx(2 * result.uniform_samples)
 
 
 def test_strata_are_combined() -> None:
@@ -298,7 +296,7 @@ def test_a_certificate_of_strata_speaks_of_their_mean_first() -> None:
         f"Based on the observed variances, the same budget would have given {math.sqrt(even):.3g} with equal sample "
         f"sizes, {math.sqrt(found.proportional_loss):.3g} with proportional allocation and "
         f"{math.sqrt(best):.3g} with the best allocation. Stratum b contributes most to this error: standard error 5 "
-        "(no 95% interval yet: it needs 20 samples)."
+        "(no 95% interval yet: it needs 11 samples)."
     )
     assert report.certificate(result) == f"9 samples. {found}"
     # Of money: 17 buys 17 W/(0.5 + 2 * 0.2 + 3 * 0.3) of each.
@@ -327,7 +325,6 @@ def test_strata_that_are_finite() -> None:
     assert result.uniform_loss == pytest.approx(error([3, 3, 3]))
     assert result.proportional_loss == pytest.approx(error([4.5, 1.8, 2.7]))
     assert result.oracle_loss == 0  # 8 samples are all that vary
-    assert error([result.uniform_samples / 3] * 3) == pytest.approx(result.loss)
     assert "nan" not in repr(result) + str(result.certificate)
     larger = of_populations(told(SAMPLES, objective=eq.Stratified(shares)), [20.0, 3.0, 4.0])
     sizes = np.array([20.0, 3.0, 4.0])
@@ -360,18 +357,19 @@ def test_a_person_can_read_it() -> None:
     assert strata.verdict == "9 samples. Combined mean of the strata: 4, standard error 1.14."
     assert strata.remarks() == []
     many = {arm: [0.0, float(sd)] * 30 for arm, sd in zip("abc", (1, 1, 10), strict=True)} | {"c": [0.0, 10.0] * 90}
-    even = "An even split would have needed about "
+    even = r"An even split would have needed about \d+ samples \(\d+ to \d+\)"
     known = asked_for(many, objective=eq.Stratified([0.5, 0.2, 0.3])).remarks()[-1]
-    assert re.fullmatch(rf"{even}\d+ samples for the same standard error\.", known)
-    assert asked_for(many).remarks()[-1] == f"{even}540 samples for the same precision."
-    assert asked_for(many, costs=[1, 1, 2]).remarks()[-1] == f"{even}540 samples (cost 720) for the same precision."
-    assert re.fullmatch(rf"{even}\d+ samples for the same loss\.", asked_for(many, objective=2).remarks()[-1])
+    assert re.fullmatch(rf"{even} for the same standard error\.", known)
+    assert re.fullmatch(rf"{even} for the same precision\.", asked_for(many).remarks()[-1])
+    paid = asked_for(many, costs=[1, 1, 2]).remarks()[-1]
+    assert re.fullmatch(rf"{even}, at a cost of \d+, for the same precision\.", paid)
+    assert re.fullmatch(rf"{even} for the same loss\.", asked_for(many, objective=2).remarks()[-1])
     assert len(asked_for(many, strategy="uniform").remarks()) == 1
     assert len(asked_for(many | {"c": [0.0, 10.0] * 30}).remarks()) == 1  # it was one
-    paid = told(SAMPLES, costs=[1, 2, 3], weights=[2, 1, 1])
-    assert paid.verdict == (
+    dear = told(SAMPLES, costs=[1, 2, 3], weights=[2, 1, 1])
+    assert dear.verdict == (
         "9 samples (cost 17). Least precise by weighted error: b, standard error 5 (no 95% interval yet: it "
-        "needs 20 samples)."
+        "needs 11 samples)."
     )
     assert told(SAMPLES, objective=2).verdict == "9 samples. 2-norm of the losses: 25."
     assert "2-norm of the weighted losses: " in repr(told(SAMPLES, objective=2, weights=[1, 2, 3]))

@@ -17,6 +17,7 @@ from equipoise.lab import cpu, streams
 from equipoise.lab.simulator import setups
 from equipoise.study import Goal, replay
 from equipoise.study.goal import precision
+from equipoise.study.stops import Rule, stops
 from tests.unit.study.moments import of_populations, result_of_moments
 
 
@@ -163,10 +164,35 @@ def test_formulas_take_over_where_a_study_cannot_be_replayed(monkeypatch: pytest
     assert paid.adaptivity.biases == pytest.approx(biases)
 
 
-def test_an_arm_that_stops_at_a_precision_is_off_whatever_the_strategy() -> None:
+def test_an_arm_that_stops_at_a_precision_is_replayed_alone() -> None:
+    for options in ({"strategy": "uniform"}, {"arms": 1}, {}):
+        found = study(n=300, **options)
+        half = 1.001 * float(
+            found.result(goal=Goal(precision=precision(9.0, 0.95, found.arms))).intervals().margins.max()
+        )
+        result = found.result(goal=Goal(precision=precision(half, 0.95, found.arms)))
+        assert result.adaptivity.how == "replay"
+        # Twenty thousand stops of the same law; a replay has some hundreds, and its standard error is below 0.05.
+        evidence = result.snapshot.evidence
+        assert evidence is not None
+        (own, *_) = evidence.samples() or []
+        rule = Rule(result.sequences, 0.05 / len(result.arms))
+        many = stops(own, half, rule, 20_000, 1).against(float(own.mean()), float(own.var()))
+        assert result.adaptivity.inflations[0] == pytest.approx(many.inflation, abs=0.25)
+        assert result.adaptivity.biases[0] == pytest.approx(many.bias, abs=0.3 * abs(many.bias) + 0.02 * own.std())
+        again = found.result(goal=Goal(precision=precision(half, 0.95, found.arms)))
+        assert (again.adaptivity.inflations == result.adaptivity.inflations).all()
+
+
+def test_the_formula_of_an_arm_that_stops_at_a_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay, "MOST_STOPPED", 0)
     for options in ({"strategy": "uniform"}, {"arms": 1}):
         found = study(n=300, **options)
-        wide = found.result(goal=Goal(precision=precision(100.0, 0.95, found.arms)))
+        fixed = found.result(goal=Goal(precision=precision(100.0, 0.95, found.arms)))
+        inflations, biases = by_hand(fixed, 1.0, np.ones(len(found.arms)))
+        assert fixed.adaptivity.inflations == pytest.approx(inflations)
+        assert fixed.adaptivity.biases == pytest.approx(biases)
+        wide = found.result(goal=Goal(precision=precision(100.0, 0.95, found.arms, "anytime")))
         # The samples that a width takes grow with s² to the power -1/slope, by the slope of log r² in log T.
         evidence, t = wide.snapshot.evidence, wide.counts.array
         assert evidence is not None
@@ -238,3 +264,19 @@ def test_the_samples_of_a_run_are_those_that_the_simulator_saw() -> None:
 def test_a_simulated_study_is_replayed_as_a_real_one_is(row: Row) -> None:
     """What benchmarks/inference.py rests on."""
     assert same(row)
+
+
+@pytest.mark.parametrize(("strategy", "least", "most"), [("auto", 1.0, 1.03), (eq.strategies.BAS(30.0), 1.2, 2.0)])
+def test_the_price_of_not_knowing_the_variances(strategy: Any, least: float, most: float) -> None:
+    """The loss over that of the best allocation, next to that of 4,000 simulated runs with the true laws."""
+    rng = np.random.default_rng(4)
+    known = eq.Study(2, budget=600, strategy=strategy)
+    while not known.done:
+        ticket = known.ask()
+        known.tell(ticket, rng.normal(0, 1 if ticket.arm == 0 else 3))
+    found = known.result().adaptivity.price
+    problem = eq.Problem([eq.Gaussian(0, 1), eq.Gaussian(0, 9)])
+    right = eq.simulate(problem, strategy, budget=600, runs=4000, seed=1)
+    assert least <= found < most
+    assert found == pytest.approx(right.losses.max() / right.best, rel=0.06)
+    assert math.isnan(eq.Study(2, budget=10).result().adaptivity.price)

@@ -1,0 +1,254 @@
+"""
+Measure whether what an even split would have needed, and what a precision still needs, are true.
+
+    python -m benchmarks.baseline [budget | precision | left] [--studies N] [--only TEXT] [--seed S]
+
+`budget`: studies with a budget, under `auto`. The truth is the number of samples at which the largest loss of an even
+split equals that of the strategy, by 20,000 simulated runs. `precision`: the baseline of studies under `auto` next to
+the samples that a study under `uniform`, on other samples, really takes. `left`: the range of what is left, a third, a
+half and three quarters of the way, next to what was left. Tables are in docs/inference.md; the last line printed is one
+JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+import equipoise as eq
+from equipoise.problem import Law
+from equipoise.run.course import Course
+from equipoise.store import Header, Turn
+from equipoise.store.memory import Memory
+from equipoise.strategies import Support, resolve
+
+G, X, B, U = eq.Gaussian, eq.Exponential, eq.Bernoulli, eq.Uniform
+SHARES = (1 / 3, 1 / 2, 3 / 4)
+RUNS = 20_000
+
+
+@dataclass(frozen=True)
+class Arms:
+    """The arms of a problem, the support that is declared, and the precision that is asked for, if any."""
+
+    name: str
+    laws: tuple[Law, ...]
+    support: Support = None
+    precision: Any = None
+
+
+def _scales(count: int, spread: float, seed: int) -> list[float]:
+    return [float(scale) for scale in np.exp(np.random.default_rng(seed).normal(0, spread, count))]
+
+
+_ALIKE: tuple[tuple[str, Law, Support], ...] = (
+    ("Gaussian", G(0, 1), None),
+    ("exponential", X(1), None),
+    ("coins 0.5", B(0.5), "binary"),
+    ("coins 0.1", B(0.1), "binary"),
+)
+EQUAL = [Arms(f"{K} {name}", (law,) * K, support) for name, law, support in _ALIKE for K in (2, 10, 50)]
+UNEQUAL = [
+    Arms("2 Gaussian, sd 1 and 1.2", (G(0, 1), G(0, 1.44))),
+    Arms("2 Gaussian, sd 1 and 2", (G(0, 1), G(0, 4))),
+    Arms("2 Gaussian, sd 1 and 5", (G(0, 1), G(0, 25))),
+    Arms("10 Gaussian, sd 1 to 10", tuple(G(0, i * i) for i in range(1, 11))),
+    Arms("10 Gaussian, one of sd 2", (*[G(0, 1)] * 9, G(0, 4))),
+    Arms("10 Gaussian, sd 1 to 1.5", tuple(G(0, float(s) ** 2) for s in np.linspace(1, 1.5, 10))),
+    Arms("50 Gaussian, log-normal sd", tuple(G(0, s * s) for s in _scales(50, 0.7, 3))),
+    Arms("2 exponential, 1 and 2", (X(1), X(2))),
+    Arms("10 exponential, 1 to 10", tuple(X(float(i)) for i in range(1, 11))),
+    Arms("50 exponential, log-normal", tuple(X(s) for s in _scales(50, 0.5, 4))),
+    Arms("8 mixed", (G(0, 1), X(1), U(0, 1), eq.Laplace(1), G(0, 9), X(2), G(0, 0.25), U(0, 5))),
+    Arms("10 log-normal, 0.5 and 0.8", (*[eq.LogNormal(0, 0.5)] * 5, *[eq.LogNormal(0, 0.8)] * 5)),
+    Arms("6 coins, 0.04 to 0.52", tuple(B(p) for p in (0.52, 0.31, 0.9, 0.08, 0.04, 0.97)), "binary"),
+    Arms("2 coins, 0.5 and 0.2", (B(0.5), B(0.2)), "binary"),
+]
+TO_A_PRECISION = [
+    Arms("1 Gaussian, ±0.25", (G(0, 1),), None, 0.25),
+    Arms("2 Gaussian, ±0.4", (G(0, 1), G(5, 9)), None, 0.4),
+    Arms("20 Gaussian, ±0.4", tuple(G(0, float(v)) for v in np.linspace(0.5, 4, 20)), None, 0.4),
+    Arms("5 Gaussian, ±5%", (G(10, 1), G(10, 4), G(5, 9), G(3, 1), G(20, 25)), None, "5%"),
+    Arms("1 exponential, ±0.25", (X(1),), None, 0.25),
+    Arms("5 exponential, ±0.4", (X(1), X(1), X(2), X(2), X(3)), None, 0.4),
+    Arms("20 exponential, ±0.25", (X(1),) * 20, None, 0.25),
+    Arms("5 exponential, ±20%", (X(1), X(2), X(3), X(10), X(0.1)), None, "20%"),
+    Arms("8 mixed, ±0.35", (G(0, 1), X(1), U(0, 1), eq.Laplace(1), G(0, 4), X(2), G(0, 0.25), U(0, 5)), None, 0.35),
+    Arms("1 coin, ±0.06", (B(0.3),), "binary", 0.06),
+    Arms("4 coins, ±0.08", (B(0.5), B(0.3), B(0.1), B(0.03)), "binary", 0.08),
+    Arms("20 coins, ±0.08", tuple(B(float(p)) for p in np.linspace(0.05, 0.5, 20)), "binary", 0.08),
+    Arms("3 uniform in [0, 1], ±0.05", (U(0, 1), U(0.4, 0.6), U(0, 0.5)), (0, 1), 0.05),
+]
+
+
+class Samples:
+    """Samples of each arm, drawn a few hundred at a time."""
+
+    def __init__(self, laws: Sequence[Law], seed: int) -> None:
+        self._laws, self._rng = laws, np.random.default_rng(seed)
+        self._ready: list[list[float]] = [[] for _ in laws]
+
+    def next(self, k: int) -> float:
+        if not self._ready[k]:
+            self._ready[k] = self._laws[k].sample(self._rng, 256).tolist()
+        return self._ready[k].pop()
+
+
+# ---- with a budget
+
+
+def studied(arms: Arms, n: int, seed: int) -> eq.Result:
+    """Return the result of one study with a budget."""
+    study = eq.Study(len(arms.laws), budget=n, support=arms.support)
+    samples = Samples(arms.laws, seed)
+    while not study.done:
+        ticket = study.ask()
+        study.tell(ticket, samples.next(ticket.arm))  # type: ignore[arg-type]
+    return study.result()
+
+
+def truth(arms: Arms, n: int, runs: int = RUNS) -> float:
+    """Return the number of samples with which an even split has the largest loss of the strategy with n."""
+    problem = eq.Problem(arms.laws)
+    found = eq.simulate(problem, "auto", budget=n, runs=runs, seed=1, support=arms.support)
+    return float(len(arms.laws) * problem.variances.max() / found.losses.max())
+
+
+def budget(studies: int, seed: int, only: str) -> Iterator[dict[str, Any]]:
+    print("| arms | samples an arm | studies | truth | `samples` | range covers the truth | mentioned |")
+    print("|---|--:|--:|--:|--:|--:|--:|")
+    for arms in (*EQUAL, *UNEQUAL):
+        for each in (30, 100) if only in arms.name else ():
+            n = each * len(arms.laws)
+            right = truth(arms, n)
+            found = np.array([studied(arms, n, seed + i).baseline for i in range(studies)])[:, :3]
+            covers = (found[:, 1] <= right) & (right <= found[:, 2])
+            said = found[:, 1] > 1.05 * n
+            mean, error = found[:, 0].mean() / n, found[:, 0].std() / n / math.sqrt(studies)
+            print(
+                f"| {arms.name} | {each} | {studies} | {right / n:.2f} n | {mean:.3f} n ({error:.3f}) | "
+                f"{covers.mean():.0%} | {said.mean():.0%} |",
+                flush=True,
+            )
+            yield {
+                **_named(arms),
+                "each": each,
+                "studies": studies,
+                "truth": right / n,
+                "samples": mean,
+                "error": error,
+                "covers": float(covers.mean()),
+                "mentioned": float(said.mean()),
+            }
+
+
+# ---- to a precision
+
+
+def to_precision(arms: Arms, strategy: str, seed: int, step: float = math.inf) -> tuple[eq.Result, list[eq.Result]]:
+    """Return the result of one study, and those on the way, whenever the samples have grown by a factor."""
+    names = tuple(range(len(arms.laws)))
+    header = Header(names, resolve(strategy), arms.support, None, 0, precision=arms.precision)
+    memory, course, samples = Memory(header), Course(header), Samples(arms.laws, seed)
+    on_the_way: list[eq.Result] = []
+
+    def work(turn: Turn) -> None:
+        due = 40.0
+        while True:
+            first = course.first(turn.replica)[:1]
+            found = turn.ask_for(first) if len(first) else turn.ask(1)
+            if not found:
+                if not course.judge(turn):
+                    return
+                continue
+            turn.tell(found[0], samples.next(int(turn.ledger.arm_of[found[0]])))
+            if course.look_due(turn.replica):
+                course.judge(turn)
+            if turn.ledger.samples >= due * step:
+                due = turn.ledger.samples
+                on_the_way.append(course.result(turn.replica))
+
+    memory.turn(work)
+    return course.result(memory.replica), on_the_way
+
+
+def precision(studies: int, seed: int, only: str) -> Iterator[dict[str, Any]]:
+    print("| arms | studies | `auto` takes | range of the first | `uniform` takes | ranges cover it |")
+    print("|---|--:|--:|--:|--:|--:|")
+    for arms in TO_A_PRECISION:
+        if len(arms.laws) == 1 or only not in arms.name:
+            continue
+        pairs = [
+            (to_precision(arms, "auto", seed + 2 * i)[0], to_precision(arms, "uniform", seed + 2 * i + 1)[0].samples)
+            for i in range(studies)
+        ]
+        ranges = np.array([result.baseline for result, _ in pairs])[:, :3]
+        even = np.array([samples for _, samples in pairs])
+        covers = (ranges[:, 1] <= even) & (even <= ranges[:, 2])
+        taken = float(np.mean([result.samples for result, _ in pairs]))
+        print(
+            f"| {arms.name} | {studies} | {taken:,.0f} | {ranges[0, 1]:,.0f} to {ranges[0, 2]:,.0f} | "
+            f"{even.mean():,.0f} (first: {even[0]:,}) | {covers.mean():.0%} |",
+            flush=True,
+        )
+        yield {
+            **_named(arms),
+            "studies": studies,
+            "auto": taken,
+            "uniform": float(even.mean()),
+            "covers": float(covers.mean()),
+            "first": bool(covers[0]),
+        }
+
+
+def left(studies: int, seed: int, only: str) -> Iterator[dict[str, Any]]:
+    print("| arms | studies | samples | covered at 1/3 | at 1/2 | at 3/4 | half the range over what is left, at 1/2 |")
+    print("|---|--:|--:|--:|--:|--:|--:|")
+    for arms in TO_A_PRECISION:
+        if only not in arms.name:
+            continue
+        covers: dict[float, list[bool]] = {share: [] for share in SHARES}
+        widths, samples = [], []
+        for i in range(studies):
+            end, on_the_way = to_precision(arms, "auto", seed + i, 1.05)
+            samples.append(end.samples)
+            for share in SHARES:
+                now = next((each for each in on_the_way if each.samples >= share * end.samples), None)
+                if now is None or now.reached:
+                    continue
+                more, found = end.samples - now.samples, now.left
+                covers[share].append(found is not None and found.low <= more <= found.high)
+                if share == 1 / 2 and found is not None:
+                    widths.append((found.high - found.low) / 2 / more)
+        shares = [float(np.mean(covers[share])) for share in SHARES]
+        cells = " | ".join(f"{share:.0%}" for share in shares)
+        print(
+            f"| {arms.name} | {studies} | {np.mean(samples):,.0f} | {cells} | {np.median(widths):.0%} |",
+            flush=True,
+        )
+        yield {**_named(arms), "studies": studies, "samples": float(np.mean(samples)), "covers": shares}
+
+
+def _named(arms: Arms) -> dict[str, Any]:
+    return {name: value for name, value in asdict(arms).items() if name == "name"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["budget", "precision", "left"])
+    parser.add_argument("--studies", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1000)
+    parser.add_argument("--only", default="", help="only problems whose names contain this")
+    given = parser.parse_args()
+    measure = {"budget": budget, "precision": precision, "left": left}[given.what]
+    print(json.dumps({given.what: list(measure(given.studies, given.seed, given.only))}))
+
+
+if __name__ == "__main__":
+    main()

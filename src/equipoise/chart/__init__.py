@@ -1,0 +1,36 @@
+"""
+Charts: plain rows in, an Altair chart out.
+
+Rows are mappings of texts and numbers. Altair is imported when a chart is drawn; everything else works without it.
+"""
+
+from equipoise.chart.arms import allocation, drift, intervals, precision
+from equipoise.chart.board import board
+from equipoise.chart.curves import RegretScale, beside, lines, regret, spend
+from equipoise.chart.files import drawable, javascript, javascript_version, require, save, suffix, svg
+from equipoise.chart.style import COLOURS, GREY, PAGE, PRINT, Theme
+
+__all__ = [
+    "COLOURS",
+    "GREY",
+    "PAGE",
+    "PRINT",
+    "RegretScale",
+    "Theme",
+    "allocation",
+    "beside",
+    "board",
+    "drawable",
+    "drift",
+    "intervals",
+    "javascript",
+    "javascript_version",
+    "lines",
+    "precision",
+    "regret",
+    "require",
+    "save",
+    "spend",
+    "suffix",
+    "svg",
+]

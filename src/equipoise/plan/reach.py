@@ -1,0 +1,184 @@
+"""
+How wide the intervals of planned counts will be, and the fewest samples with which they are narrow enough.
+
+The half-width of an arm with the loss σ²/T is a multiple of its square root: the normal quantile z for counts that are
+fixed beforehand; z sqrt(1 + a/T) for a study that is stopped by fixed-width intervals (`intervals.fixed_width`, for
+arms that are not skewed), which needs some thirty samples at least; and more for one that is stopped by confidence
+sequences, the asymptotic ones. Sums of means have half-widths of the same three kinds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Final, Literal, get_args
+
+import numpy as np
+
+from equipoise.arrays import Bools, Floats
+from equipoise.intervals import asymptotic, fixed_width
+from equipoise.intervals import contrasts as sequences
+from equipoise.intervals.fixed_width_sums import CHOSEN
+from equipoise.intervals.sequences import TARGET
+from equipoise.problem.allocation import Allocation, Terms, allocate
+from equipoise.problem.contrasts import balanced
+from equipoise.problem.objective import MOST
+
+Interval = Literal["fixed-width", "anytime", "fixed-n"]
+INTERVALS: Final[tuple[Interval, ...]] = get_args(Interval)
+# How far rounding may carry a half-width past the one that was asked for.
+CLOSE: Final = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """
+    Weighted sums of means that a precision is asked of.
+
+    Attributes
+    ----------
+    weights
+        With a row for each sum and a column for each arm.
+    half_width
+        That is wanted of each.
+    every
+        What they are, such as "every difference to control".
+    """
+
+    weights: Floats
+    half_width: float
+    every: str
+
+
+@dataclass(frozen=True)
+class Reach:
+    """
+    The kind of the intervals, and the probability with which each may miss.
+
+    Attributes
+    ----------
+    interval, alpha
+        The kind, and the probability.
+    each
+        The number of samples of an arm to which sequences are tuned.
+    """
+
+    interval: Interval
+    alpha: float
+    each: float = TARGET
+
+    @property
+    def z(self) -> float:
+        """The normal quantile."""
+        return fixed_width.quantile(self.alpha)
+
+    @property
+    def fewest(self) -> float:
+        """The fewest samples of which there is an interval."""
+        if self.interval == "anytime":
+            return float(asymptotic.START)
+        return fixed_width.fewest(self.z) if self.interval == "fixed-width" else 1.0
+
+    @property
+    def _rho2(self) -> float:
+        return asymptotic.settings(-math.inf, math.inf, max(self.each, asymptotic.START), self.alpha)[asymptotic.RHO2]
+
+    def half_widths(self, terms: Terms, counts: Floats) -> Floats:
+        """Return the half-width of each arm's interval."""
+        clocks = _clocks(counts, terms.populations)
+        if self.interval == "fixed-n":
+            factors = np.full(len(counts), self.z)
+        elif self.interval == "fixed-width":
+            factors = self.z * np.sqrt(1 + fixed_width.student_term(self.z) / clocks)
+        else:
+            rho2 = self._rho2
+            factors = np.array(
+                [asymptotic.radius(t, rho2, self.alpha) * math.sqrt(t) for t in np.minimum(clocks, 1e18)]
+            )
+        return np.asarray(factors * np.sqrt(terms.losses(counts)))
+
+    def of_sums(self, terms: Terms, counts: Floats, sums: Sums) -> Floats:
+        """Return the half-width of each sum's interval."""
+        parts = sums.weights**2 * terms.losses(counts)
+        total = parts.sum(1)
+        clocks = _clocks(counts, terms.populations)
+        if self.interval == "anytime":
+            return self._sequences(sums.weights, np.minimum(clocks, 1e18), np.sqrt(terms.variances), clocks == math.inf)
+        if self.interval == "fixed-n":
+            return np.asarray(self.z * np.sqrt(total))
+        shares = parts / np.where(total > 0, total, 1.0)[:, None]
+        more = fixed_width.student_term(self.z) * shares + CHOSEN * (1 - shares)
+        return np.asarray(self.z * np.sqrt((parts * (1 + more / clocks)).sum(1)))
+
+    def _sequences(self, weights: Floats, clocks: Floats, deviations: Floats, known: Bools) -> Floats:
+        several = (weights != 0).sum(1)
+        found = np.empty(len(weights))
+        for m in np.unique(several):
+            rows = np.flatnonzero(several == m)
+            places = np.nonzero(weights[rows])[1].reshape(len(rows), m)
+            own = np.take_along_axis(weights[rows], places, axis=1)
+            found[rows] = sequences.asymptotic(
+                own, clocks[places], deviations[places], self._rho2, self.alpha, known[places]
+            )
+        return found
+
+
+def _clocks(counts: Floats, sizes: Floats) -> Floats:
+    """Return the samples with replacement that are worth as much as these; infinite of a whole population."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(counts < sizes, counts / (1 - counts / sizes), math.inf)
+
+
+def of_arms(terms: Terms, wanted: Floats, reach: Reach) -> Allocation:
+    """Return the fewest samples with which each arm has its half-width, within floors and caps."""
+    least = np.where(terms.variances > 0, np.clip(reach.fewest, terms.floors, terms.caps), terms.floors)
+    with np.errstate(divide="ignore"):
+        # What fixed counts need, which is no more than any other kind does.
+        high = np.ceil(1 / ((wanted / reach.z) ** 2 / terms.variances + 1 / terms.populations))
+    if (high > MOST).any():  # refused by the caller
+        return Allocation(high, terms.loss(high))
+
+    def enough(counts: Floats) -> Bools:
+        return reach.half_widths(terms, counts) <= wanted * (1 + CLOSE / 2)
+
+    low, high = least - 1, np.clip(high, least, terms.caps)
+    while (short := ~enough(high) & (high < terms.caps)).any():
+        low, high = np.where(short, high, low), np.where(short, np.minimum(2 * high, terms.caps), high)
+    # Enough at `high`, or capped; not at `low`, or below the least.
+    while (high - low > 1).any():
+        middle = np.maximum(np.floor((low + high) / 2), least)
+        done = (high - low <= 1) | (middle >= high)
+        good = enough(middle)
+        low, high = np.where(done | good, low, middle), np.where(~done & good, middle, high)
+        low = np.where(done, high - 1, low)
+    return Allocation(high, terms.loss(high))
+
+
+def terms_of_sums(terms: Terms, sums: Sums) -> Terms:
+    """Return the terms with the weights on losses with which the widest of the sums is as narrow as it can be."""
+    weights = balanced(np.square(sums.weights / sums.half_width), terms.variances, terms.cost)
+    objective = replace(terms.objective, p=1.0, weights=tuple((weights / weights.max()).tolist()))
+    return replace(terms, objective=objective)
+
+
+def of_sums(terms: Terms, sums: Sums, reach: Reach) -> Allocation:
+    """Return about the fewest samples with which each sum has its half-width, within floors and caps."""
+
+    def enough(spend: float) -> bool:
+        found = allocate(terms, spend).counts
+        return bool((reach.of_sums(terms, found, sums) <= sums.half_width * (1 + CLOSE / 2)).all())
+
+    least, most = terms.spend(terms.floors), terms.spend(terms.caps)
+    high = max(2 * least, 64 * float(terms.cost.min()))
+    while high < most and not enough(high):
+        high *= 2
+        if high > 8 * MOST * terms.cost.min():
+            return Allocation(np.full(terms.arms, 2.0 * MOST), math.nan)
+    low, high = least, min(high, most)
+    step = float(terms.cost.min())
+    while high - low > max(step, 1e-4 * high):
+        middle = low + math.floor((high - low) / 2 / step) * step
+        low, high = (low, middle) if enough(middle) else (middle, high)
+        if middle == low and high - low <= step:
+            break
+    return allocate(terms, high)

@@ -1,0 +1,310 @@
+"""
+What a page shows of a study, as plain data that JSON can hold.
+
+The page is made from it, and a page that is open redraws itself from the next one.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from equipoise import chart
+from equipoise.report import series
+from equipoise.report.watch import Report
+from equipoise.report.words import axes, duration, settings, warnings
+from equipoise.study import Result
+from equipoise.study.summary import left_out
+from equipoise.tables import amount, json_ready, percent, plus_minus, rounded
+
+# The states of a study: how a page says it, and in which tone.
+STATES: Final = {
+    "collecting": ("Collecting", "good"),
+    "reached": ("Precision reached", "good"),
+    "spent": ("Budget spent", "plain"),
+    "done": ("Done", "plain"),
+    "paused": ("Paused", "warn"),
+    "archived": ("Archived", "plain"),
+}
+
+
+def view(
+    report: Report,
+    *,
+    status: str | None = None,
+    title: str | None = None,
+    titles: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """
+    Return what a page shows of a study.
+
+    Parameters
+    ----------
+    report
+        The study.
+    status
+        "paused" or "archived" where a server says so; by default what the log says.
+    title, titles
+        What to call the study, by default the last part of where the log is; and what to call arms, by their names as
+        texts.
+    """
+    result = report.result
+    names = series.names(result)
+    labels = [(titles or {}).get(str(arm), name) for arm, name in zip(result.arms, names, strict=True)]
+    if len(set(labels)) < len(labels):
+        labels = names
+    form = _Form(_shares(result))
+    state = status or _status(report)
+    drawn = {
+        "estimates": series.estimates(result, labels),
+        "allocation": series.allocation(result, labels),
+        "precision": series.precision(report, labels),
+        "drift": series.drift(report, labels),
+    }
+    found = {
+        "study": {
+            "name": report.name,
+            "title": title or Path(report.name).name,
+            "status": state,
+            "words": STATES[state][0],
+            "tone": STATES[state][1],
+            "samples": result.samples,
+            "budget": report.budget,
+            "spent": report.spent,
+            "in_flight": report.in_flight,
+            "level": result.level,
+            "reached": result.reached,
+            "began": report.began,
+            "latest": report.latest,
+        },
+        "verdict": result.verdict,
+        "figures": _figures(report, form, labels),
+        "charts": chart.drawable(drawn),
+        "shape": chart.drawable(_shape(report, drawn)),
+        "table": _table(report, form, labels),
+        "arms": _arms(report, names, labels),
+        "remarks": [*result.remarks(), *warnings(report)],
+        "account": list(report.account.sentences),
+        "about": [list(pair) for pair in settings(report)],
+    }
+    return json_ready(found)  # type: ignore[no-any-return]
+
+
+def _status(report: Report) -> str:
+    if report.reached:
+        return "reached"
+    if not report.done:
+        return "collecting"
+    return "done" if report.budget is None else "spent"
+
+
+def _shares(result: Result) -> bool:
+    """Return whether the means are shares of zeros and ones."""
+    return result.support == "binary" or result.recognised
+
+
+class _Form:
+    """Writes means and half-widths: shares in percent, other numbers as they are."""
+
+    def __init__(self, shares: bool) -> None:
+        self.factor = 100.0 if shares else 1.0
+        self._sign, self.unit = ("%", "points") if shares else ("", "")
+
+    def mean(self, mean: float, half: float) -> str:
+        """Return a mean to the digits that its half-width leaves it."""
+        text = rounded(self.factor * mean, self.factor * half)
+        return text if math.isnan(mean) else text + self._sign
+
+    def half(self, half: float) -> str:
+        """Return a half-width; a dash where there is none."""
+        return plus_minus(self.factor * half) if math.isfinite(half) else "—"
+
+
+# ---- the numbers on top
+
+
+def _figures(report: Report, form: _Form, labels: Sequence[str]) -> list[dict[str, Any]]:
+    return [
+        _widest(report, form, labels),
+        _samples(report),
+        _rate(report),
+        _even_split(report) or _time(report),
+    ]
+
+
+def _figure(label: str, value: str, note: str = "", unit: str = "", share: float | None = None) -> dict[str, Any]:
+    return {"label": label, "value": value, "unit": unit, "note": note, "share": share}
+
+
+def _widest(report: Report, form: _Form, labels: Sequence[str]) -> dict[str, Any]:
+    result = report.result
+    margins, targets = result.intervals().margins, result.targets
+    asked = np.isfinite(targets).all()
+    k = int(np.argmax(np.nan_to_num(margins / targets if asked else margins, nan=math.inf)))
+    margin, target = float(margins[k]), f" · target {form.half(float(targets[k]))}" if asked else ""
+    known = math.isfinite(margin)
+    return _figure(
+        "Widest interval",
+        form.half(margin),
+        f"{labels[k] if known else 'no interval yet'}{target}",
+        form.unit if known else "",
+    )
+
+
+def _samples(report: Report) -> dict[str, Any]:
+    flying = f"{report.in_flight:,} in flight"
+    if report.budget is None:
+        return _figure("Samples", f"{report.result.samples:,}", flying)
+    priced = "" if report.result.objective.costs is None else f"{amount(report.spent)} spent "
+    share = min(report.spent / report.budget, 1.0) if report.budget else 1.0
+    return _figure(
+        "Samples", f"{report.result.samples:,}", f"{priced}of {amount(report.budget)} · {flying}", share=share
+    )
+
+
+def _rate(report: Report) -> dict[str, Any]:
+    pace = report.pace.per_second(report.began, report.latest)
+    answered = report.result.snapshot.evidence and report.result.snapshot.evidence.answered
+    note = ""
+    if answered:
+        settled = answered.asked - answered.in_flight - answered.withdrawn
+        missing = answered.given_up + answered.declined
+        note = f"{(settled - missing) / settled:.0%} of tickets answered" if settled else ""
+    if math.isnan(pace):
+        return _figure("Rate", "—", note)
+    per, unit = (pace, "/ s") if pace >= 2 else (60 * pace, "/ min") if pace >= 1 / 60 else (3600 * pace, "/ h")
+    return _figure("Rate", amount(per, 2), note, unit)
+
+
+def _even_split(report: Report) -> dict[str, Any] | None:
+    """Return how many times as many samples an even split needs, where it is worth saying."""
+    baseline, samples = report.account.baseline, report.account.samples
+    if baseline is None or not baseline.low > samples:
+        return None
+    times, low, high = (each / samples for each in (baseline.samples, baseline.low, baseline.high))
+    return _figure("Compared with an even split", f"{times:.1f}×", f"fewer samples ({low:.1f} to {high:.1f})")
+
+
+def _time(report: Report) -> dict[str, Any]:
+    if math.isnan(report.began):
+        return _figure("Time", "—", "no sample has been asked for yet")
+    since = time.strftime("%Y-%m-%d %H:%M", time.localtime(report.began))
+    return _figure("Time", duration(report.latest - report.began), f"since {since}")
+
+
+# ---- the charts
+
+
+def _shape(report: Report, drawn: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """Return what charts depend on besides their rows."""
+    mean, half = axes(report)
+    shares = _shares(report.result)
+    return {
+        "arms": [row["arm"] for row in drawn["estimates"]],
+        "drifting": list(dict.fromkeys(row["arm"] for row in drawn["drift"])),
+        "precision": list(dict.fromkeys(row["kind"] for row in drawn["precision"])),
+        "percent": shares,
+        "factor": 100 if shares and not series.relative(report) else 1,
+        "mean": f"{mean}, with its {percent(report.result.level)} interval",
+        "half": "half-width in % of the mean" if series.relative(report) else f"{half} in points" if shares else half,
+    }
+
+
+# ---- the table
+
+
+def _table(report: Report, form: _Form, labels: Sequence[str]) -> dict[str, Any]:
+    result = report.result
+    places = result.shown()
+    ends = result.intervals_shown(places)
+    level = percent(result.level)
+    titles = [
+        "Arm",
+        "Mean",
+        "±",
+        f"{level} interval",
+        "Samples",
+        "In flight",
+        "Share",
+        "Std. error",
+    ]
+    declined = bool(result.declined.array.any())
+    rows = []
+    for i, k in enumerate(places):
+        half, low, high = (float(each[i]) for each in (ends.margins, ends.low, ends.high))
+        known, error = math.isfinite(half), float(report.account.standard_errors[k])
+        cells = [
+            labels[k],
+            form.mean(float(result.means.array[k]), half),
+            form.half(half),
+            f"{form.mean(low, half)} to {form.mean(high, half)}" if known else "—",
+            f"{result.counts.array[k]:,}",
+            f"{report.waiting[k]:,}",
+            f"{result.counts.array[k] / max(result.samples, 1):.0%}",
+            rounded(form.factor * error, form.factor * error),
+        ]
+        if declined:
+            cells.append(f"{result.declined.array[k]:,}")
+        rows.append({"cells": cells, **_standing(result, k)})
+    return {
+        "titles": [*titles, *(["Declined"] if declined else [])],
+        "target": "" if result.precision is None else _target(report, form),
+        "rows": rows,
+        "note": " ".join(left_out(result)),
+    }
+
+
+def _target(report: Report, form: _Form) -> str:
+    """Return the title of the column that says which arms are precise enough."""
+    wanted = report.precision
+    if isinstance(wanted, int | float):
+        return form.half(float(wanted))
+    return f"±{wanted}" if isinstance(wanted, str) else "Target"
+
+
+def _standing(result: Result, k: int) -> dict[str, str]:
+    if result.precision is None:
+        return {"status": "", "tone": ""}
+    if result.reached_by_arm[k]:
+        return {"status": "✓ reached", "tone": "good"}
+    left = float(result.samples_left_by_arm[k])
+    return {
+        "status": f"~{amount(float(f'{max(left, 1):.2g}'))} more" if math.isfinite(left) else "more",
+        "tone": "warn",
+    }
+
+
+def _arms(report: Report, names: Sequence[str], labels: Sequence[str]) -> list[dict[str, Any]]:
+    """Return what is known of each arm that is shown, in numbers."""
+    result = report.result
+    places = result.shown()
+    ends = result.intervals_shown(places)
+    return [
+        {
+            "arm": names[k],
+            "title": labels[k],
+            "count": int(result.counts.array[k]),
+            "in_flight": report.waiting[k],
+            "declined": int(result.declined.array[k]),
+            "mean": float(result.means.array[k]),
+            "low": float(ends.low[i]),
+            "high": float(ends.high[i]),
+            "half_width": float(ends.margins[i]),
+            "target": float(result.targets[k]),
+            "reached": bool(result.reached_by_arm[k]) if result.precision is not None else None,
+            "left": float(result.samples_left_by_arm[k]) if result.precision is not None else None,
+            "standard_error": float(report.account.standard_errors[k]),
+        }
+        for i, k in enumerate(places)
+    ]
+
+
+def short(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of a view that a list of studies shows."""
+    line = [row["width"] for row in found["charts"]["precision"] if row["kind"] == "widest interval"]
+    return {**found["study"], "verdict": found["verdict"], "figures": found["figures"][:2], "line": line}

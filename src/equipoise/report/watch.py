@@ -1,0 +1,200 @@
+"""A study as its log describes it, up to now: folded once, looked at as often as somebody likes."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from equipoise.arrays import Floats
+from equipoise.report.drift import Drift, Drifts
+from equipoise.report.history import History, Moment, Pace
+from equipoise.run.course import Course
+from equipoise.store import Header, Log, Replica
+from equipoise.store.database import Row
+from equipoise.study import Goal, Result
+from equipoise.study.baseline import Baseline
+from equipoise.study.state import FORGOTTEN
+
+# The account is given again when the samples have grown by this factor: it takes a replay of the study.
+AGAIN: Final = 1.05
+
+
+@dataclass(frozen=True)
+class Account:
+    """
+    What takes a while to find out about a result.
+
+    Attributes
+    ----------
+    samples, goal
+        Of the result.
+    standard_errors
+        In the arms' order.
+    sentences
+        Those of the certificate.
+    baseline
+        What an even split would have needed; None where that cannot be said.
+    """
+
+    samples: int
+    goal: Goal
+    standard_errors: Floats
+    sentences: tuple[str, ...]
+    baseline: Baseline | None
+
+    @staticmethod
+    def of(result: Result) -> Account:
+        """Return the account of a result."""
+        sentences = tuple(result.certificate.sentences())
+        return Account(result.samples, result.goal, result.standard_errors.array, sentences, result.baseline)
+
+    def holds(self, result: Result) -> bool:
+        """Return whether it is still good enough for a later result of the same study."""
+        return self.goal is result.goal and self.samples <= result.samples < AGAIN * self.samples
+
+
+@dataclass(frozen=True)
+class Report:
+    """
+    A study as its log describes it.
+
+    Attributes
+    ----------
+    name
+        Where the log is.
+    header, result, account
+        The study's settings, what it knows, and what may be wrong with that.
+    budget, spent, in_flight
+        What may be spent; what the samples cost that are in or in flight; and how many are in flight.
+    waiting
+        How many are in flight, in the arms' order.
+    done
+        Whether nothing more is asked for, and nothing is in flight.
+    failures, given_up
+        How often sampling failed, and how many tickets were given up without an answer.
+    precision, level
+        What the last run was asked for.
+    about
+        What is sampled, if the log says so.
+    began, latest
+        The times of the first and the last event, in seconds since 1970.
+    history, drifts
+        How the half-widths fell, and whether samples changed in the course of the study.
+    pace
+        How many samples came in the last minutes.
+    """
+
+    name: str
+    header: Header
+    result: Result
+    account: Account
+    budget: float | None
+    spent: float
+    in_flight: int
+    waiting: Sequence[int]
+    done: bool
+    failures: int
+    given_up: int
+    precision: Any
+    level: float
+    about: dict[str, Any]
+    began: float
+    latest: float
+    history: tuple[Moment, ...]
+    drifts: tuple[Drift, ...]
+    pace: Pace = field(repr=False)
+
+    @property
+    def reached(self) -> bool | None:
+        """Whether the precision was reached; None if none was asked for."""
+        return self.result.reached
+
+    @property
+    def drifting(self) -> tuple[Hashable, ...]:
+        """The arms whose samples changed in the course of the study."""
+        return tuple(self.result.arms[drift.place] for drift in self.drifts if drift.drifts)
+
+
+class Watch:
+    """
+    Folds the log of a study, and reports on it at any time.
+
+    Parameters
+    ----------
+    first
+        Row 0 of the log.
+    level
+        The level of the half-widths in the history; by default that of the header.
+
+    Attributes
+    ----------
+    replica
+        The study as far as it is folded.
+    """
+
+    def __init__(self, first: Row, level: float | None = None) -> None:
+        self.replica = Replica.begin(first)
+        self._course = Course(self.replica.header)
+        self._history = History(self.replica, self.replica.level if level is None else level)
+        self._drifts = Drifts(len(self.replica.study.arms))
+        self._pace = Pace()
+        self._account: Account | None = None
+
+    @property
+    def stale(self) -> bool:
+        """Whether the history is at another level than is asked for now: a new watch has the right one."""
+        return self._history.level != self.replica.level
+
+    def fold(self, rows: Sequence[Row]) -> None:
+        """Fold the turns that follow."""
+        self.replica.fold(rows, self._history.parts)
+        self._pace.add(rows)
+
+    def result(self) -> Result:
+        """Return what is known now."""
+        pace = self._pace.per_second(self.replica.began, self.replica.latest)
+        return self._course.result(self.replica, 1 / pace if pace > 0 else None)
+
+    def report(self, name: str) -> Report:
+        """Return how it stands."""
+        replica, study = self.replica, self.replica.study
+        result = self.result()
+        if self._account is None or not self._account.holds(result):
+            self._account = Account.of(result)
+        return Report(
+            name=name,
+            header=replica.header,
+            result=result,
+            account=self._account,
+            budget=study.budget,
+            spent=study.spent,
+            in_flight=study.in_flight,
+            waiting=study.ledger.waiting.tolist(),
+            done=study.done,
+            failures=replica.counts["fail"],
+            given_up=int((study.ledger.tickets["status"] == FORGOTTEN).sum()),
+            precision=replica.precision,
+            level=replica.level,
+            about=replica.header.about or {},
+            began=replica.began,
+            latest=replica.latest,
+            history=self._history.until(result),
+            drifts=self._drifts.look(result),
+            pace=self._pace,
+        )
+
+
+def read(where: str | os.PathLike[str]) -> Report:
+    """Return the report of the study in a store, up to its last turn."""
+    with Log(where, write=False) as log:
+        # From the beginning, whatever snapshots say: the history is in the log.
+        with log.checked():
+            pages = log.pages()
+            first, *rest = next(pages)
+            watch = Watch(first, log.replica.level)
+            for rows in itertools.chain([rest], pages):
+                watch.fold(rows)
+        return watch.report(log.name)

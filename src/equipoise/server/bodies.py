@@ -1,0 +1,284 @@
+"""What requests and responses look like."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from equipoise.inputs import printable
+from equipoise.problem import Contrasts
+from equipoise.server.access import Role
+from equipoise.server.tickets import LENGTH
+from equipoise.study.goal import Stopping
+
+# Names of studies are parts of paths.
+NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$"
+ORIGIN: Final = r"^(\*|https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9A-Fa-f:]+\](:[0-9]{1,5})?)$"
+_PICTURE: Final = re.compile(r"(https?://|/|data:image/(png|jpeg|gif|webp|svg\+xml)[;,])[^\s\"'<>]+")
+
+
+def _plain(text: str) -> str:
+    """Refuse control characters and what cannot be drawn."""
+    if printable(text.replace("\n", " ")) != text.replace("\n", " "):
+        raise ValueError("must not contain control characters")
+    return text
+
+
+def _picture(text: str) -> str:
+    if not _PICTURE.fullmatch(text):
+        raise ValueError("must be the URL of a picture")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_plain)]
+Number = int | float
+ByArm = dict[str, Number] | list[Number]
+
+
+class Body(BaseModel):
+    """What all bodies of requests keep: no unknown members, no other types, no NaN."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, hide_input_in_errors=True)
+
+
+class Show(Body):
+    """What a web page shows of an arm."""
+
+    title: Text = Field("", max_length=200)
+    text: Text = Field("", max_length=5_000)
+    picture: Annotated[str, AfterValidator(_picture)] | None = Field(None, max_length=500_000)
+
+
+class Poll(Body):
+    """
+    A study as a poll on web pages.
+
+    `origins` are those of the pages, such as https://example.org, or * for all.
+    """
+
+    question: Text = Field("", max_length=500)
+    answer: Literal["yes-no", "1-5", "number", "custom"] = "yes-no"
+    arms: dict[Annotated[str, Field(max_length=200)], Show] = Field(default_factory=dict, max_length=100_000)
+    respect_dnt: bool = True
+    origins: list[Annotated[str, Field(pattern=ORIGIN, max_length=300)]] = Field(default_factory=list, max_length=100)
+
+
+class Shares(Body):
+    """The objective of strata: their shares of the whole."""
+
+    shares: ByArm
+
+
+class OfContrasts(Body):
+    """A precision of contrasts: of the differences to an arm, of the weighted sums that are named, or of all pairs."""
+
+    contrasts: float = Field(gt=0)
+    to: str | None = None
+    of: list[dict[str, Number]] | None = None
+
+    @property
+    def meant(self) -> Contrasts:
+        """What the study is asked for."""
+        return Contrasts(self.contrasts, to=self.to, of=self.of)
+
+
+Precision = Number | str | OfContrasts | dict[str, Number | str] | list[Number | str]
+
+
+class Create(Body):
+    """A new study. All but the name, the title and the poll is as in `equipoise.open`."""
+
+    name: str = Field(pattern=NAME, examples=["poll"])
+    title: Text = Field("", max_length=200)
+    arms: list[Annotated[str, Field(min_length=1, max_length=200)]] | Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        examples=[["red", "blue"]]
+    )
+    budget: Number | None = None
+    precision: Precision | None = None
+    level: float = Field(0.95, gt=0, lt=1)
+    interval: Stopping = "fixed-width"
+    support: Literal["binary"] | tuple[Number, Number] | None = None
+    strategy: str = Field("auto", max_length=50)
+    objective: Number | Literal["inf"] | Shares = "inf"
+    weights: ByArm | None = None
+    costs: ByArm | None = None
+    populations: dict[str, int] | list[int] | None = None
+    poll: Poll | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> Create:
+        if isinstance(self.arms, list) and not self.arms:
+            raise ValueError("arms must have at least one name")
+        names = self.arms if isinstance(self.arms, list) else map(str, range(self.arms))
+        if self.poll is not None and (unknown := set(self.poll.arms) - set(names)):
+            raise ValueError(f"poll must show arms of the study, got {printable(repr(min(unknown)))[:80]}")
+        return self
+
+
+class Extend(Body):
+    """A larger budget, or another precision; what is left out stays as it is."""
+
+    budget: Number | None = None
+    precision: Precision | None = None
+    level: float | None = Field(None, gt=0, lt=1)
+    interval: Stopping | None = None
+
+
+class NewKey(Body):
+    """A new key of a study."""
+
+    role: Annotated[Literal["ask", "work", "read"], AfterValidator(Role)]
+    label: Text = Field("", max_length=100)
+
+
+class AskBody(Body):
+    """
+    An ask for tickets.
+
+    With an `idempotency_key` that was used before, the same tickets are returned. A `respondent` who was asked before
+    gets the same ticket again, or none if it was answered.
+    """
+
+    count: int = Field(1, ge=1)
+    lease: float | None = Field(None, gt=0)
+    idempotency_key: str | None = Field(None, min_length=1, max_length=200)
+    respondent: str | None = Field(None, min_length=1, max_length=200)
+
+
+TicketText = Annotated[str, Field(min_length=LENGTH, max_length=LENGTH, examples=["AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"])]
+
+
+class Answer(Body):
+    """The answer to a ticket: a `value`, or `declined`."""
+
+    ticket: Annotated[str, Field(max_length=200)]
+    value: float | None = None
+    declined: Literal[True] | None = None
+    cost: float | None = Field(None, ge=0)
+    seconds: float | None = Field(None, ge=0)
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Answer:
+        if (self.value is None) == (self.declined is None):
+            raise ValueError("an answer must have either a value or declined: true")
+        return self
+
+
+class TellBody(Body):
+    """Answers to tickets. Each is taken or refused by itself; one that is known already is passed over."""
+
+    answers: list[Answer] = Field(min_length=1)
+
+
+class ForgetBody(Body):
+    """Tickets that will not be answered."""
+
+    tickets: list[Annotated[str, Field(max_length=200)]] = Field(min_length=1)
+
+
+# ---- responses
+
+
+class HandedTicket(BaseModel):
+    """A ticket and its arm."""
+
+    ticket: TicketText
+    arm: str | int | float
+
+
+class Tickets(BaseModel):
+    """
+    The tickets of an ask.
+
+    `reason` says why there are none: answered, spent, reached, retired, used up, paused, archived or do-not-track. With
+    an *ask* key there is no response without tickets, but the status 204; `question`, `answer`, `show` and `support`
+    are what a web page needs.
+    """
+
+    tickets: list[HandedTicket]
+    reason: str | None = None
+    question: str | None = None
+    answer: str | None = None
+    show: Show | None = None
+    support: Literal["binary"] | list[float] | None = None
+
+
+class RefusedTicket(BaseModel):
+    """A ticket for which nothing could be done: which of the request's it is, and why."""
+
+    index: int
+    detail: str
+
+
+class Outcome(BaseModel):
+    """What became of each ticket of the request, in order: taken, known, forgotten or refused."""
+
+    outcomes: list[Literal["taken", "known", "forgotten", "refused"]]
+    refused: list[RefusedTicket]
+
+
+class Progress(BaseModel):
+    """How far a study is. `remaining` is null without a budget."""
+
+    name: str
+    title: str
+    status: Literal["open", "paused", "archived"]
+    arms: int
+    budget: float | None
+    precision: Any
+    level: float
+    interval: Stopping
+    spent: float
+    remaining: float | None
+    samples: int
+    in_flight: int
+    done: bool
+
+
+class Study(Progress):
+    """A study: how far it is, and what it is made of."""
+
+    created: float | None
+    names: list[str | int | float]
+    strategy: str
+    support: Literal["binary"] | list[float] | None
+    poll: Poll | None
+
+
+class KeyMade(BaseModel):
+    """A key; `key` is the secret, which is shown when it is made, and always for those of role ask."""
+
+    id: str
+    role: Literal["ask", "work", "read"]
+    label: str
+    created: float
+    key: str | None
+
+
+class Created(Study):
+    """A new study; with an *ask* key if it has a poll."""
+
+    keys: list[KeyMade]
+
+
+class Studies(BaseModel):
+    """All studies."""
+
+    studies: list[Progress]
+
+
+class Keys(BaseModel):
+    """The keys of a study."""
+
+    keys: list[KeyMade]
+
+
+class ProblemDetails(BaseModel):
+    """A refusal, as RFC 9457 has it."""
+
+    type: str
+    title: str
+    status: int
+    detail: str

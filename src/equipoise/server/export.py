@@ -1,0 +1,102 @@
+"""The log of a study as a file: one event a row, made in parts."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import math
+import tempfile
+from collections.abc import Generator, Iterable, Iterator
+from typing import Any, Final
+
+from pydantic_core import to_json
+
+from equipoise.inputs import install_hint
+from equipoise.server.work import plain_arm
+from equipoise.store import Event, Log
+
+TYPES: Final = {
+    "csv": "text/csv; charset=utf-8",
+    "jsonl": "application/jsonl",
+    "parquet": "application/vnd.apache.parquet",
+}
+FORMATS: Final = tuple(TYPES)
+COLUMNS: Final = ("turn", "at", "kind", "ticket", "arm", "value", "seconds", "text")
+
+# Events of one part.
+_PART: Final = 4096
+_BYTES: Final = 1 << 16
+
+
+def chunks(where: str, kind: str) -> Generator[bytes, None, None]:
+    """
+    Return the log in parts, up to its last turn now.
+
+    Parameters
+    ----------
+    where
+        The study, as a store takes it.
+    kind
+        One of FORMATS. Parquet is written to a temporary file first, as its table of contents is at its end.
+    """
+    if kind == "parquet":
+        try:
+            import polars  # noqa: F401
+        except ModuleNotFoundError:
+            raise ModuleNotFoundError(
+                f"Parquet needs polars, which is not installed; {install_hint('tables')}"
+            ) from None
+    return _written(where, kind)
+
+
+def _written(where: str, kind: str) -> Generator[bytes, None, None]:
+    with Log(where, write=False) as log:
+        arms = [plain_arm(arm) for arm in log.header.arms]
+        found = (_row(event, arms) for event in log.events())
+        parts = iter(lambda: list(itertools.islice(found, _PART)), [])
+        if kind == "parquet":
+            yield from _parquet(parts)
+        elif kind == "csv":
+            yield _csv([COLUMNS])
+            yield from map(_csv, parts)
+        else:
+            for part in parts:
+                yield b"".join(to_json(dict(zip(COLUMNS, row, strict=True))) + b"\n" for row in part)
+
+
+def _row(event: Event, arms: list[Any]) -> tuple[Any, ...]:
+    arm = None if event.arm is None else arms[event.arm]
+    seconds = None if event.seconds is None or math.isnan(event.seconds) else event.seconds
+    return (*event[:4], arm, event.value, seconds, event.text)
+
+
+def _csv(rows: Iterable[tuple[Any, ...]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(map(_harmless, rows))
+    return text.getvalue().encode("utf-8", "replace")
+
+
+def _harmless(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return a row in which a spreadsheet finds no formula."""
+    return tuple(f"'{cell}" if isinstance(cell, str) and cell[:1] in "=+-@\t\r" else cell for cell in row)
+
+
+def _parquet(parts: Iterator[list[tuple[Any, ...]]]) -> Iterator[bytes]:
+    import polars as pl
+
+    kinds = {
+        "turn": pl.Int64, "at": pl.Float64, "kind": pl.String, "ticket": pl.Int64, "arm": pl.String,
+        "value": pl.Float64, "seconds": pl.Float64, "text": pl.String,
+    }  # fmt: skip
+    frames = [
+        pl.DataFrame(
+            [(*row[:4], None if row[4] is None else str(row[4]), *row[5:]) for row in part], kinds, orient="row"
+        )
+        for part in parts
+    ]
+    with tempfile.TemporaryFile() as file:
+        (pl.concat(frames) if frames else pl.DataFrame(schema=kinds)).write_parquet(file)
+        file.seek(0)
+        while chunk := file.read(_BYTES):
+            yield chunk

@@ -1,0 +1,187 @@
+"""
+Live views of a study: one follower for all who look at it in this process.
+
+A follower folds new turns once, with a connection and a replica of its own, so that nobody who looks holds up a turn.
+While somebody watches, it looks at the log every second, and draws one view for all viewers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Final
+
+from pydantic_core import to_json
+
+from equipoise import report
+from equipoise.errors import EquipoiseError
+from equipoise.server.registry import OPEN, Page
+from equipoise.store import wire
+from equipoise.store.database import Database
+from equipoise.store.events import Damaged
+from equipoise.store.log import connect
+from equipoise.study import Result
+
+HEARTBEAT: Final = b": still here\n\n"
+
+
+class Follower:
+    """
+    Follows the log of one study; any thread may ask what is known now.
+
+    Parameters
+    ----------
+    where
+        The study, as a store takes it.
+    """
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._guard = threading.Lock()
+        self._database: Database | None = None
+        self._watch: report.Watch | None = None
+        self._drawn: tuple[Any, dict[str, Any], bytes] | None = None
+
+    def result(self) -> Result:
+        """Return what is known now."""
+        with self._guard:
+            return self._caught_up().result()
+
+    def view(self, page: Page) -> bytes:
+        """Return what a page draws, as JSON; the same bytes where nothing has changed."""
+        return self._view(page)[1]
+
+    def data(self, page: Page) -> dict[str, Any]:
+        """Return what a page draws."""
+        return self._view(page)[0]
+
+    def _view(self, page: Page) -> tuple[dict[str, Any], bytes]:
+        with self._guard:
+            watch = self._caught_up()
+            seen = (watch.replica.turns, watch.replica.chain, page)
+            if self._drawn is None or self._drawn[0] != seen:
+                status = None if page.status == OPEN else page.status
+                title = page.title or page.name
+                found = report.view(watch.report(page.name), status=status, title=title, titles=titles(page))
+                self._drawn = seen, found, to_json(found)
+            return self._drawn[1], self._drawn[2]
+
+    def turns(self, after: int) -> bytes:
+        """Return some of the turns that follow one, packed; -1 for all from the header on."""
+        with self._guard:
+            self._caught_up()
+            assert self._database is not None
+            head = self._database.head()
+            return wire.pack(next(self._database.rows(after + 1, head.turns), []))
+
+    def close(self) -> None:
+        """End the connection, and forget what was folded."""
+        with self._guard:
+            self._drop()
+
+    def _caught_up(self) -> report.Watch:
+        """Fold what was written since the last time."""
+        try:
+            if self._database is None:
+                self._database = connect(self._where, write=False)
+                if not self._database.find():
+                    raise EquipoiseError("the study is gone")
+            try:
+                return self._fold(self._database)
+            except Damaged as error:
+                raise self._database.damaged(str(error)) from None
+        except BaseException:
+            self._drop()  # in doubt, it begins again
+            raise
+
+    def _fold(self, database: Database) -> report.Watch:
+        head = database.head()
+        if self._watch is None:
+            ((first,),) = database.rows(0, 0)
+            self._watch = report.Watch(first)
+        replica = self._watch.replica
+        if head.turns < replica.turns:
+            raise Damaged(f"it had {replica.turns:,} turns, and {head.turns:,} are left")
+        for rows in database.rows(replica.turns + 1, head.turns):
+            self._watch.fold(rows)
+        if replica.chain != head.chain:
+            raise Damaged("the last turn does not match the checksum of the study")
+        if self._watch.stale:
+            ((first,),) = database.rows(0, 0)
+            self._watch = report.Watch(first, replica.level)
+            return self._fold(database)
+        return self._watch
+
+    def _drop(self) -> None:
+        if self._database is not None:
+            with contextlib.suppress(EquipoiseError):
+                self._database.close()
+        self._database = self._watch = self._drawn = None
+
+
+def titles(page: Page) -> dict[str, str]:
+    """Return what a poll calls its arms, by their names."""
+    shown = (page.poll or {}).get("arms", {})
+    return {arm: show["title"] for arm, show in shown.items() if show.get("title")}
+
+
+class Broadcast:
+    """
+    One view for many viewers, drawn again every so often while there are any.
+
+    Parameters
+    ----------
+    draw
+        Returns the view; it may take a while, and is called in a thread.
+    look, heartbeat
+        Seconds between two looks, and after which a viewer without news gets a sign of life.
+    """
+
+    def __init__(self, draw: Callable[[], bytes], look: float, heartbeat: float) -> None:
+        self._draw, self._look, self._heartbeat = draw, look, heartbeat
+        self._latest: bytes | None = None
+        self._news = asyncio.Event()
+        self._ended = False
+        self._task: asyncio.Task[None] | None = None
+        self.viewers = 0
+
+    async def events(self) -> AsyncIterator[bytes]:
+        """Iterate over events, from the view as it is now, until the viewer is gone or the service ends."""
+        self.viewers += 1
+        try:
+            if self._task is None or self._task.done():
+                self._latest = None
+                self._task = asyncio.create_task(self._watch())
+            seen = None
+            while not self._ended:
+                news = self._news
+                if self._latest is not None and self._latest is not seen:
+                    seen = self._latest
+                    yield b"event: view\ndata: " + seen + b"\n\n"
+                    continue
+                try:
+                    await asyncio.wait_for(news.wait(), self._heartbeat)
+                except TimeoutError:
+                    yield HEARTBEAT
+        finally:
+            self.viewers -= 1
+
+    async def _watch(self) -> None:
+        while self.viewers and not self._ended:
+            with contextlib.suppress(EquipoiseError, ValueError):  # a database that is away comes back, or does not
+                drawn = await asyncio.to_thread(self._draw)
+                if drawn != self._latest:
+                    self._latest = drawn
+                    self._tell()
+            await asyncio.sleep(self._look)
+
+    def _tell(self) -> None:
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    def end(self) -> None:
+        """Send all viewers away."""
+        self._ended = True
+        self._tell()

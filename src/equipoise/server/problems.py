@@ -1,0 +1,122 @@
+"""Errors as problem details (RFC 9457)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import FastAPI, Request, Response
+from pydantic import ValidationError
+from pydantic_core import from_json, to_json
+from starlette.exceptions import HTTPException
+
+from equipoise.inputs import without_password
+
+MEDIA_TYPE: Final = "application/problem+json"
+# The most errors of one body that are listed.
+_MOST: Final = 20
+
+_log = logging.getLogger("equipoise.server")
+
+
+class Problem(Exception):
+    """
+    A request that is refused.
+
+    Parameters
+    ----------
+    status
+        The status of the response.
+    detail
+        What is wrong, in one sentence.
+    kind
+        A short name of the kind of problem, for programs; by default the status says enough.
+    headers
+        Further headers of the response.
+    more
+        Further members of the body.
+    """
+
+    def __init__(
+        self, status: int, detail: str, kind: str = "", headers: Mapping[str, str] | None = None, **more: Any
+    ) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.kind = status, detail, kind
+        self.headers, self.more = dict(headers or {}), more
+
+    def body(self) -> bytes:
+        """Return the problem as JSON."""
+        return to_json(
+            {
+                "type": f"urn:equipoise:problem:{self.kind}" if self.kind else "about:blank",
+                "title": HTTPStatus(self.status).phrase,
+                "status": self.status,
+                "detail": without_password(self.detail),
+                **self.more,
+            }
+        )
+
+    def response(self) -> Response:
+        """Return the problem as a response."""
+        return Response(self.body(), self.status, self.headers, MEDIA_TYPE)
+
+
+def unavailable(detail: str) -> Problem:
+    """Return the problem of a service that cannot answer now, and can be asked again in a second."""
+    return Problem(503, detail, "unavailable", {"Retry-After": "1"})
+
+
+def invalid(error: ValidationError, body: bytes) -> Problem:
+    """Return what is wrong with a body, without quoting it."""
+    try:
+        document = from_json(body)
+    except ValueError:
+        document = None
+    found = error.errors(include_url=False, include_input=False, include_context=False)
+    errors = [
+        {
+            "pointer": _pointer(each["loc"], document, each["type"] == "missing"),
+            "detail": each["msg"].removeprefix("Value error, "),
+        }
+        for each in found[:_MOST]
+    ]
+    where = errors[0]["pointer"].removeprefix("#").removeprefix("/")
+    detail = f"{where}: {errors[0]['detail']}" if where else errors[0]["detail"]
+    return Problem(422, f"the request is not valid: {detail}", "invalid", errors=errors)
+
+
+def _pointer(places: tuple[int | str, ...], document: Any, missing: bool) -> str:
+    """Return where in a document something is wrong, as RFC 6901 has it; names of types are not in the document."""
+    parts = []
+    for place in places:
+        if isinstance(document, dict | list) and _has(document, place):
+            document = document[place]  # type: ignore[index]
+            parts.append(str(place))
+    if missing:
+        parts.append(str(places[-1]))
+    return "#" + "".join(f"/{part.replace('~', '~0').replace('/', '~1')}" for part in parts)
+
+
+def _has(document: dict[str, Any] | list[Any], place: int | str) -> bool:
+    if isinstance(document, list):
+        return isinstance(place, int) and place < len(document)
+    return place in document
+
+
+def install(app: FastAPI) -> None:
+    """Let an app answer every error with problem details."""
+
+    @app.exception_handler(Problem)
+    async def refused(request: Request, error: Problem) -> Response:
+        return error.response()
+
+    @app.exception_handler(HTTPException)
+    async def no_route(request: Request, error: HTTPException) -> Response:
+        return Problem(error.status_code, str(error.detail), headers=error.headers).response()
+
+    @app.exception_handler(Exception)
+    async def failed(request: Request, error: Exception) -> Response:
+        _log.error("%s failed: %s", request.scope["route"].path if "route" in request.scope else "a request", error)
+        return Problem(500, "the service failed; its log says more").response()

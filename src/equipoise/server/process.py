@@ -1,0 +1,145 @@
+"""Processes that serve: one, or several on one socket; SIGTERM lets them finish what they have begun."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import multiprocessing
+import signal
+import socket
+import threading
+from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
+from types import FrameType
+from typing import Final
+
+import uvicorn
+
+from equipoise.errors import EquipoiseError
+from equipoise.server.app import create_app
+from equipoise.server.service import Service
+from equipoise.server.settings import Settings
+
+# Seconds that requests under way are waited for when the service stops.
+_GRACE: Final = 30
+# Seconds between two looks at the workers.
+_LOOK: Final = 0.2
+_BACKLOG: Final = 2048
+# Objects that are made before the garbage collector looks at the young ones. Those of a batch of a thousand answers
+# outnumber the default many times, and none of them is garbage.
+_YOUNG: Final = 100_000
+
+
+@dataclass(frozen=True)
+class Network:
+    """
+    Where a service is reached.
+
+    Attributes
+    ----------
+    host, port
+        The address to listen at.
+    proxies
+        The addresses of proxies whose forwarded headers are believed, separated by commas.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    proxies: str = "127.0.0.1"
+
+
+class Server(uvicorn.Server):
+    """
+    A uvicorn server that sends live viewers away when it stops, as they would not go by themselves.
+
+    Parameters
+    ----------
+    config
+        Of uvicorn.
+    service
+        What it serves.
+    """
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self._service = service
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Finish what was begun."""
+        self._service.stop()
+        await super().shutdown(sockets)
+
+
+def server_of(settings: Settings, network: Network) -> Server:
+    """Return a server in this process, which has not begun."""
+    app = create_app(settings)
+    # No access log: it would hold addresses of visitors.
+    config = uvicorn.Config(
+        app,
+        host=network.host,
+        port=network.port,
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        proxy_headers=True,
+        forwarded_allow_ips=network.proxies,
+        timeout_graceful_shutdown=_GRACE,
+        backlog=_BACKLOG,
+    )
+    return Server(config, app.state.service)
+
+
+def listen(network: Network) -> socket.socket:
+    """Return a socket that listens at an address."""
+    family = socket.AF_INET6 if ":" in network.host else socket.AF_INET
+    try:
+        return socket.create_server((network.host, network.port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise EquipoiseError(f"cannot listen at {network.host}:{network.port}: {error.strerror}") from None
+
+
+def serve(settings: Settings, network: Network, listening: socket.socket, workers: int = 1) -> None:
+    """
+    Serve until a signal says to stop.
+
+    Parameters
+    ----------
+    settings, network
+        What the service is made of, and where it is reached.
+    listening
+        The socket of that address.
+    workers
+        How many processes serve it. One that dies is replaced.
+    """
+    if workers == 1:
+        _work(settings, network, listening)
+        return
+    context = multiprocessing.get_context("spawn")
+    stopping = threading.Event()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        stopping.set()
+
+    def start() -> BaseProcess:
+        process = context.Process(target=_work, args=(settings, network, listening), daemon=False)
+        process.start()
+        return process
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    running = [start() for _ in range(workers)]
+    while not stopping.wait(_LOOK):
+        running = [process if process.is_alive() else start() for process in running]
+    for process in running:
+        process.terminate()
+    for process in running:
+        process.join()
+
+
+def _work(settings: Settings, network: Network, listening: socket.socket) -> None:
+    """Serve in this process."""
+    server = server_of(settings, network)
+    gc.freeze()  # what is loaded stays
+    gc.set_threshold(_YOUNG)
+    with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises the signal again that it has stopped for
+        server.run(sockets=[listening])

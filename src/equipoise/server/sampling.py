@@ -1,0 +1,153 @@
+"""Routes that ask and tell."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from equipoise.errors import EquipoiseError
+from equipoise.server.access import Action, Caller, Role
+from equipoise.server.bodies import AskBody, ForgetBody, Outcome, TellBody, Tickets
+from equipoise.server.desk import Desk
+from equipoise.server.problems import Problem
+from equipoise.server.registry import ARCHIVED, OPEN, Page
+from equipoise.server.routing import describe, read, read_or_default, reply
+from equipoise.server.service import Service
+from equipoise.server.work import Ask, Forget, Handed, Outcomes, Tell, Work, plain_arm
+from equipoise.store.leases import VISITOR_SECONDS
+
+router = APIRouter(prefix="/api/v1/studies/{name}", tags=["ask and tell"])
+
+
+@router.post("/ask", **describe(422, 409, body=AskBody, required=False, returns={200: Tickets, 204: None}))
+async def ask(request: Request, name: str) -> Response:
+    """
+    Ask for tickets: which arms to sample next.
+
+    An *ask* key may ask for one ticket at a time, and gets what a web page shows with it; where there is nothing to
+    ask, the status is 204.
+    """
+    service: Service = request.app.state.service
+    caller, entry = await service.admit(request, name, Action.ASK)
+    body = await read_or_default(request, AskBody)
+    limits, page = service.settings.limits, entry.page
+    _check_many(caller, Action.ASK_MANY, body.count, limits.batch, "count")
+    if body.lease is not None and body.lease > limits.lease:
+        raise Problem(422, f"lease must be at most {limits.lease:,.0f} s, got {body.lease:g}", "invalid")
+    if page.status != OPEN or _is_not_to_be_tracked(request, page):
+        reason = page.status if page.status != OPEN else "do-not-track"
+        return _handed(caller, page, None, Handed([], reason))
+    desk = await service.desk(entry)
+    respondent = None
+    if body.respondent is not None:
+        respondent = desk.signer.hashed("respondent", body.respondent)
+        service.buckets.take((page.study, respondent), limits.respondent)
+    key = None
+    if body.idempotency_key is not None:
+        key = desk.signer.hashed("key", f"{caller.owner}:{body.idempotency_key}")
+    most_open = limits.open_by_ask if caller.role is Role.ASK else limits.open_by_work
+    lease = VISITOR_SECONDS if body.lease is None else body.lease
+    work = Ask(body.count, caller.owner, lease, most_open, key, respondent)
+    return _handed(caller, page, desk, await _done(desk, work))
+
+
+@router.post("/tell", **describe(422, 409, body=TellBody, returns={200: Outcome}))
+async def tell(request: Request, name: str) -> Response:
+    """
+    Tell the answers to tickets.
+
+    Each answer is taken or refused by itself. Telling the same answer again changes nothing, so that a request without
+    a response can be repeated.
+    """
+    service: Service = request.app.state.service
+    caller, entry = await service.admit(request, name, Action.TELL)
+    body = await read(request, TellBody)
+    answers = body.answers
+    _check_many(caller, Action.TELL_MANY, len(answers), service.settings.limits.batch, "answers")
+    _check_not_archived(entry.page)
+    desk = await service.desk(entry)
+    sign = desk.signer.read
+    work = Tell(
+        [sign(answer.ticket) for answer in answers],
+        [answer.value for answer in answers],
+        [math.nan if answer.cost is None else answer.cost for answer in answers],
+        [math.nan if answer.seconds is None else answer.seconds for answer in answers],
+    )
+    return _outcomes(await _done(desk, work))
+
+
+@router.post("/forget", **describe(422, 409, body=ForgetBody, returns={200: Outcome}))
+async def forget(request: Request, name: str) -> Response:
+    """Give back tickets that will not be answered, so that their samples are asked for again."""
+    service: Service = request.app.state.service
+    caller, entry = await service.admit(request, name, Action.FORGET)
+    body = await read(request, ForgetBody)
+    _check_many(caller, Action.FORGET, len(body.tickets), service.settings.limits.batch, "tickets")
+    _check_not_archived(entry.page)
+    desk = await service.desk(entry)
+    return _outcomes(await _done(desk, Forget([desk.signer.read(ticket) for ticket in body.tickets])))
+
+
+async def _done(desk: Desk, work: Work) -> Any:
+    """Do some work; what the study refuses is a problem."""
+    try:
+        return await desk.do(work)
+    except (ValueError, TypeError) as error:
+        raise Problem(422, str(error), "invalid") from None
+    except EquipoiseError as error:
+        raise Problem(409, str(error)) from None
+
+
+def _check_many(caller: Caller, action: Action, many: int, most: int, what: str) -> None:
+    if many > 1 and not caller.may(action):
+        raise Problem(403, f"a key of role {caller.role.value!r} cannot {action.value}")
+    if many > most:
+        raise Problem(413, f"{what} must be at most {most:,} in one request, got {many:,}")
+
+
+def _check_not_archived(page: Page) -> None:
+    if page.status == ARCHIVED:
+        raise Problem(409, "the study is archived; resume it first", "archived")
+
+
+def _is_not_to_be_tracked(request: Request, page: Page) -> bool:
+    wished = request.headers.get("dnt") == "1" or request.headers.get("sec-gpc") == "1"
+    return wished and page.poll is not None and bool(page.poll.get("respect_dnt"))
+
+
+def _handed(caller: Caller, page: Page, desk: Desk | None, handed: Handed) -> Response:
+    if caller.role is Role.ASK and not handed.tickets:
+        return Response(status_code=204)
+    found: dict[str, Any] = {"tickets": [], "reason": handed.reason}
+    if desk is not None and handed.tickets:
+        texts = desk.signer.write(ticket.number for ticket in handed.tickets)
+        found = {
+            "tickets": [
+                {"ticket": text, "arm": plain_arm(ticket.arm)}
+                for text, ticket in zip(texts, handed.tickets, strict=True)
+            ]
+        }
+        if caller.role is Role.ASK:
+            found |= _shown(page, desk, handed)
+    return reply(found)
+
+
+def _shown(page: Page, desk: Desk, handed: Handed) -> dict[str, Any]:
+    """Return what a web page needs to show."""
+    poll = page.poll or {}
+    arm = str(handed.tickets[0].arm)
+    show = {"title": arm, "text": "", "picture": None} | poll.get("arms", {}).get(arm, {})
+    show["title"] = show["title"] or arm
+    return {
+        "question": poll.get("question", ""),
+        "answer": poll.get("answer", "number"),
+        "show": show,
+        "support": desk.support,
+    }
+
+
+def _outcomes(found: Outcomes) -> Response:
+    refused = [{"index": each.place, "detail": each.detail} for each in found.refused]
+    return reply({"outcomes": found.each, "refused": refused})

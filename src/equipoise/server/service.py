@@ -1,0 +1,295 @@
+"""What one process of a service holds: the registry, desks, followers, and who is let in."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeVar
+
+from starlette.requests import HTTPConnection
+
+from equipoise.errors import EquipoiseError
+from equipoise.server import access
+from equipoise.server.access import Action, Administrator, Caller, Role
+from equipoise.server.desk import Count, Desk
+from equipoise.server.follow import Broadcast, Follower
+from equipoise.server.limits import Buckets
+from equipoise.server.metrics import Metrics
+from equipoise.server.problems import Problem, unavailable
+from equipoise.server.registry import Key, Page, Registry
+from equipoise.server.settings import FRESH, Rate, Settings
+from equipoise.store import Log, Replica
+
+T = TypeVar("T")
+
+_SAFE: Final = ("GET", "HEAD", "OPTIONS")
+_CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="equipoise"'}
+
+
+class Entry(NamedTuple):
+    """A study and its keys by id, as the database had them at some time."""
+
+    page: Page
+    keys: dict[str, Key]
+    at: float
+
+
+class Service:
+    """
+    One process of a service.
+
+    Parameters
+    ----------
+    settings
+        What it is made of.
+    clock
+        Seconds, by which what is remembered grows old.
+    """
+
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
+        self.settings = settings
+        self.registry = Registry(settings.db)
+        self.administrator = Administrator(self.registry, settings.admin_token)
+        self.buckets = Buckets(clock)
+        self.metrics, self.count = Metrics(), Count()
+        self.stopping = False
+        self._clock = clock
+        self._entries: dict[str, Entry] = {}
+        # By the numbers of studies; those that were used last are at the end.
+        self._desks: OrderedDict[int, Desk] = OrderedDict()
+        self._followers: OrderedDict[int, Follower] = OrderedDict()
+        self._broadcasts: dict[int, Broadcast] = {}
+        # What was seen of studies that are not open, after which turn.
+        self._seen: dict[int, tuple[int, Any]] = {}
+        self._loading: Counter[str] = Counter()
+        self._opening, self._doubting = asyncio.Lock(), asyncio.Lock()
+        self.creating = asyncio.Lock()
+
+    # ---- who is let in
+
+    async def admit(self, request: HTTPConnection, name: str, action: Action) -> tuple[Caller, Entry]:
+        """Return who sends a request about a study, and the study; refuse who may not do this."""
+        token = bearer(request)
+        if token is None or access.id_of(token) is None:
+            caller = self.known_person(request, name)
+            entry = await self.entry(name)
+            if entry is None:
+                raise Problem(404, f"there is no study {name!r}")
+        else:
+            caller, entry = await self._with_key(token, name)
+        self._check(caller, action)
+        return caller, entry
+
+    def admit_administrator(self, request: HTTPConnection) -> None:
+        """Refuse everybody but the administrator."""
+        token = bearer(request)
+        if token is not None and access.id_of(token) is not None:
+            raise Problem(403, "this needs the administrator's token, not a key of a study")
+        self._check(self.known_person(request), Action.MANAGE)
+
+    def known_person(self, request: HTTPConnection, name: str | None = None) -> Caller:
+        """Return the administrator, by a token or a session; or who looks at a demonstration."""
+        token = bearer(request)
+        if token is not None:
+            if self.administrator.matches(token):
+                return Caller(Role.ADMIN)
+            raise Problem(401, "the token is not valid", headers=_CHALLENGE)
+        cookie = request.cookies.get(access.COOKIE)
+        if cookie is not None and self.administrator.in_session(cookie):
+            safe = request.scope.get("method", "GET") in _SAFE
+            if not safe and not self.administrator.is_csrf(cookie, request.headers.get(access.CSRF_HEADER)):
+                raise Problem(403, "the request has no valid CSRF token; reload the page", "csrf")
+            return Caller(Role.ADMIN)
+        if self.settings.demo is not None and name == self.settings.demo:
+            return Caller(Role.READ)
+        raise Problem(401, "a token or a key is required: Authorization: Bearer ...", headers=_CHALLENGE)
+
+    async def _with_key(self, token: str, name: str) -> tuple[Caller, Entry]:
+        identity = access.id_of(token) or ""
+        entry = await self.entry(name)
+        if entry is not None and identity not in entry.keys:
+            entry = await self._load_now(name)
+        key = entry.keys.get(identity) if entry is not None else None
+        # The same for a study that does not exist, so that nobody learns which do.
+        if entry is None or key is None or not access.matches(key, token):
+            raise Problem(401, "the key is not valid for this study", headers=_CHALLENGE)
+        caller = Caller(Role(key.role), key)
+        self.buckets.take(key.id, self._rate(caller.role))
+        return caller, entry
+
+    def _rate(self, role: Role) -> Rate:
+        limits = self.settings.limits
+        return {Role.ASK: limits.ask, Role.WORK: limits.work}.get(role, limits.read)
+
+    def _check(self, caller: Caller, action: Action) -> None:
+        if not caller.may(action):
+            raise Problem(403, f"a key of role {caller.role.value!r} cannot {action.value}")
+
+    # ---- studies
+
+    async def entry(self, name: str) -> Entry | None:
+        """Return a study by its name, as it was a moment ago; None where there is none."""
+        found = self._entries.get(name)
+        if found is None:
+            return await self._load(name)
+        if self._clock() - found.at > FRESH and name not in self._loading:  # else somebody else loads it
+            return await self._load(name)
+        return found
+
+    async def _load_now(self, name: str) -> Entry | None:
+        """Return a study as it is now; another process may have made a key a moment ago."""
+        now = self._clock()
+        async with self._doubting:  # so that many keys that nobody knows are looked for together
+            found = self._entries.get(name)
+            return found if found is not None and found.at > now else await self._load(name)
+
+    async def _load(self, name: str) -> Entry | None:
+        self._loading[name] += 1
+        try:
+            return await self._loaded(name)
+        finally:
+            self._loading -= Counter([name])  # none is left of those that are at 0
+
+    async def _loaded(self, name: str) -> Entry | None:
+        now = self._clock()
+
+        def load() -> Entry | None:
+            page = self.registry.page(name)
+            if page is None:
+                return None
+            return Entry(page, {key.id: key for key in self.registry.keys(page.study)}, now)
+
+        found = await self.in_thread(load)
+        before = self._entries.get(name)
+        if before is not None and (found is None or found.page.study != before.page.study):
+            await self._drop(before.page.study)
+        if found is None:
+            self._entries.pop(name, None)
+        else:
+            self._entries[name] = found
+        return found
+
+    async def changed(self, name: str) -> Entry | None:
+        """Take note that this process has changed what the registry knows of a study."""
+        return await self._load(name)
+
+    async def in_thread(self, do: Callable[[], T]) -> T:
+        """Do something that may wait for the database."""
+        try:
+            return await asyncio.to_thread(do)
+        except EquipoiseError as error:
+            raise unavailable(str(error)) from error
+
+    async def desk(self, entry: Entry) -> Desk:
+        """Return the desk of a study."""
+        number = entry.page.study
+        found = self._desks.get(number)
+        if found is None:
+            async with self._opening:
+                found = self._desks.get(number)
+                if found is None:
+                    found = await self.in_thread(lambda: self._open_desk(entry.page))
+                    self._desks[number] = found
+                    await self._close_oldest(number)
+        self._desks.move_to_end(number)
+        return found
+
+    def _open_desk(self, page: Page) -> Desk:
+        place, secret, settings = self.registry.place(page.name), self.registry.secret(page.study), self.settings
+        return Desk(place, secret, settings.limits.queue, settings.patience, self.count)
+
+    async def _close_oldest(self, but: int) -> None:
+        """Close the studies that were used longest ago, where too many are open; those with viewers stay."""
+        for open_ones in (self._desks, self._followers):
+            for study in list(open_ones)[: max(len(open_ones) - self.settings.limits.studies, 0)]:
+                watched = study in self._broadcasts and self._broadcasts[study].viewers
+                if study != but and not watched:
+                    await self._drop(study)
+
+    async def look(self, page: Page, view: Callable[[Replica], T]) -> T:
+        """Return what is to be seen of a study, always by the same `view`; a study that is not open stays closed."""
+        desk = self._desks.get(page.study)
+        if desk is not None:
+            return await self.in_thread(lambda: desk.look(view))
+
+        def read() -> T:
+            turns = self.registry.turns(page.study)
+            known = self._seen.get(page.study)
+            if known is None or known[0] != turns:
+                with Log(self.registry.place(page.name), write=False) as log:
+                    known = self._seen[page.study] = log.replica.turns, view(log.replica)
+            return known[1]
+
+        return await self.in_thread(read)
+
+    def follower(self, page: Page) -> Follower:
+        """Return who follows a study."""
+        if page.study not in self._followers:
+            self._followers[page.study] = Follower(self.registry.place(page.name))
+        self._followers.move_to_end(page.study)
+        return self._followers[page.study]
+
+    def broadcast(self, page: Page) -> Broadcast:
+        """Return the live view of a study."""
+        if sum(each.viewers for each in self._broadcasts.values()) >= self.settings.limits.viewers:
+            raise unavailable("there are too many live views")
+        if page.study not in self._broadcasts:
+            follower = self.follower(page)
+
+            def draw() -> bytes:
+                entry = self._entries.get(page.name)
+                return follower.view(entry.page if entry is not None else page)
+
+            self._broadcasts[page.study] = Broadcast(draw, self.settings.look, self.settings.heartbeat)
+        return self._broadcasts[page.study]
+
+    async def delete(self, name: str, entry: Entry) -> None:
+        """Remove a study."""
+        await self._drop(entry.page.study)
+        await self.in_thread(lambda: self.registry.delete(name))
+        self._entries.pop(name, None)
+
+    async def _drop(self, study: int) -> None:
+        """Close whatever serves a study."""
+        if study in self._broadcasts:
+            self._broadcasts.pop(study).end()
+        self._seen.pop(study, None)
+        desk, follower = self._desks.pop(study, None), self._followers.pop(study, None)
+        if desk is not None:
+            desk.retire()
+            await asyncio.to_thread(desk.close)
+        if follower is not None:
+            await asyncio.to_thread(follower.close)
+
+    # ---- its end
+
+    def stop(self) -> None:
+        """Be ready for no more requests, and send viewers away; who waits for a turn is still served."""
+        self.stopping = True
+        for broadcast in self._broadcasts.values():
+            broadcast.end()
+
+    async def close(self) -> None:
+        """Serve whoever waits, and close all connections."""
+        self.stop()
+        for study in {*self._desks, *self._followers, *self._broadcasts}:
+            await self._drop(study)
+        await asyncio.to_thread(self.registry.close)
+
+    @property
+    def desks(self) -> list[Desk]:
+        """The desks that are open."""
+        return list(self._desks.values())
+
+    @property
+    def viewers(self) -> int:
+        """How many live views are open."""
+        return sum(each.viewers for each in self._broadcasts.values())
+
+
+def bearer(request: HTTPConnection) -> str | None:
+    """Return the token that a request has."""
+    kind, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() if kind.lower() == "bearer" and token.strip() else None

@@ -1,0 +1,91 @@
+"""What a service is told when it starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+# Keys are kept in memory for this many seconds: a key that another process revoked is refused after that.
+FRESH: Final = 1.0
+
+
+@dataclass(frozen=True)
+class Rate:
+    """So many requests a second on average, and so many at once."""
+
+    a_second: float
+    at_once: float
+
+
+@dataclass(frozen=True)
+class Limits:
+    """
+    How much one caller may ask of a service.
+
+    Attributes
+    ----------
+    body
+        The most bytes of a request.
+    batch
+        The most tickets of one ask, and the most answers of one tell.
+    open_by_ask, open_by_work
+        The most tickets in flight that one key of this role has asked for.
+    lease
+        The most seconds that a ticket may be waited for.
+    queue
+        The most requests that wait for the turn of one study; more are sent away for a moment.
+    viewers
+        The most live views that one process serves.
+    studies
+        The most studies that one process keeps open; of more, the one that was used longest ago is closed.
+    ask, work, read, respondent
+        The most requests by one key of each role, and by one respondent; of each process.
+    """
+
+    body: int = 4 << 20
+    batch: int = 10_000
+    open_by_ask: int = 10_000
+    open_by_work: int = 100_000
+    lease: float = 30 * 86_400.0
+    queue: int = 10_000
+    viewers: int = 1_000
+    studies: int = 100
+    ask: Rate = Rate(500, 1_000)
+    work: Rate = Rate(20_000, 40_000)
+    read: Rate = Rate(50, 200)
+    respondent: Rate = Rate(1, 20)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """
+    What a service is made of.
+
+    Attributes
+    ----------
+    db
+        Where the studies are: the path of a SQLite file, or a postgresql:// URL.
+    root_path
+        The path under which a proxy shows the service, such as /polls.
+    admin_token
+        The token of the administrator; None for the one that the database knows.
+    demo
+        Whether anybody may look at the study of this name, without a token.
+    limits
+        How much one caller may ask for.
+    look
+        Seconds between two looks at a study that is being watched.
+    heartbeat
+        Seconds after which a live view without news sends a sign of life.
+    patience
+        Seconds to wait for a database that is away, before a request is refused.
+    """
+
+    db: str = field(repr=False)
+    root_path: str = ""
+    admin_token: str | None = field(default=None, repr=False)
+    demo: str | None = None
+    limits: Limits = Limits()
+    look: float = 1.0
+    heartbeat: float = 15.0
+    patience: float = 5.0

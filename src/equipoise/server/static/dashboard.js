@@ -1,0 +1,282 @@
+// What can be done on the dashboard: create, pause, extend, archive, delete, keys, copy; and the list that stays true.
+const { root, csrf, study } = document.body.dataset;
+const api = `${root}/api/v1/studies`;
+const $ = (id) => document.getElementById(id);
+
+async function send(method, address, body) {
+  const headers = { "X-CSRF-Token": csrf };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const reply = await fetch(address, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+  if (reply.status === 401) location.assign(`${root}/login`);
+  const found = reply.status === 204 ? {} : await reply.json();
+  if (!reply.ok) throw new Error(found.detail ?? reply.statusText);
+  return found;
+}
+
+function onSubmit(form, work) {
+  form?.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const button = form.querySelector("button.main, button:not([type])");
+    const error = form.querySelector(".error");
+    button.disabled = true;
+    if (error) error.textContent = "";
+    try {
+      await work(new FormData(form));
+    } catch (refused) {
+      if (error) error.textContent = refused.message;
+      else alert(refused.message);
+    } finally {
+      button.disabled = false;
+    }
+  });
+}
+
+// A number, or a share such as 3%; nothing where the field is empty.
+function wanted(text) {
+  const given = text.trim();
+  if (!given) return undefined;
+  return given.endsWith("%") || Number.isNaN(Number(given)) ? given : Number(given);
+}
+
+function numberIn(text, what) {
+  const number = Number(text.trim());
+  if (!text.trim() || !Number.isFinite(number)) throw new Error(`${what} must be a number`);
+  return number;
+}
+
+// ---- one study
+
+for (const button of document.querySelectorAll("[data-post]")) {
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    try {
+      const { status } = await send("POST", button.dataset.post);
+      for (const each of document.querySelectorAll("[data-state]")) {
+        each.hidden = !each.dataset.state.split(" ").includes(status);
+      }
+    } catch (refused) {
+      alert(refused.message);
+    } finally {
+      button.disabled = false;
+      button.closest("details")?.removeAttribute("open");
+    }
+  });
+}
+
+for (const button of document.querySelectorAll("[data-dialog]")) {
+  button.addEventListener("click", () => {
+    button.closest("details")?.removeAttribute("open");
+    $(button.dataset.dialog).showModal();
+  });
+}
+for (const button of document.querySelectorAll("[data-close]")) {
+  button.addEventListener("click", () => button.closest("dialog").close());
+}
+document.addEventListener("click", (event) => {
+  for (const menu of document.querySelectorAll("details.menu[open]")) {
+    if (!menu.contains(event.target)) menu.open = false;
+  }
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  for (const menu of document.querySelectorAll("details.menu[open]")) {
+    menu.open = false;
+    menu.querySelector("summary").focus();
+  }
+});
+
+onSubmit($("extend-form"), async (form) => {
+  const budget = form.get("budget").trim();
+  const body = { budget: budget ? numberIn(budget, "the budget") : null };
+  const precision = wanted(form.get("precision"));
+  if (precision !== undefined) body.precision = precision;
+  await send("POST", $("extend-form").dataset.api, body);
+  $("extend").close();
+});
+
+onSubmit($("delete-form"), async (form) => {
+  if (form.get("confirm").trim() !== study) throw new Error(`type ${study} to confirm`);
+  await send("DELETE", $("delete-form").dataset.api);
+  location.assign(`${root}/`);
+});
+
+for (const button of document.querySelectorAll("[data-copy]")) {
+  button.addEventListener("click", async () => {
+    const source = $(button.dataset.copy);
+    try {
+      await navigator.clipboard.writeText(source.textContent);
+      $("copied").textContent = "Copied.";
+    } catch {
+      getSelection().selectAllChildren(source);
+      $("copied").textContent = "Selected: press Ctrl+C to copy.";
+    }
+  });
+}
+
+// ---- keys
+
+function secret({ role, key }) {
+  const shown = $("secret");
+  shown.textContent = `${role} key, shown only now: ${key}`;
+  shown.hidden = false;
+}
+
+function keyRow({ id, role, label }) {
+  const line = $("keys").querySelector("tbody").insertRow();
+  const head = document.createElement("th");
+  head.scope = "row";
+  head.textContent = label || "—";
+  line.append(head);
+  line.insertCell().textContent = role;
+  const code = document.createElement("code");
+  code.textContent = id;
+  line.insertCell().append(code);
+  const buttons = line.insertCell();
+  buttons.className = "buttons";
+  for (const [text, data, path] of [["Rotate", "rotate", `/${id}/rotate`], ["Revoke", "revoke", `/${id}`]]) {
+    const button = document.createElement("button");
+    button.textContent = text;
+    button.dataset[data] = $("new-key").dataset.api + path;
+    buttons.append(button, " ");
+  }
+}
+
+onSubmit($("new-key"), async (form) => {
+  const made = await send("POST", $("new-key").dataset.api, { role: form.get("role"), label: form.get("label") });
+  keyRow(made);
+  secret(made);
+});
+
+$("keys")?.addEventListener("click", async ({ target }) => {
+  try {
+    if (target.dataset.rotate && confirm("Replace this key? The old one stops working.")) {
+      secret(await send("POST", target.dataset.rotate));
+    } else if (target.dataset.revoke && confirm("Revoke this key?")) {
+      await send("DELETE", target.dataset.revoke);
+      target.closest("tr").remove();
+    }
+  } catch (refused) {
+    alert(refused.message);
+  }
+});
+
+// ---- a new study
+
+const slug = (title) =>
+  title
+    .normalize("NFKD")
+    .replace(/[\u0300-\u036f]/g, "")
+    .replace(/[^A-Za-z0-9._]+/g, "-")
+    .replace(/^[^A-Za-z0-9]+|-+$/g, "")
+    .toLowerCase()
+    .slice(0, 80);
+
+function created(form) {
+  const shown = [...$("arms").querySelectorAll(".arm")]
+    .map((arm) => Object.fromEntries([...arm.querySelectorAll("input")].map((each) => [each.name, each.value.trim()])))
+    .filter(({ title }) => title);
+  const names = shown.map(({ title }) => title);
+  if (new Set(names).size < names.length) throw new Error("arms must have different names");
+  const answer = form.get("answer");
+  const body = {
+    name: form.get("name").trim(),
+    title: form.get("study-title").trim(),
+    arms: names,
+    poll: {
+      question: form.get("question").trim(),
+      answer,
+      arms: Object.fromEntries(
+        shown.map(({ title, text, picture }) => [title, { title, text, picture: picture || null }]),
+      ),
+      respect_dnt: form.has("respect_dnt"),
+      origins: form.get("origins").split(/\s+/).filter(Boolean),
+    },
+  };
+  if (form.get("budget").trim()) body.budget = numberIn(form.get("budget"), "the budget");
+  const precision = wanted(form.get("precision"));
+  if (precision !== undefined) body.precision = precision;
+  const open = answer === "number" || answer === "custom";
+  if (open && (form.get("low").trim() || form.get("high").trim())) {
+    body.support = [
+      numberIn(form.get("low"), "the smallest possible answer"),
+      numberIn(form.get("high"), "the largest possible answer"),
+    ];
+  }
+  return body;
+}
+
+const form = $("new-study");
+if (form) {
+  let named = false;
+  $("name").addEventListener("input", () => (named = true));
+  $("title").addEventListener("input", () => {
+    if (!named) $("name").value = slug($("title").value);
+  });
+  form.addEventListener("change", ({ target }) => {
+    if (target.name === "answer") $("support").hidden = !["number", "custom"].includes(target.value);
+  });
+  $("add-arm").addEventListener("click", () => {
+    $("arms").append($("arm").content.cloneNode(true));
+    $("arms").querySelector(".arm:last-child input").focus();
+  });
+  $("arms").addEventListener("click", ({ target }) => {
+    if (target.dataset.remove !== undefined && $("arms").querySelectorAll(".arm").length > 1) {
+      target.closest(".arm").remove();
+      $("add-arm").focus();
+    }
+  });
+  onSubmit(form, async (data) => {
+    const body = created(data);
+    await send("POST", form.dataset.api, body);
+    location.assign(`${root}/studies/${encodeURIComponent(body.name)}`);
+  });
+}
+
+// ---- the list
+
+const FILLED = 24;  // studies whose precision is looked up
+const EVERY = 5000;
+
+function spark(svg, rows) {
+  const points = rows.filter(({ kind }) => kind === "widest interval");
+  if (points.length < 2) return;
+  const scale = (values, size) => {
+    const logs = values.map(Math.log);
+    const [low, high] = [Math.min(...logs), Math.max(...logs)];
+    return logs.map((each) => (high > low ? (size * (each - low)) / (high - low) : size / 2));
+  };
+  const x = scale(points.map(({ samples }) => samples), 100);
+  const y = scale(points.map(({ width }) => width), 26);
+  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  path.setAttribute("d", `M${x.map((each, i) => `${each.toFixed(1)} ${(28 - y[i]).toFixed(1)}`).join("L")}`);
+  svg.replaceChildren(path);
+}
+
+async function fill(card) {
+  const reply = await fetch(`${api}/${encodeURIComponent(card.dataset.study)}/view`);
+  if (!reply.ok) return;
+  const view = await reply.json();
+  const part = (name) => card.querySelector(`[data-part=${name}]`);
+  part("state").textContent = view.study.words;
+  part("state").className = `pill ${view.study.tone}`;
+  part("samples").textContent = view.study.samples.toLocaleString("en");
+  part("verdict").textContent = view.verdict;
+  part("precision").textContent = view.figures[0].value === "—" ? "" : `widest ${view.figures[0].value}`;
+  const bar = card.querySelector("progress");
+  if (bar && view.figures[1].share !== null) bar.value = view.figures[1].share;
+  spark(part("spark"), view.charts.precision);
+}
+
+const cards = [...document.querySelectorAll("[data-study].card")].slice(0, FILLED);
+async function refresh() {
+  for (const card of cards) {
+    if (document.hidden) break;
+    try {
+      await fill(card);
+    } catch (error) {
+      console.warn("cannot read a study", error);
+    }
+  }
+  setTimeout(refresh, EVERY);
+}
+if (cards.length) refresh();

@@ -1,0 +1,57 @@
+"""A poll with simulated visitors, to be looked at."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from typing import Any, Final
+
+from equipoise.demo import TASTE
+from equipoise.errors import EquipoiseError
+from equipoise.run import open_study
+from equipoise.server.problems import Problem
+from equipoise.server.registry import OPEN, Registry
+from equipoise.server.service import Service
+from equipoise.server.work import Ask, Tell
+
+TITLE: Final = "Six products"
+QUESTION: Final = "Would you buy this?"
+# Half-width at which a product is known well enough.
+PRECISION: Final = 0.02
+
+# Visitors a second; the share of them who look at the product without answering, and of those who decline.
+_A_SECOND: Final = 20.0
+_SILENT, _DECLINING = 0.02, 0.03
+_LEASE: Final = 30.0
+_OWNER: Final = -2
+
+
+def prepare(registry: Registry, name: str) -> None:
+    """Create the poll, unless it is there."""
+    if registry.page(name) is not None:
+        return
+    open_study(registry.place(name), arms=list(TASTE), support="binary", precision=PRECISION, budget=100_000).close()
+    page = registry.page(name)
+    assert page is not None
+    arms = {arm: {"title": arm.capitalize(), "text": "", "picture": None} for arm in TASTE}
+    poll: dict[str, Any] = {"question": QUESTION, "answer": "yes-no", "arms": arms, "respect_dnt": True, "origins": []}
+    registry.write(page._replace(title=TITLE, poll=poll))
+
+
+async def visit(service: Service, name: str, rng: random.Random) -> None:
+    """Let visitors come and answer, until the poll is over or this is cancelled."""
+    while True:
+        await asyncio.sleep(rng.expovariate(_A_SECOND))
+        with contextlib.suppress(Problem, EquipoiseError, ValueError):  # such as a database that is away
+            entry = await service.entry(name)
+            if entry is None or entry.page.status != OPEN:
+                continue
+            desk = await service.desk(entry)
+            handed = await desk.do(Ask(1, _OWNER, _LEASE, 1 << 30))
+            for ticket in handed.tickets:
+                fate = rng.random()
+                if fate < _SILENT:
+                    continue
+                value = None if fate < _SILENT + _DECLINING else float(rng.random() < TASTE[ticket.arm])
+                await desk.do(Tell([ticket.number], [value], [float("nan")], [float("nan")]))

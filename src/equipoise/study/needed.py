@@ -1,0 +1,139 @@
+"""
+After how many samples an interval is as narrow as a target, by the formulas of the intervals.
+
+For each kind there is a function of variances, targets and squared skewnesses, which have a row for each draw and a
+column for each arm.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from equipoise.arrays import Floats, Ints
+from equipoise.intervals import fixed_width
+from equipoise.intervals.asymptotic import RHO2, START
+from equipoise.study import stopping
+
+if TYPE_CHECKING:
+    from equipoise.study.result import Result
+
+Needed = Callable[[Floats, Floats, Floats], Floats]
+
+# More samples than this are not predicted.
+MOST: Final = 1e12
+
+
+def of_arms(result: Result, places: Ints, now: Floats) -> Needed:
+    """
+    Return when intervals of some arms are narrow enough: the fixed-width interval or the sequence, whichever is first.
+
+    Parameters
+    ----------
+    result, places
+        The result, and the places of the arms.
+    now
+        The variances of the arms now.
+    """
+    sizes = np.full(len(places), math.inf) if result.populations is None else result.populations[places]
+    endless = _of_sequences(result, places, now, sizes)
+    if stopping.by_width(result):
+        sooner, later = _of_fixed_width(result), endless
+        return lambda *then: 1 / (1 / np.minimum(sooner(*then), later(*then)) + 1 / sizes)
+    return lambda *then: 1 / (1 / endless(*then) + 1 / sizes)
+
+
+def in_proportion(counts: Floats, margins: Floats, now: Floats) -> Needed:
+    """Return when half-widths that fall in proportion to s/sqrt(T), from what they are now, are narrow enough."""
+    return lambda variances, targets, _: counts * (margins / targets) ** 2 * variances / now
+
+
+def _of_fixed_width(result: Result) -> Needed:
+    """Return when fixed-width intervals are narrow enough, and can be trusted."""
+    z = fixed_width.quantile((1 - result.level) / len(result.arms))
+    a, b, fewest = fixed_width.student_term(z), fixed_width.skewness_term(z), fixed_width.fewest(z)
+
+    def needed(variances: Floats, targets: Floats, squared: Floats) -> Floats:
+        # The root of targets² T² = z² v (T + a + b γ²).
+        part = z * z * variances / 2
+        found = (part + np.sqrt(part**2 + 2 * part * targets**2 * (a + b * squared))) / targets**2
+        return np.asarray(np.maximum(np.maximum(found, fewest), b * squared / fixed_width.TRUSTED))
+
+    def needed_of_binary(variances: Floats, targets: Floats, _: Floats) -> Floats:
+        found = np.maximum(z * z * variances / targets**2, fewest)
+        for _step in range(8):
+            # z²/2 ones and zeros seen before.
+            prior = z * z / (found + z * z)
+            v = variances + prior * (2 - prior) * (0.25 - variances)
+            skewed = b * np.maximum(1 / v - 4, 0)
+            half = np.maximum(targets - 0.5 / found, targets / 100)
+            narrow = z * z * v * (1 + (a + skewed) / found) / half**2
+            found = np.maximum(np.maximum(narrow, fewest), skewed / fixed_width.TRUSTED_BINARY)
+        return found
+
+    return needed_of_binary if result.sequences.support == "binary" else needed
+
+
+def _of_sequences(result: Result, places: Ints, now: Floats, sizes: Floats) -> Needed:
+    """Return when confidence sequences are narrow enough."""
+    counts, alpha = result.counts.array[places].astype(float), (1 - result.level) / len(result.arms)
+    if result.sequences.kind == "asymptotic" and result.variances.array[places].all():
+        care = fixed_width.fewest(fixed_width.quantile(alpha)) if stopping.by_width(result) else 0.0
+        return _of_asymptotic(result.sequences.kernel.settings[RHO2], alpha, care)
+    margins = result.intervals_of(places.tolist()).margins
+    # Those of arms with too few samples for an interval are not far from what they will be.
+    margins = np.where(np.isfinite(margins), margins, np.sqrt(2 * now * math.log(14 / alpha) / counts))
+    clocks = 1 / np.maximum(1 / counts - 1 / sizes, 1 / MOST)
+    binary = result.sequences.support == "binary"
+    return _of_binary(clocks, margins, now) if binary else _of_bounded(clocks, margins, now, alpha)
+
+
+def _of_asymptotic(rho2: float, alpha: float, care: float) -> Needed:
+    """Return when asymptotic sequences are narrow enough, with caution below `care` samples."""
+    t = np.geomspace(START, MOST, 1000)
+    u = t * rho2 + 1
+    widths = np.log(2 * u / (t * t * rho2) * (np.log(u) / 2 - math.log(alpha)) * np.maximum(care / t, 1))
+    return lambda variances, targets, _: np.exp(np.interp(-np.log(targets**2 / variances), -widths, np.log(t)))
+
+
+def _of_binary(counts: Floats, margins: Floats, now: Floats) -> Needed:
+    """
+    Return when betting on binary arms is narrow enough.
+
+    The half-width is about sqrt(2 v L/T) + L/(3 T), as by Bernstein's inequality, with an L that grows as log(T)/2 and
+    is now what makes it the margin.
+    """
+    root, linear = np.sqrt(2 * now / counts), 1 / (3 * counts)
+    level = ((np.sqrt(root**2 + 4 * linear * margins) - root) / (2 * linear)) ** 2
+
+    def needed(variances: Floats, targets: Floats, _: Floats) -> Floats:
+        found = counts
+        for _step in range(6):
+            then = level + np.log(np.maximum(found / counts, 1)) / 2
+            slope = np.sqrt(2 * variances * then)
+            # The square of the root x of targets x² - slope x - then/3.
+            found = ((slope + np.sqrt(slope**2 + 4 / 3 * targets * then)) / (2 * targets)) ** 2
+        return np.asarray(found)
+
+    return needed
+
+
+def _of_bounded(counts: Floats, margins: Floats, now: Floats, alpha: float) -> Needed:
+    """
+    Return when other sequences are narrow enough.
+
+    The square of T times the half-width is about f + 2 v L T, with L as of many samples, and an f that makes it now
+    what it is.
+    """
+    total = (margins * counts) ** 2
+    level = np.minimum(total / (2 * now * counts), math.log(14 / alpha))
+    fixed = total - 2 * now * level * counts
+
+    def needed(variances: Floats, targets: Floats, _: Floats) -> Floats:
+        part = variances * level
+        return np.asarray((part + np.sqrt(part**2 + targets**2 * fixed)) / targets**2)
+
+    return needed

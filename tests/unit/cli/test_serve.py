@@ -1,0 +1,101 @@
+"""`equipoise serve`, as a person runs it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+import equipoise as eq
+from equipoise.cli import main
+from tests.waiting import HANG, until
+
+
+@contextmanager
+def serving(tmp_path: Path, *words: str, token: str = "") -> Iterator[tuple[subprocess.Popen[bytes], str, Path]]:
+    """Run the command in a folder until the end of the context; yields it, its URL, and what it says."""
+    said = tmp_path / "said.txt"
+    with said.open("wb") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "equipoise", "serve", "--port", "0", *words],
+            cwd=tmp_path,
+            stderr=file,
+            env=os.environ | {"EQUIPOISE_ADMIN_TOKEN": token, "TMPDIR": str(tmp_path)},
+        )
+    try:
+        until(lambda: b"http://" in said.read_bytes() or process.poll() is not None, "it says where it is")
+        found = re.search(r"http://[^/]+", said.read_text())
+        assert found is not None, said.read_text()
+        until(lambda: _ready(found[0]) or process.poll() is not None, "it is ready")
+        yield process, found[0], said
+    finally:
+        process.kill()
+        process.wait(HANG)
+
+
+def _ready(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/readyz", timeout=HANG).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def test_the_first_start(tmp_path: Path) -> None:
+    with serving(tmp_path) as (process, url, said):
+        token = re.search(r"eqa_\S+", said.read_text())
+        assert token is not None
+        with eq.connect(url, token[0]) as service:
+            study = service.create("poll", arms=["a", "b"])
+            study.tell(study.ask(), 1)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(HANG) == 0
+    with eq.open(f"{tmp_path}/studies.db#poll") as saved:
+        assert saved.result().samples == 1
+
+
+def test_two_workers_of_the_demonstration_leave_nothing_behind(tmp_path: Path) -> None:
+    with serving(tmp_path, "--demo", "--workers", "2", token="mine") as (process, url, said):
+        assert "/studies/demo" in said.read_text()
+        assert "token" not in said.read_text()
+        with eq.connect(url, "mine") as service:
+            assert service.studies() == ["demo"]
+            until(lambda: service.study("demo").spent > 0, "visitors come")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(HANG) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["said.txt"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--workers", "0"], "workers must be a positive integer, got 0"),
+        (["--db", "nowhere/studies.db"], "there is no folder"),
+        (["--db", "mysql://user:secret@host/db"], "store must be a path"),
+        (["--port", "99999"], "port"),
+        (["--host", "203.0.113.7"], "cannot listen at 203.0.113.7"),
+    ],
+)
+def test_wrong_input(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    sentence: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["equipoise", "serve", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert "secret" not in said
+    assert len(said.strip().splitlines()) == 1

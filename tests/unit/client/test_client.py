@@ -1,0 +1,283 @@
+"""`eq.connect`: the same ask and tell as a study here, and requests that are repeated without harm."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import equipoise as eq
+from equipoise.client.service import Service
+from equipoise.client.transport import Patience, Transport
+from equipoise.errors import EquipoiseError
+from tests.logs import kinds
+from tests.serving import ADMIN, Served, served
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A service for all tests of this module."""
+    with served(str(tmp_path_factory.mktemp("service") / "studies.db")) as found:
+        yield found
+
+
+@pytest.fixture
+def remote(service: Served) -> Iterator[Service]:
+    """A connection to it."""
+    with eq.connect(service.url, ADMIN) as found:
+        yield found
+
+
+def sample(arm: str, seed: int) -> float:
+    return random.Random(seed).gauss(10, 4 if arm == "rough" else 1)
+
+
+def test_the_same_face_as_a_study(remote: Service) -> None:
+    here = eq.Study(["a", "b"], budget=30, support="binary")
+    there = remote.create("face", arms=["a", "b"], budget=30, support="binary")
+    assert (there.arms, there.support, there.budget) == (("a", "b"), "binary", 30)
+    rng = random.Random(1)
+    while not there.done:
+        one, other = here.ask(), there.ask()
+        assert one.arm == other.arm
+        value = float(rng.random() < 0.3)
+        here.tell(one, value)
+        there.tell(other, value)
+    assert (there.remaining, there.in_flight, there.spent) == (0, 0, 30)
+    assert there.result().to_dict() == here.result().to_dict()
+    with pytest.raises(EquipoiseError, match="the budget is spent"):
+        there.ask()
+    assert there.ask(5) == []
+    there.set_budget(40)
+    tickets = there.ask(64)
+    assert len(tickets) == 10
+    there.tell_many([(tickets[0], 1), (tickets[1], 0, None)])
+    there.decline(tickets[2])
+    there.forget(tickets[3])
+    there.forget(tickets[4:6])
+    result = there.result()
+    assert (result.samples, sum(result.declined.values()), there.in_flight) == (32, 1, 4)
+    assert "face" in remote.studies()
+    assert remote.study("face").result().to_dict() == result.to_dict()
+
+
+def test_what_is_refused_here_and_there(remote: Service) -> None:
+    study = remote.create("refused", arms=["a", "b"], support=(0, 1))
+    ticket = study.ask()
+    for wrong in (2.0, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match=r"must be|value"):
+            study.tell(ticket, wrong)
+    for strange in (None, 5, ("x", "a"), eq.Ticket((5, "a"))):
+        with pytest.raises((TypeError, ValueError), match="ticket"):
+            study.tell(strange, 0.5)  # type: ignore[arg-type]
+    study.tell(ticket, 0.5)
+    with pytest.raises(ValueError, match=r"already answered with 0.5"):
+        study.tell(ticket, 0.6)
+    with pytest.raises(ValueError, match="budget must be"):
+        remote.create("worse", arms=["a", "b"], budget=-1)
+    with pytest.raises(EquipoiseError, match="there is a study 'refused' already"):
+        remote.create("refused", arms=["a", "b"])
+    with pytest.raises(EquipoiseError, match="there is no study 'none'"):
+        remote.study("none")
+    with pytest.raises(TypeError, match="did you mean 'budget'"):
+        remote.create("typo", arms=["a"], buget=5)  # type: ignore[call-arg]
+    assert study.result().samples == 1
+
+
+def test_options_of_a_study(remote: Service) -> None:
+    study = remote.create(
+        "options", arms=["a", "b"], budget=100, costs={"a": 1, "b": 2}, weights=[1, 4], precision="5%", title="Options"
+    )
+    assert study.precision == "5%"
+    strata = remote.create("strata", arms=3, budget=100, objective=eq.Stratified([0.5, 0.3, 0.2]))
+    assert strata.arms == (0, 1, 2)
+    study.set_precision({"a": 0.1, "b": "2%"})
+    assert study.precision == {"a": 0.1, "b": "2%"}
+    study.pause()
+    assert study.status == "paused"
+    with pytest.raises(EquipoiseError, match="paused"):
+        study.ask()
+    study.resume()
+    study.archive()
+    assert study.status == "archived"
+
+
+def test_keys(service: Served, remote: Service) -> None:
+    study = remote.create("keys", arms=["a", "b"])
+    with eq.connect(service.url, study.make_key("work")) as worker:
+        same = worker.study("keys")
+        same.tell(same.ask(respondent="me"), 1)
+        with pytest.raises(EquipoiseError, match="has answered"):
+            same.ask(respondent="me")
+        assert same.result().samples == 1
+        with pytest.raises(EquipoiseError, match="cannot manage"):
+            same.set_budget(5)
+        with pytest.raises(EquipoiseError, match="not valid for this study"):
+            worker.study("another")
+
+
+def test_tickets_travel(remote: Service) -> None:
+    study = remote.create("tickets", arms=["a", "b"])
+    ticket = study.ask()
+    again = pickle.loads(pickle.dumps(ticket))
+    assert again == ticket
+    assert (again.arm, again.text) == (ticket.arm, ticket.text)
+    assert ticket.text not in repr(ticket)
+    study.tell(again, 1)
+
+
+# ---- requests that get no answer
+
+
+class Unreliable(httpx.BaseTransport):
+    """Sends requests, and loses every other answer, or never sends them; as a network does."""
+
+    def __init__(self, seed: int) -> None:
+        self._inner, self._rng, self.lost = httpx.HTTPTransport(), random.Random(seed), 0
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        fate = self._rng.random()
+        if fate < 0.2:
+            self.lost += 1
+            raise httpx.ConnectError("refused")
+        response = self._inner.handle_request(request)
+        if fate >= 0.6:
+            return response
+        response.read()
+        response.close()
+        if fate < 0.5:
+            self.lost += 1
+            raise httpx.ReadError("reset")
+        return httpx.Response(503, json={"detail": "busy"}, headers={"Retry-After": "2"})
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+def unreliable(url: str, seed: int) -> tuple[Service, Unreliable, list[float]]:
+    """Return a connection that loses requests, and the pauses that it makes."""
+    pauses: list[float] = []
+    transport = Transport(url, ADMIN, Patience(1e9, clock=lambda: 0.0, pause=pauses.append))
+    network = Unreliable(seed)
+    transport.close()
+    transport._client = httpx.Client(headers=transport._client.headers, transport=network)
+    return Service(transport), network, pauses
+
+
+def test_a_network_that_loses_requests(service: Served) -> None:
+    """The budget is handed out exactly, and no answer is counted twice."""
+    remote, network, pauses = unreliable(service.url, seed=1)
+    study = remote.create("lossy", arms=["a", "b"], budget=40)
+    for _ in range(20):
+        study.tell(study.ask(), 1.0)
+    tickets = study.ask(20)
+    study.tell_many([(ticket, 0.0) for ticket in tickets])
+    assert network.lost > 20
+    assert study.done
+    assert study.result().samples == 40
+    assert Counter(kinds(service.service.registry.place("lossy"))) == {"ask": 40, "tell": 40}
+    assert max(pauses) >= 2.0  # as the service has said
+    remote.close()
+
+
+def test_a_service_that_stays_away() -> None:
+    now = 0.0
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        nonlocal now
+        pauses.append(seconds)
+        now += seconds
+
+    transport = Transport("http://127.0.0.1:9", ADMIN, Patience(60.0, clock=lambda: now, pause=pause))
+    with pytest.raises(EquipoiseError, match=r"cannot reach http://127.0.0.1:9"):
+        transport.get("/studies")
+    assert 50 < now <= 60
+    assert pauses[0] < 0.2
+    assert max(pauses) > 2
+    transport.close()
+
+
+@pytest.mark.parametrize(("url", "key"), [("localhost:8000", "x"), (None, "x"), ("http://a", ""), ("http://a", "\n")])
+def test_what_cannot_be_connected_to(url: Any, key: Any) -> None:
+    with pytest.raises(ValueError, match=r"url must be|key must be"):
+        eq.connect(url, key)
+
+
+# ---- estimate
+
+
+@pytest.mark.parametrize("executor", [None, 3])
+def test_estimate(remote: Service, executor: int | None) -> None:
+    study = remote.create(f"estimate-{executor}", arms=["calm", "rough"], budget=300)
+    result = eq.estimate(sample, study=study, executor=executor)
+    assert result.samples == 300
+    assert result.counts["rough"] > 200
+    assert abs(result.means["rough"] - 10) < 5 * 4 / 200**0.5
+    assert study.result().to_dict() == result.to_dict()
+    assert study.in_flight == 0
+
+
+def test_estimate_with_two_workers_at_once(remote: Service, service: Served) -> None:
+    study = remote.create("together", arms=["calm", "rough"], budget=100)
+    other = eq.connect(service.url, ADMIN)
+
+    async def slowly(arm: str, seed: int) -> float:
+        return sample(arm, seed)
+
+    one = eq.estimate(slowly, study=study, in_flight=4)
+    assert one.samples == 100
+    assert eq.estimate({"calm": lambda: 1.0, "rough": lambda: 2.0}, study=other.study("together")).samples == 100
+    other.close()
+
+
+def test_estimate_that_fails(remote: Service) -> None:
+    study = remote.create("failing", arms=["a", "b"], budget=50)
+    calls = 0
+
+    def sometimes(arm: str) -> float:
+        nonlocal calls
+        calls += 1
+        if calls % 10 == 0:
+            raise RuntimeError("no answer")
+        return 1.0
+
+    with pytest.raises(EquipoiseError, match=r"sampling arm '[ab]' failed: RuntimeError: no answer"):
+        eq.estimate(sometimes, study=study)
+    assert study.in_flight == 0  # given back
+    assert eq.estimate(sometimes, study=study, retries=1).samples == 50
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"budget": 5}, "budget cannot be given with study"),
+        ({"store": "x.db"}, "store cannot be given with study"),
+        ({"arms": ["a"]}, "leave arms out"),
+        ({"samplers": {"a": [1, 2], "b": [1]}}, "must have a function"),
+        ({"samplers": {"a": lambda: 1.0}}, "must have the arms of the study"),
+    ],
+)
+def test_estimate_with_what_the_study_decides(remote: Service, given: dict[str, Any], words: str) -> None:
+    study: Any = remote.create(f"decides-{len(remote.studies())}", arms=["a", "b"])
+    with pytest.raises(ValueError, match=words):
+        eq.estimate(**{"samplers": lambda arm: 1.0, "study": study, **given})
+
+
+def test_estimate_for_what_is_not_a_study() -> None:
+    with pytest.raises(TypeError, match="study must be one of a service"):
+        eq.estimate(lambda arm: 1.0, study="poll")  # type: ignore[arg-type]
+
+
+def test_importing_equipoise_is_light(tmp_path: Path) -> None:
+    code = "import equipoise, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert not {"fastapi", "httpx", "uvicorn", "pydantic"} & set(done.stdout.split())

@@ -1,0 +1,198 @@
+"""Betting on finite populations: the laws it keeps, exactly, over all orders of the items."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import equipoise as eq
+from equipoise.intervals import Intervals, bounded_betting, pool_betting
+from tests.unit.study.test_evidence import told
+
+ITEMS = st.lists(st.integers(0, 20).map(lambda i: i / 20), min_size=1, max_size=40)
+ALPHAS = st.floats(1e-4, 0.5)
+UNIT = (0.0, 1.0)
+
+
+def row_of(drawn: Any, size: float) -> Any:
+    state = np.zeros((1, pool_betting.COLUMNS))
+    state[0, pool_betting.SIZE] = size
+    for x in drawn:
+        pool_betting.update(state, 0, float(x), UNIT)
+    return state[0]
+
+
+@pytest.mark.parametrize(
+    "items", [(0, 0.2, 0.9, 1, 0.6, 0.1, 0.1), (0, 0, 0, 0, 0, 1, 1), (0.5, 0.5, 0.5, 0.4, 0.7, 1)]
+)
+def test_the_capital_never_grows_on_average(items: tuple[float, ...]) -> None:
+    """Its mean over all orders of the items, against their mean, begins at 1 and falls; so Ville's inequality holds."""
+    size, mean = len(items), sum(items) / len(items)
+    capital = np.zeros((math.factorial(size), size))
+    for i, order in enumerate(itertools.permutations(items)):
+        state = np.zeros((1, pool_betting.COLUMNS))
+        state[0, pool_betting.SIZE] = size
+        for t, x in enumerate(order):
+            pool_betting.update(state, 0, float(x), UNIT)
+            capital[i, t] = math.exp(pool_betting.capital(state[0], mean)[0])
+    means = capital.mean(0)
+    assert (np.diff(np.append(1.0, means)) <= 1e-9).all()
+    assert means[0] > 0.75  # what the tangents take
+    for alpha in (0.5, 0.2, 0.05):
+        assert (capital.max(1) >= 1 / alpha).mean() <= alpha
+    # Not by being vacuous: against other means it does grow.
+    assert capital.max() > 1
+
+
+@given(ITEMS, st.integers(0, 40), ALPHAS, ALPHAS)
+def test_a_higher_level_is_wider_and_both_are_possible(items: list[float], more: int, one: float, other: float) -> None:
+    size = len(items) + more
+    row = row_of(items, size)
+    inner = pool_betting.bounds(row, max(one, other), UNIT)
+    outer = pool_betting.bounds(row, min(one, other), UNIT)
+    least, most = sum(items) / size, (sum(items) + more) / size
+    assert least - 1e-9 <= outer[0] <= inner[0] + 1e-9
+    assert inner[0] <= inner[1]
+    assert inner[1] - 1e-9 <= outer[1] <= most + 1e-9
+
+
+@given(ITEMS, st.integers(0, 40), ALPHAS)
+def test_mirrored_items_have_the_mirrored_interval(items: list[float], more: int, alpha: float) -> None:
+    size = len(items) + more
+    low, high = pool_betting.bounds(row_of(items, size), alpha, UNIT)
+    mirrored = pool_betting.bounds(row_of([1 - x for x in items], size), alpha, UNIT)
+    assert mirrored == pytest.approx((1 - high, 1 - low), abs=1e-7)
+
+
+@given(ITEMS, ALPHAS)
+def test_a_population_that_is_used_up_is_known(items: list[float], alpha: float) -> None:
+    assert pool_betting.bounds(row_of(items, len(items)), alpha, UNIT) == pytest.approx([np.mean(items)] * 2, abs=1e-12)
+
+
+@settings(max_examples=25)
+@given(ITEMS, ALPHAS)
+def test_a_large_population_is_as_good_as_an_infinite_one(items: list[float], alpha: float) -> None:
+    """And hardly wider than betting with replacement, which has no tangents; never narrower."""
+    infinite = pool_betting.bounds(row_of(items, math.inf), alpha, UNIT)
+    assert pool_betting.bounds(row_of(items, 1e12), alpha, UNIT) == pytest.approx(infinite, abs=1e-6)
+    state = np.zeros((1, bounded_betting.COLUMNS))
+    for x in items:
+        bounded_betting.update(state, 0, x, UNIT)
+    low, high = bounded_betting.bounds(state[0], alpha, UNIT)
+    assert infinite[0] <= low + 1e-9
+    assert infinite[1] >= high - 1e-9
+
+
+def test_the_interval_shrinks_to_the_mean() -> None:
+    """In an order of chance, seed 1: widths at 20, 50, 75, 90 and 100% of 400 items fall, and end at 0."""
+    items = np.random.default_rng(1).random(400)
+    found = [pool_betting.bounds(row_of(items[:t], 400), 0.05, UNIT) for t in (80, 200, 300, 360, 400)]
+    widths = [high - low for low, high in found]
+    assert all(later < 0.75 * earlier for earlier, later in itertools.pairwise(widths))
+    assert widths[-1] == 0
+    assert all(low - 1e-12 <= items.mean() <= high + 1e-12 for low, high in found)
+    # Sooner than with replacement.
+    state = np.zeros((1, bounded_betting.COLUMNS))
+    for x in items[:360]:
+        bounded_betting.update(state, 0, x, UNIT)
+    low, high = bounded_betting.bounds(state[0], 0.05, UNIT)
+    assert widths[3] < 0.4 * (high - low)
+
+
+# ---- by Intervals, and in a study
+
+
+def test_units_and_sizes() -> None:
+    rng = np.random.default_rng(2)
+    values = rng.random(30)
+    rule = Intervals(2, (0, 1), "betting", populations=(40, math.inf))
+    wide = Intervals(2, (-10, 30), "betting", populations=(40, math.inf))
+    state, other = rule.start(), wide.start()
+    for x in values:
+        for arm in range(2):
+            rule.update(state, arm, x)
+            wide.update(other, arm, 40 * x - 10)
+    low, high = rule.bounds(state)
+    assert high[0] - low[0] < 0.7 * (high[1] - low[1])
+    assert wide.bounds(other)[0] == pytest.approx(40 * low - 10)
+    assert rule.start(np.array([1]))[0].tolist() == rule.start()[1].tolist()
+    # A difference is a box.
+    ends = rule.bounds_at(state, 0.025)
+    assert rule.difference(state, 0, 1) == pytest.approx((ends[0][0] - ends[1][1], ends[1][0] - ends[0][1]))
+    for x in values[:10]:
+        rule.update(state, 0, x)
+    with pytest.raises(ValueError, match="all 40 items of arm 0 have been drawn"):
+        rule.update(state, 0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"support": "binary", "populations": (3.0,)}, "populations need kind='betting' and a support .low, high."),
+        ({"support": (0, 1), "kind": "asymptotic", "populations": (3.0,)}, "populations need kind='betting'"),
+        ({"support": (0, 1), "populations": (3.0, 4.0)}, "populations must be a positive size for each of 1 arms"),
+        ({"support": (0, 1), "populations": (0.0,)}, "populations must be a positive size for each of 1 arms"),
+    ],
+)
+def test_what_is_refused(options: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Intervals(1, **options)
+
+
+def test_scores_of_finite_populations_have_exact_intervals() -> None:
+    rng = np.random.default_rng(3)
+    scores = [rng.choice([0.0, 0.5, 1.0], 60).tolist(), rng.random(60).tolist()]
+    study = told(scores, populations=[60, 100], support=(0, 1))
+    result = study.result()
+    found = result.intervals()
+    assert found.kind == result.interval_kind == "betting"
+    mean = np.mean(scores[0])
+    assert found[0] == pytest.approx((mean, mean))
+    assert found[1] == pytest.approx(pool_betting.bounds(row_of(scores[1], 100), 0.025, UNIT))
+    assert "guaranteed for any number of samples" in repr(result)
+    # Of every arm there is an interval from the first sample on.
+    one = told([[0.5], [0.25]], populations=[60, 100], support=(0, 1)).result()
+    assert np.isfinite(one.intervals().half_widths).all()
+    difference = result.difference(0, 1)
+    low, high = result.bounds_of(result.sequences, None, 0.025)
+    assert (difference.low, difference.high) == pytest.approx((low[0] - high[1], high[0] - low[1]))
+    # Asked for by name, the asymptotic one is there too.
+    assert result.intervals(kind="asymptotic").kind == "asymptotic"
+
+
+def test_an_estimate_of_scores_to_a_precision() -> None:
+    """It stops before the items are used up, and sooner for those that vary little."""
+    rng = np.random.default_rng(4)
+    items = {"wide": rng.random(800), "narrow": rng.uniform(0.4, 0.6, 800)}
+    found = eq.estimate(lambda item: item, populations=items, support=(0, 1), precision=0.05, seed=1)
+    assert found.reached
+    assert found.interval_kind == "betting"
+    assert found.counts["narrow"] < found.counts["wide"] < 600
+    for arm, values in items.items():
+        low, high = found.intervals()[arm]
+        assert low <= values.mean() <= high
+
+
+def test_a_result_keeps_its_intervals_without_the_samples() -> None:
+    rng = np.random.default_rng(5)
+    result = told([rng.random(30).tolist(), rng.random(30).tolist()], populations=[50, 40], support=(0, 1)).result()
+    kept = pickle.loads(pickle.dumps(result))
+    assert np.asarray(kept.intervals()).tolist() == np.asarray(result.intervals()).tolist()
+
+
+def test_some_of_very_many_arms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows of some arms, which are followed alone where there are many, have the sizes of these arms."""
+    values = [[0.2, 0.4, 0.9, 0.1], [0.5, 0.6, 0.4, 0.3], [1.0, 0.7, 0.2, 0.0]]
+    study = told(values, populations=[4, 6, 50], support=(0, 1))
+    whole = study.result().intervals()
+    monkeypatch.setattr("equipoise.study.evidence.MANY", 0)
+    some = told(values, populations=[4, 6, 50], support=(0, 1)).result().intervals_of([2, 1])
+    assert some.low.tolist() == whole.low[[2, 1]].tolist()
+    assert some.high.tolist() == whole.high[[2, 1]].tolist()

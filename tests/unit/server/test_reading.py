@@ -1,0 +1,289 @@
+"""What can be read: results, views, live events, the log as a file; and the edges of the service."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import httpx
+import polars
+import pytest
+
+import equipoise as eq
+from equipoise.server import Limits
+from equipoise.store import Replica, wire
+from tests.serving import Served, served
+from tests.waiting import until
+
+POLL = {"question": "?", "origins": ["https://example.org", "http://127.0.0.1:9999"]}
+
+
+def fill(service: Served, name: str, samples: int = 10) -> httpx.Client:
+    """Create a study with some samples, and return the administrator's client."""
+    service.create(name)
+    client = service.client()
+    tickets = client.post(f"/api/v1/studies/{name}/ask", json={"count": samples}).json()["tickets"]
+    answers = [{"ticket": each["ticket"], "value": j % 2} for j, each in enumerate(tickets)]
+    client.post(f"/api/v1/studies/{name}/tell", json={"answers": answers})
+    return client
+
+
+def test_the_result_is_that_of_the_log(service: Served, name: str) -> None:
+    client = fill(service, name)
+    with eq.open(service.service.registry.place(name)) as study:
+        assert client.get(f"/api/v1/studies/{name}/result").json() == json.loads(study.result().to_json())
+        study.tell(study.ask(), 1)  # by another process, as it were
+        assert client.get(f"/api/v1/studies/{name}/result").json() == json.loads(study.result().to_json())
+
+
+def test_the_log_as_a_file(service: Served, name: str) -> None:
+    client = fill(service, name, 4)
+    path = f"/api/v1/studies/{name}/log"
+    rows = list(csv.DictReader(io.StringIO(client.get(path).text)))
+    assert [row["kind"] for row in rows] == ["ask"] * 4 + ["tell"] * 4
+    assert [row["arm"] for row in rows] == ["a", "b", "a", "b", "", "", "", ""]
+    lines = [json.loads(line) for line in client.get(path, params={"format": "jsonl"}).text.splitlines()]
+    assert [(line["ticket"], line["value"]) for line in lines[4:]] == [(0, 0.0), (1, 1.0), (2, 0.0), (3, 1.0)]
+    assert {line["seconds"] for line in lines} == {None}
+    frame = polars.read_parquet(client.get(path, params={"format": "parquet"}).content)
+    assert frame.to_dicts() == lines
+    assert client.get(path, params={"format": "xls"}).status_code == 422
+
+
+def test_an_empty_log_as_a_file(service: Served, name: str) -> None:
+    service.create(name)
+    path = f"/api/v1/studies/{name}/log"
+    assert service.client().get(path).text == "turn,at,kind,ticket,arm,value,seconds,text\n"
+    assert service.client().get(path, params={"format": "jsonl"}).content == b""
+    content = service.client().get(path, params={"format": "parquet"}).content
+    assert polars.read_parquet(content).shape == (0, 8)
+
+
+def test_a_spreadsheet_finds_no_formula(service: Served, name: str) -> None:
+    service.create(name, arms=["=1+1", "@SUM(A1)", "-2", "plain"])
+    client = service.client()
+    client.post(f"/api/v1/studies/{name}/ask", json={"count": 4})
+    rows = csv.DictReader(io.StringIO(client.get(f"/api/v1/studies/{name}/log").text))
+    assert [row["arm"] for row in rows] == ["'=1+1", "'@SUM(A1)", "'-2", "plain"]
+
+
+def test_turns_are_folded_elsewhere(service: Served, name: str) -> None:
+    client = fill(service, name)
+    path = f"/api/v1/studies/{name}/turns"
+    first, *rest = wire.unpack(client.get(path).content)
+    replica = Replica.begin(first)
+    replica.fold(rest)
+    assert replica.study.ledger.samples == 10
+    assert wire.unpack(client.get(path, params={"after": replica.turns}).content) == []
+    assert wire.unpack(client.get(path, params={"after": 10**14}).content) == []
+    for wrong in ("-2", "x", "1.5", "9" * 30):
+        assert client.get(path, params={"after": wrong}).status_code == 422
+
+
+# ---- live events
+
+
+def events_of(response: httpx.Response) -> Any:
+    """Iterate over the views of a stream."""
+    for line in response.iter_lines():
+        if line.startswith("data: "):
+            yield json.loads(line.removeprefix("data: "))
+
+
+def test_live_events(tmp_path: Any) -> None:
+    with served(str(tmp_path / "studies.db"), look=0.01, heartbeat=0.02) as service:
+        client = fill(service, "live")
+        reader = service.client(service.key("live", "read"))
+        with (
+            reader.stream("GET", "/api/v1/studies/live/events") as one,
+            reader.stream("GET", "/api/v1/studies/live/events") as two,
+        ):
+            assert one.headers["content-type"].startswith("text/event-stream")
+            views = [events_of(one), events_of(two)]
+            for each in views:
+                assert next(each) == client.get("/api/v1/studies/live/view").json()
+            ticket = client.post("/api/v1/studies/live/ask", json={}).json()["tickets"][0]["ticket"]
+            client.post("/api/v1/studies/live/tell", json={"answers": [{"ticket": ticket, "value": 1}]})
+            latest = client.get("/api/v1/studies/live/view").json()
+            for each in views:
+                assert any(view == latest for view in each)
+            client.post("/api/v1/studies/live/pause")
+            for each in views:
+                assert any(view["study"]["status"] == "paused" for view in each)
+            assert service.service.viewers == 2
+        until(lambda: service.service.viewers == 0, "viewers are gone")
+
+
+def test_signs_of_life(tmp_path: Any) -> None:
+    with served(str(tmp_path / "studies.db"), heartbeat=0.01) as service:
+        service.create("quiet")
+        with service.client().stream("GET", "/api/v1/studies/quiet/events") as response:
+            assert ": still here" in iter_until(response, ": still here")
+
+
+def iter_until(response: httpx.Response, wanted: str) -> list[str]:
+    found = []
+    for line in response.iter_lines():
+        found.append(line)
+        if line == wanted:
+            break
+    return found
+
+
+def test_viewers_do_not_hold_up_the_end(tmp_path: Any) -> None:
+    with served(str(tmp_path / "studies.db")) as service:
+        service.create("live")
+        client = service.client()
+        response = client.send(client.build_request("GET", "/api/v1/studies/live/events"), stream=True)
+        views = events_of(response)
+        assert next(views)
+        service.service.stop()
+        assert client.get("/readyz").status_code == 503
+        assert client.get("/healthz").status_code == 200
+        assert not list(views)  # it ends by itself
+        response.close()
+
+
+def test_the_demonstration_can_be_looked_at(tmp_path: Any) -> None:
+    with served(str(tmp_path / "studies.db"), demo="demo") as service:
+        service.create("other")
+        anybody = service.client(None)
+        assert anybody.get("/api/v1/studies/demo/view").status_code == 200
+        assert anybody.get("/api/v1/studies/other/view").status_code == 401
+        assert anybody.post("/api/v1/studies/demo/ask").status_code == 403
+        assert anybody.post("/api/v1/studies/demo/pause").status_code == 403
+
+        def samples() -> int:
+            return int(anybody.get("/api/v1/studies/demo/progress").json()["samples"])
+
+        until(lambda: samples() >= 3, "visitors have answered")
+
+
+# ---- the edges
+
+
+def test_other_origins(service: Served, name: str) -> None:
+    service.create(name, poll=POLL)
+    path, client = f"/api/v1/studies/{name}", service.client(None)
+    asks = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,content-type"}
+    for origin in POLL["origins"]:
+        allowed = client.options(f"{path}/ask", headers={"Origin": origin, **asks})
+        assert allowed.status_code == 204
+        assert allowed.headers["access-control-allow-origin"] == origin
+        assert "authorization" in allowed.headers["access-control-allow-headers"].lower()
+        refused = client.post(f"{path}/ask", headers={"Origin": origin})
+        assert (refused.status_code, refused.headers["access-control-allow-origin"]) == (401, origin)
+    for origin, where in (("https://evil.example", "ask"), ("null", "ask"), ("https://example.org", "result")):
+        response = client.options(f"{path}/{where}", headers={"Origin": origin, **asks})
+        assert "access-control-allow-origin" not in response.headers
+    assert "access-control-allow-credentials" not in allowed.headers
+    service.client().put(f"{path}/poll", json=POLL | {"origins": ["*"]})
+    anywhere = client.options(f"{path}/tell", headers={"Origin": "https://evil.example", **asks})
+    assert anywhere.headers["access-control-allow-origin"] == "https://evil.example"
+
+
+def test_headers(service: Served) -> None:
+    headers = service.client(None).get("/api/v1/studies").headers
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["cache-control"] == "no-store"
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert headers["www-authenticate"].startswith("Bearer")
+    assert "server" not in headers
+
+
+def test_the_script_of_polls_is_small_and_cached(service: Served) -> None:
+    client = service.client(None)
+    first = client.get("/poll.js")
+    assert first.headers["access-control-allow-origin"] == "*"
+    assert first.headers["cross-origin-resource-policy"] == "cross-origin"
+    assert "max-age" in first.headers["cache-control"]
+    assert first.headers["content-encoding"] == "gzip"
+    assert int(first.headers["content-length"]) < 6_000
+    again = client.get("/poll.js", headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+def test_metrics(service: Served, name: str) -> None:
+    fill(service, name)
+    text = service.client(None).get("/metrics").text
+    for line in text.splitlines():
+        assert line.startswith("# ") or line.rpartition(" ")[2].replace(".", "").replace("e-", "").isdigit(), line
+    assert 'route="/api/v1/studies/{name}/ask",status="200"' in text
+    assert name not in text
+
+
+def test_a_problem(service: Served, name: str) -> None:
+    for response, status in (
+        (service.client().get(f"/api/v1/studies/{name}"), 404),
+        (service.client().get("/nowhere"), 404),
+        (service.client().patch("/api/v1/studies"), 405),
+    ):
+        assert response.status_code == status
+        assert response.headers["content-type"] == "application/problem+json"
+        assert response.json()["status"] == status
+        assert {"type", "title", "detail"} <= response.json().keys()
+
+
+@pytest.mark.parametrize(
+    ("body", "pointers"),
+    [
+        ("{", ["#"]),
+        ("[]", ["#"]),
+        ('{"arms": 2}', ["#/name"]),
+        ('{"name": "x", "arms": [1, "b"]}', ["#/arms/0", "#/arms"]),
+        ('{"name": "x", "arms": 2, "extra~/": 1}', ["#/extra~0~1"]),
+        ('{"name": "x", "arms": 2, "poll": {"arms": {"a": {"picture": "javascript:1"}}}}', ["#/poll/arms/a/picture"]),
+        ('{"name": "x", "arms": 2, "poll": {"arms": {"a": {}}}}', ["#"]),
+        ('{"name": "x", "arms": 2, "level": NaN}', ["#/level"]),
+        ('{"name": "x", "arms": 2, "support": [1]}', ["#/support", "#/support/1"]),
+    ],
+)
+def test_mistakes_are_pointed_out(service: Served, body: str, pointers: list[str]) -> None:
+    response = service.client().post("/api/v1/studies", content=body)
+    assert response.status_code == 422
+    found = response.json()
+    assert list(dict.fromkeys(each["pointer"] for each in found["errors"])) == pointers
+    assert found["errors"][0]["detail"] in found["detail"]
+
+
+@pytest.mark.parametrize("root_path", ["", "/polls"])
+def test_behind_a_proxy(tmp_path: Any, root_path: str) -> None:
+    """A proxy may strip the path or not."""
+    with served(str(tmp_path / "studies.db"), root_path=root_path) as service:
+        service.create("poll", poll=POLL)
+        asks = {"Access-Control-Request-Method": "POST", "Origin": "https://example.org"}
+        for before in {"", root_path}:
+            assert service.client().get(f"{before}/api/v1/studies/poll").status_code == 200
+            response = service.client(None).options(f"{before}/api/v1/studies/poll/ask", headers=asks)
+            assert response.headers["access-control-allow-origin"] == "https://example.org"
+
+
+def test_no_more_studies_are_open_than_allowed(tmp_path: Any) -> None:
+    """Those that were used longest ago are closed, and opened again when somebody comes."""
+    with served(str(tmp_path / "studies.db"), limits=Limits(studies=2)) as service:
+        client = service.client()
+        for number in range(5):
+            fill(service, f"s{number}")
+            client.get(f"/api/v1/studies/s{number}/result")
+            assert len(service.service.desks) <= 2
+        before = list(service.service.desks)
+        listed = client.get("/api/v1/studies").json()["studies"]
+        assert [each["samples"] for each in listed] == [10] * 5
+        assert list(service.service.desks) == before  # a list opens none
+        assert len(service.service._followers) <= 2
+        assert client.post("/api/v1/studies/s0/ask").json()["tickets"]
+        assert client.get("/api/v1/studies").json()["studies"][0]["in_flight"] == 1
+
+
+def test_a_closed_study_is_seen_as_it_is_now(tmp_path: Any) -> None:
+    with served(str(tmp_path / "studies.db"), limits=Limits(studies=1)) as service:
+        service.create("one")
+        service.create("two")
+        client = service.client()
+        assert client.get("/api/v1/studies/one/progress").json()["samples"] == 0
+        with eq.open(service.service.registry.place("one")) as study:
+            study.tell(study.ask(), 1)
+        assert client.get("/api/v1/studies/one/progress").json()["samples"] == 1

@@ -1,0 +1,121 @@
+"""What the database holds for a service, and what becomes of it when studies are deleted."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import equipoise as eq
+from equipoise.errors import EquipoiseError
+from equipoise.server.registry import Registry
+from equipoise.store import Log
+from tests.serving import served
+
+
+@pytest.fixture
+def registry(db: str) -> Iterator[Registry]:
+    """A registry in a file, and in PostgreSQL."""
+    found = Registry(db)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def name() -> str:
+    return f"study-{uuid.uuid4().hex}"
+
+
+def test_what_the_service_knows_of_itself(registry: Registry, name: str) -> None:
+    assert registry.value(name) is None
+    assert registry.settle(name, "first") == "first"
+    assert registry.settle(name, "second") == "first"
+    other = Registry(registry.where)
+    assert other.value(name) == "first"
+    other.close()
+
+
+def test_a_study_that_no_service_has_created(registry: Registry, name: str) -> None:
+    assert registry.page(name) is None
+    eq.open(registry.place(name), arms=["a", "b"]).close()
+    page = registry.page(name)
+    assert page is not None
+    assert (page.status, page.title, page.poll, page.created) == ("open", name, None, None)
+    secret = registry.secret(page.study)
+    registry.write(page._replace(status="paused", title="'; --", poll={"question": "é\"'"}))
+    assert registry.page(name) == page._replace(status="paused", title="'; --", poll={"question": "é\"'"})
+    assert registry.secret(page.study) == secret
+    assert name in [each.name for each in registry.pages()]
+
+
+def test_keys(registry: Registry, name: str) -> None:
+    eq.open(registry.place(name), arms=["a", "b"]).close()
+    page = registry.page(name)
+    assert page is not None
+    one = registry.add_key(page.study, f"{name}-1", "work", "label", b"\x00\xff", None)
+    two = registry.add_key(page.study, f"{name}-2", "ask", "", b"hash", "eqk_public")
+    assert {key.id: key for key in registry.keys(page.study)} == {one.id: one, two.id: two}
+    registry.change_key(one, b"other", None)
+    assert {key.hash for key in registry.keys(page.study)} == {b"other", b"hash"}
+    registry.revoke(one)
+    assert registry.keys(page.study) == [two]
+
+
+def test_nothing_is_left_of_a_deleted_study(registry: Registry, name: str) -> None:
+    place = registry.place(name)
+    with eq.open(place, arms=["a", "b"]) as study:
+        study.tell(study.ask(idempotency_key="x"), 1.0)
+        study.ask()
+    page = registry.page(name)
+    assert page is not None
+    registry.secret(page.study)
+    registry.add_key(page.study, name, "work", "", b"hash", None)
+    stale = Log(place)
+    registry.delete(name)
+    assert registry.page(name) is None
+    assert registry.keys(page.study) == []
+    for table in ("turn", "lease", "call", "snapshot", "key", "study"):
+        sql = f"select count(*) from equipoise_{table} where study = ?"
+        assert registry._database.execute(sql, (page.study,)) == [(0,)]
+    # Another one of that name has another number, and who has the old one open is told that it is gone.
+    eq.open(place, arms=["c", "d"]).close()
+    again = registry.page(name)
+    assert again is not None
+    assert again.study > page.study
+    with pytest.raises(EquipoiseError, match="no longer in"):
+        stale.turn(lambda turn: turn.ask(1))
+    stale.close()
+    registry.delete(name)
+
+
+def test_a_file_that_is_not_a_store(tmp_path: Path) -> None:
+    path = tmp_path / "text.db"
+    path.write_text("not a database, but some text that is long enough to be looked at" * 20)
+    with pytest.raises(ValueError, match="not an equipoise store"):
+        Registry(str(path))
+
+
+def test_two_services_of_one_database(db: str, name: str) -> None:
+    """What one of them does, the other knows: tickets, keys, respondents, and that a study is gone."""
+    with served(db) as one, served(db) as other:
+        one.create(name, poll={"question": "?"})
+        path, first, second = f"/api/v1/studies/{name}", one.client(), other.client()
+        handed = first.post(f"{path}/ask", json={"respondent": "me"}).json()
+        assert second.post(f"{path}/ask", json={"respondent": "me"}).json() == handed
+        ticket = handed["tickets"][0]["ticket"]
+        key = one.key(name, "work")
+        answer = {"answers": [{"ticket": ticket, "value": 1}]}
+        assert other.client(key).post(f"{path}/tell", json=answer).json()["outcomes"] == ["taken"]
+        assert first.post(f"{path}/tell", json=answer).json()["outcomes"] == ["known"]
+        assert first.get(f"{path}/result").json() == second.get(f"{path}/result").json()
+        other.service._entries.clear()  # as after a second
+        assert second.delete(path).status_code == 204
+        one.service._entries.clear()
+        assert first.get(path).status_code == 404
+        one.create(name, arms=["c", "d"])
+        assert first.post(f"{path}/ask").json()["tickets"][0]["arm"] == "c"
+        stale = first.post(f"{path}/tell", json=answer).json()
+        assert stale["outcomes"] == ["refused"]
+        assert first.delete(path).status_code == 204

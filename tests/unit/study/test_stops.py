@@ -1,0 +1,57 @@
+"""The replay of one arm's stop: it ends where the rule says, and as often as the law makes it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from equipoise.arrays import Floats
+from equipoise.intervals import Intervals
+from equipoise.study.stops import Rule, stops
+
+RULES = [
+    Rule(Intervals(1), 0.05),
+    Rule(Intervals(1), 0.05, fixed_width=False),
+    Rule(Intervals(4, (0, 1)), 0.01),
+    Rule(Intervals(1, "binary"), 0.05),
+]
+
+
+def law(rule: Rule) -> Floats:
+    values = np.random.default_rng(3).random(200)
+    return (values < 0.2).astype(float) if rule.sequences.support == "binary" else values**3
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_an_arm_stops_when_its_interval_is_narrow_enough(rule: Rule) -> None:
+    found = stops(law(rule), 0.06, rule, 40, 1)
+    margins = np.maximum(found.means - found.low, found.high - found.means)
+    assert (margins <= 0.06).all()
+    assert (margins > 0.05).any()
+    assert len(set(found.counts)) > 3
+    assert found.fixed.all() == rule.fixed_width
+    again, other = stops(law(rule), 0.06, rule, 40, 1), stops(law(rule), 0.06, rule, 40, 2)
+    assert (again.counts == found.counts).all()
+    assert (other.counts != found.counts).any()
+
+
+def test_a_share_of_the_mean_is_a_target() -> None:
+    found = stops(law(RULES[0]), 0.2, RULES[0], 40, 1, relative=True)
+    assert (found.high - found.means <= 0.2 * found.means).all()
+    assert (found.high - found.means > 0.15 * found.means).any()
+
+
+def test_fixed_width_intervals_need_less_than_half_of_the_samples() -> None:
+    # 200 stops each; the standard error of a mean count is below 1%.
+    gaussian = np.random.default_rng(1).normal(size=4000)
+    fixed, anytime = (stops(gaussian, 0.1, rule, 200, 1) for rule in RULES[:2])
+    assert fixed.counts.mean() / anytime.counts.mean() < 0.47
+    # 1.96²/0.01 samples, and 4.9 for what is of second order.
+    assert fixed.counts.mean() == pytest.approx(gaussian.var() * 384 + 5, rel=0.03)
+    assert abs(fixed.means.mean() - gaussian.mean()) < 5 * fixed.means.std() / math.sqrt(200)
+
+
+def test_a_replay_that_does_not_end_is_cut() -> None:
+    assert stops(np.array([0.0, 1.0]), 1e-6, RULES[0], 1, 1).counts[0] == 10_000

@@ -1,0 +1,123 @@
+"""A precision that is asked of sums of means: the combined mean of strata, and contrasts."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import equipoise as eq
+from equipoise.study import Goal, sums
+from equipoise.study.goal import precision
+
+SD = {"control": 1.0, "a": 2.0, "b": 3.0, "c": 1.0}
+SHARES = {"control": 0.4, "a": 0.3, "b": 0.2, "c": 0.1}
+
+
+def sample(arm: str, size: int, seed: Any) -> Any:
+    return np.array([np.random.default_rng(each).normal(5, SD[arm]) for each in seed])
+
+
+def estimate(wanted: Any, **options: Any) -> eq.Result:
+    return eq.estimate(sample, precision=wanted, arms=list(SD), **{"seed": 1} | options)
+
+
+def test_a_precision_of_strata_is_that_of_the_combined_mean() -> None:
+    strata = eq.Stratified(SHARES)
+    found = estimate(0.1, objective=strata)
+    assert found.reached is True
+    # Neyman: z² (Σ Wσ)²/h² is 1,110, and some percent more for variances that are not known.
+    assert found.samples == pytest.approx(1110, rel=0.1)
+    combined = found.combine()
+    assert 0.09 < combined.high - combined.value <= 0.1
+    assert repr(found).startswith("✓ The combined mean is known to ±0.1 (")
+    assert "Combined mean: " in repr(found)
+    assert "95% confidence interval, valid where width alone decides when to stop" in repr(found)
+    assert found.adaptivity.how == "replay"
+    anytime = estimate(0.1, objective=strata, interval="anytime")
+    assert anytime.samples > 2 * found.samples
+    short = estimate("1%", objective=strata, budget=200)
+    assert repr(short).startswith("✗ The combined mean is still wider than ±1% of its value; about ")
+    assert short.samples_left == pytest.approx(1110 * 4 - 200, rel=0.3)
+    # For each stratum by asking for it.
+    each = estimate(dict.fromkeys(SD, 0.5), objective=strata)
+    assert (each.intervals().margins <= 0.5).all()
+    assert each.contrasts() == []
+
+
+def test_contrasts_to_a_control() -> None:
+    found = estimate(eq.Contrasts(0.3, to="control"))
+    assert found.reached is True
+    compared = found.compare(to="control")
+    assert compared.kind == "fixed-width"
+    assert (compared.half_widths <= 0.3).all()
+    assert {each.words for each in found.contrasts()} == {"a - control", "b - control", "c - control"}
+    assert compared["control", "a"].high == pytest.approx(-compared["a", "control"].low)
+    assert found.compare(to="control", level=0.9).kind == found.compare().kind == "asymptotic"
+    assert repr(found).startswith("✓ Every difference to control is known to ±0.3 (")
+    assert "simultaneous over differences, valid where width alone decides" in repr(found)
+    # The control serves every difference, and has more samples than c, which varies as much.
+    assert found.counts["control"] > 2 * found.counts["c"]
+    even = estimate(eq.Contrasts(0.3, to="control"), strategy="uniform")
+    assert found.samples < 0.95 * even.samples
+
+
+def test_allocation_of_contrasts_is_optimal() -> None:
+    """For differences of K - 1 arms of one variance to a control, the control has sqrt(K - 1) times the samples."""
+    study = eq.Study(10, objective=1)
+    for k in range(10):
+        study.tell_moments(k, 100, 0.0, 99.0)
+    result = study.result(goal=Goal(precision=precision(eq.Contrasts(0.01, to=0), 0.95, study.arms)))
+    found = sums.weights(result)
+    assert found is not None
+    pulls = np.sqrt(found)
+    assert pulls[0] / pulls[1:] == pytest.approx(3.0, rel=1e-3)
+    # Of one contrast, samples go by |weight| times deviation; an arm that is in none has no weight.
+    one = precision(eq.Contrasts(0.01, of=[{0: 1, 1: -0.5, 2: -0.5}]), 0.95, study.arms)
+    found = sums.weights(study.result(goal=Goal(precision=one)))
+    assert found is not None
+    assert np.sqrt(found[:4]) == pytest.approx([1, 0.5, 0.5, 0])
+
+
+def test_an_arm_is_retired_with_its_last_contrast() -> None:
+    found = estimate(eq.Contrasts(0.5, of=[{"a": 1, "c": -1}, {"b": 1, "c": -1}]))
+    assert found.reached is True
+    assert found.counts["control"] == 0
+    short = estimate(eq.Contrasts(0.05), budget=400)
+    assert short.reached is False
+    assert repr(short).startswith("✗ 6 of 6 differences are still wider than ±0.05; about ")
+    assert "Least precise relative to its target: " in repr(short)
+
+
+def test_contrasts_for_programs(tmp_path: Any) -> None:
+    found = estimate(eq.Contrasts(0.5, to="control"), store=str(tmp_path / "study.db"))
+    plain = json.loads(found.to_json())["contrasts"]
+    assert [each["kind"] for each in plain] == ["fixed-width"] * 3
+    assert plain[0]["weights"] == [["a", 1.0], ["control", -1.0]]
+    again = estimate(eq.Contrasts(0.5, to="control"), store=str(tmp_path / "study.db"), seed=None)
+    assert again.samples == found.samples
+    finer = estimate(eq.Contrasts(0.4, to="control"), store=str(tmp_path / "study.db"), seed=None)
+    assert finer.samples > found.samples
+
+
+@pytest.mark.parametrize("support", ["binary", (0, 1)])
+def test_contrasts_of_bounded_arms(support: Any) -> None:
+    def coin(arm: str, size: int, seed: Any) -> Any:
+        p = {"rare": 0.02, "even": 0.5, "often": 0.6}[arm]
+        return np.array([float(np.random.default_rng(each).random() < p) for each in seed])
+
+    found = eq.estimate(coin, precision=eq.Contrasts(0.1), arms=["rare", "even", "often"], support=support, seed=1)
+    assert found.reached is True
+    assert (found.compare().half_widths <= 0.1 + 1e-9).all()
+    assert all(each.low >= -1 for each in found.contrasts())
+
+
+def test_a_sum_of_unsampled_arms_is_not_reached() -> None:
+    study = eq.Study(["a", "b"])
+    result = study.result(goal=Goal(precision=precision(eq.Contrasts(9.0), 0.95, study.arms)))
+    assert result.reached is False
+    assert result.samples_left == math.inf
+    assert sums.weights(result) is None
