@@ -138,8 +138,9 @@ BUILT_IN = (
 
 
 def kinds(support: Support) -> tuple[Kind, ...]:
-    """Return the kinds that the support allows."""
-    return KINDS if support is not None else ("asymptotic", "fixed-n")
+    """Return the kinds that the support allows; `benchmarks.precision` measures those for stopping by width."""
+    allowed = KINDS if support is not None else ("asymptotic", "fixed-n")
+    return tuple(kind for kind in allowed if kind != "fixed-width")
 
 
 def counts(setting: Setting, strategy: Strategy, runs: int, seed: int, budget: int) -> Ints:
