@@ -16,6 +16,7 @@ import difflib
 import doctest
 import os
 import re
+import signal
 import subprocess
 import sys
 import textwrap
@@ -137,15 +138,26 @@ class _Session:
         assert failed == 0
 
     def _shell(self, text: str, code: int, printed: str | None, where: str) -> None:
-        done = subprocess.run(
-            ["bash", "-e", "-c", text], cwd=self.folder, env=_environment(), text=True, timeout=HANG,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-        assert done.returncode == code, f"{where} exits with {done.returncode}:\n{done.stdout}"
+        found, output = _bash(text, self.folder)
+        assert found == code, f"{where} exits with {found}:\n{output}"
         if printed is not None:
-            got, wanted = _plain(done.stdout), _plain(printed.replace(_ADDRESS, self.address))
+            got, wanted = _plain(output), _plain(printed.replace(_ADDRESS, self.address))
             same = doctest.OutputChecker().check_output(wanted, got, doctest.ELLIPSIS)
             assert same, f"{where} prints something else:\n" + "\n".join(difflib.ndiff(wanted.split("\n"), got.split("\n")))
+
+
+def _bash(text: str, folder: Path) -> tuple[int, str]:
+    """Return the exit code of a script and what it prints. Nothing that it has started outlives it if it hangs."""
+    with subprocess.Popen(
+        ["bash", "-e", "-c", text], cwd=folder, env=_environment(), text=True, start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    ) as process:  # fmt: skip
+        try:
+            output, _ = process.communicate(timeout=HANG)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return process.returncode, output
 
 
 def _environment() -> dict[str, str]:
