@@ -1,13 +1,14 @@
 """
 The listings of a page, run in their order, in one folder, as a reader would.
 
-A `python` block with prompts is a doctest. A `sh` block is run by bash and must succeed; a `text` block that comes next on the
-page is what it prints, with `...` for what differs from time to time. A block of any language whose first line is a comment with
-the name of a file, such as `# study.toml`, is that file. A comment before a block says what else to do with it:
+A `python` block with prompts is a doctest. A `sh` block is run by bash and must succeed; a `text` block that comes next
+on the page is what it prints, with `...` for what differs from time to time. A block of any language whose first line
+is a comment with the name of a file, such as `# study.toml`, is that file. A comment before a block says what else to
+do with it:
 
-    <!-- not run: it installs packages -->      leave it alone
-    <!-- exits with 1 -->                       the exit code of a `sh` block, if it is not 0
-    <!-- service -->                            a service, which runs until the end of the page at the address it has there
+    <!-- not run: it installs packages -->   leave it alone
+    <!-- exits with 1 -->                    expect this exit code of a `sh` block
+    <!-- service -->                         let it serve at its address until the end of the page
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def blocks(page: str) -> list[Block]:
 
 
 def run(page: Path, folder: Path) -> None:
-    """Run the listings of a page in a folder, which is the current one, and fail where one does not do what it shows."""
+    """Run the listings of a page in a folder, the current one; fail where one does not do what it shows."""
     with ExitStack() as stack:
         session = _Session(page, folder, stack)
         found = blocks(page.read_text(encoding="utf-8"))
@@ -143,7 +144,9 @@ class _Session:
         if printed is not None:
             got, wanted = _plain(output), _plain(printed.replace(_ADDRESS, self.address))
             same = doctest.OutputChecker().check_output(wanted, got, doctest.ELLIPSIS)
-            assert same, f"{where} prints something else:\n" + "\n".join(difflib.ndiff(wanted.split("\n"), got.split("\n")))
+            assert same, f"{where} prints something else:\n" + "\n".join(
+                difflib.ndiff(wanted.split("\n"), got.split("\n"))
+            )
 
 
 def _bash(text: str, folder: Path) -> tuple[int, str]:
