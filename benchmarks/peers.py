@@ -121,17 +121,21 @@ def controlled(values: Floats, controls: Floats, expected: Floats) -> tuple[Floa
 
 
 def two_stage_settings(case: Case) -> Iterator[tuple[str, Method]]:
-    for share in (0.05, 0.1, 0.2, 0.4, 0.6, 0.8):
-        pilot = max(2, round(share * case.budget / len(case.problem)))
+    for share, pilot in pilots(case):
         yield f"pilot of {share:.0%}", ours(TwoStage(pilot=pilot))
 
 
 def balancing_settings(case: Case) -> Iterator[tuple[str, Method]]:
-    even = case.budget // len(case.problem)
     for strategy in ("loss_improvements", "loss"):
-        for least in (2, 10, 20, 40, 80, 160):
-            if least < even:
-                yield f'strategy="{strategy}", min_npoints={least}', balancing(strategy, least)
+        for _, least in pilots(case):
+            yield f'strategy="{strategy}", min_npoints={least}', balancing(strategy, least)
+
+
+def pilots(case: Case) -> list[tuple[float, int]]:
+    """Return pilots as shares of the budget, and as samples of each arm."""
+    return [
+        (share, max(2, round(share * case.budget / len(case.problem)))) for share in (0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
+    ]
 
 
 def best_of(case: Case, settings: Iterable[tuple[str, Method]], runs: int) -> tuple[str, Method]:
@@ -202,7 +206,7 @@ def section(found: dict[str, dict[str, dict[str, Any]]], runs: int, tuning_runs:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=400)
-    parser.add_argument("--tuning-runs", type=int, default=40)
+    parser.add_argument("--tuning-runs", type=int, default=150)
     parser.add_argument("--page", type=Path, default=PAGE)
     options = parser.parse_args(arguments)
     found = {case.name: measure(case, options.runs, options.tuning_runs) for case in CASES}

@@ -24,14 +24,15 @@ text { font-family: Inter, system-ui, -apple-system, 'Segoe UI', Roboto, sans-se
 
 def save(drawn: Any, name: str, title: str, subtitle: str = "") -> Path:
     """Write a chart, under a headline, as an SVG file into the folder named on the command line, or into this one."""
-    axis = {"domain": False, "ticks": False, "labelColor": SOFT, "titleColor": SOFT, "gridColor": LINE, "labelPadding": 6}
-    fonts = {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"}
+    axis = {"domain": False, "ticks": False, "labelPadding": 6, "titleFontWeight": "normal"}
+    colours = {"labelColor": SOFT, "titleColor": SOFT, "gridColor": LINE}
+    fonts = {"labelFontSize": 12, "titleFontSize": 12}
     finished = drawn.properties(
         title=alt.Title(title, subtitle=subtitle.split("\n"), anchor="start", frame="group", offset=18),
         background=CARD,
         padding=20,
     ).configure(
-        axis=alt.AxisConfig(**axis, **fonts),
+        axis=alt.AxisConfig(**axis, **colours, **fonts),
         legend=alt.LegendConfig(labelColor=SOFT, labelFontSize=12, title=None, orient="top"),
         header=alt.HeaderConfig(labelColor=INK, labelFontSize=13, labelFontWeight="bold", title=None),
         title=alt.TitleConfig(color=INK, fontSize=18, subtitleColor=SOFT, subtitleFontSize=13, subtitlePadding=6),

@@ -1,8 +1,8 @@
 """
 A poll of six products: 3,000 customers are asked whether they like one product each.
 
-Nearly everybody likes chilli chocolate and hardly anybody likes salted liquorice, so that a hundred answers settle them.
-Opinion on cardamom coffee is divided. equipoise sends the customers where opinion is divided, and all six shares are
+Nearly everybody likes chilli chocolate and hardly anybody salted liquorice, so that a few answers settle them, while
+opinion on cardamom coffee is divided. equipoise sends the customers where opinion is divided, and all six shares are
 known equally well.
 """
 
