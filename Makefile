@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 APT := DEBIAN_FRONTEND=noninteractive apt-get --quiet=2 --yes --option DPkg::Lock::Timeout=300 --option Acquire::http::Timeout=30
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-slow lint bench leaderboard docs browser clean
+.PHONY: demo test test-slow lint bench leaderboard docs site browser clean
 
 demo: $(VENV)/core
 	$(BIN)/equipoise demo
@@ -43,6 +43,10 @@ docs: $(VENV)/dev
 	$(BIN)/python -m benchmarks.pools
 	$(BIN)/python -m benchmarks.contrasts
 	$(BIN)/python -m pytest --quiet tests/unit/test_docs.py
+
+# Builds the site from docs/ into build/site, without a network. Warnings are failures, broken links among them.
+site: $(VENV)/dev
+	$(BIN)/python -m sphinx -W --keep-going --fresh-env docs build/site
 
 # A browser for the tests: an installed Chromium or Chrome, else Debian's where it may be installed (root and apt-get).
 # Without one, the tests that need it are skipped.
