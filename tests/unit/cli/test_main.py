@@ -35,6 +35,18 @@ def test_demo() -> None:
     assert done.stderr == ""  # no progress bar without a terminal
 
 
+def completions(*words: str) -> list[str]:
+    asked = {"COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1), "_EQUIPOISE_COMPLETE": "complete_bash"}
+    command = [sys.executable, "-c", "from equipoise.cli import app; app(prog_name='equipoise')"]
+    done = subprocess.run(command, env={**os.environ, **asked}, capture_output=True, text=True, check=False)
+    return done.stdout.split()
+
+
+def test_a_shell_can_complete_commands_and_options() -> None:
+    assert completions("equipoise", "be") == ["bench"]
+    assert completions("equipoise", "bench", "--max-") == ["--max-runs", "--max-seconds"]
+
+
 def test_demo_with_too_few_customers_to_differ() -> None:
     assert run("demo", "--customers", "12").stdout.endswith(
         "With 12 customers there is no difference yet; try 300 or more.\n"
