@@ -13,6 +13,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.inputs import INSTALL
+from tests import listings
 from tests.unit.theory.points import POINTS
 
 ROOT = Path(__file__).parents[2]
@@ -24,12 +25,9 @@ def name_of(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_listings_run(page: Path) -> None:
-    # A fence would be taken for output.
-    text = re.sub(r"^```.*$", "", page.read_text(), flags=re.MULTILINE)
-    test = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
-    failures = doctest.DocTestRunner(verbose=False).run(test).failed
-    assert failures == 0
+def test_listings_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    listings.run(page, tmp_path)
 
 
 def modules() -> list[str]:
