@@ -53,6 +53,16 @@ def test_extras_are_installed_as_the_messages_say(page: Path) -> None:
     assert {command.replace('"', "'") for command in found} <= known
 
 
+def rows_of(page: Path) -> list[str]:
+    return [line for line in page.read_text().splitlines() if re.match(r"\| .*\(\d.*\) \|$", line)]
+
+
+def test_the_readme_compares_as_the_page_does() -> None:
+    rows = rows_of(ROOT / "README.md")
+    assert len(rows) == 6
+    assert set(rows) <= set(rows_of(ROOT / "docs" / "reference" / "peers.md"))
+
+
 def test_the_papers_table_is_complete_and_true() -> None:
     page = (ROOT / "docs" / "explanation" / "paper.md").read_text()
     table = [line for line in page.split("## Errata")[0].splitlines() if line.startswith("| ")][1:]
