@@ -14,7 +14,7 @@ import picture
 
 import equipoise as eq
 
-AGES, PLACES = ("18-25", "26-40", "41-60", "over 60"), ("city", "suburb", "country")
+AGES, PLACES = ("18 to 25", "26 to 40", "41 to 60", "over 60"), ("city", "suburb", "country")
 FILES = (1800, 1300, 900, 3000, 2400, 1500, 2800, 2500, 2000, 1700, 1400, 1200)
 WRONG = (0.07, 0.06, 0.13, 0.05, 0.04, 0.05, 0.04, 0.05, 0.04, 0.05, 0.06, 0.11)
 
@@ -27,7 +27,7 @@ files = {
 
 result = eq.estimate(lambda wrong: wrong, populations=files, precision=0.02, support="binary", seed=5)
 print(result)
-reference = "26-40, city"
+reference = "26 to 40, city"
 gaps = {group: result.difference(group, reference) for group in groups if group != reference}
 higher = [group for group, gap in gaps.items() if gap.low > 0]
 print(f"Read {result.samples:,} of {sum(FILES):,} files. Error rates above that of {reference}: {', '.join(higher)}.")
@@ -58,5 +58,5 @@ picture.save(
     (band + bars + points + counts).properties(width=640, height=360),
     "audit.svg",
     f"{len(higher)} of 12 groups are wrongly rejected more often",
-    f"Every rate to two points after {result.samples:,} of {sum(FILES):,} files (right: files read of each group)",
+    f"than {reference} (shaded). Every rate is known to two points after {result.samples:,} of {sum(FILES):,} files",
 )

@@ -40,7 +40,8 @@ dots = [{"program": program, "time": time} for program in order for time in time
 scale = alt.Scale(type="log", domain=[0.4, 13], nice=False)
 y = alt.Y("program:N", sort=order, title=None, axis=alt.Axis(labelColor=picture.INK, labelFontSize=13))
 rain = alt.Chart(alt.Data(values=dots)).mark_tick(thickness=1.5, size=24, opacity=0.28, color=picture.BLUE).encode(
-    x=alt.X("time:Q", scale=scale, title="milliseconds of processor time", axis=alt.Axis(values=[0.5, 1, 2, 5, 10])), y=y
+    x=alt.X("time:Q", scale=scale, title="milliseconds of processor time", axis=alt.Axis(values=[0.5, 1, 2, 5, 10])),
+    y=y,
 )  # fmt: skip
 base = alt.Chart(alt.Data(values=rows)).encode(y=y)
 bars = base.mark_bar(height=34, color=picture.ORANGE, cornerRadius=3).encode(x=alt.X("low:Q", scale=scale), x2="high:Q")
