@@ -27,6 +27,7 @@ def name_of(page: Path) -> str:
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_listings_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     listings.run(page, tmp_path)
 
 
