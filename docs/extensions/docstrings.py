@@ -24,6 +24,9 @@ def rewrite(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: li
     """Apply the rewrites to each line, in place, and give every attribute that shares a description a line."""
     if name in MADE_HERE:
         lines[:] = [line for line in lines if not line.startswith(":param ")]
+    if what == "property" and lines[-1:] != [] and lines[-1].startswith(":type: "):
+        # Napoleon takes what stands before a colon for the type; here it is the beginning of a sentence.
+        lines[:] = [f"{lines[-1].removeprefix(':type: ')}: {lines[0]}", *lines[1:-1]]
     for pattern, replacement in REWRITES:
         lines[:] = [pattern.sub(replacement, line) for line in lines]
     lines[:] = [part for line in lines for part in _apart(line)]
