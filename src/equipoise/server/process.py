@@ -17,6 +17,7 @@ import uvicorn
 
 from equipoise.errors import EquipoiseError
 from equipoise.server.app import create_app
+from equipoise.server.memory import return_large_blocks
 from equipoise.server.service import Service
 from equipoise.server.settings import Settings
 
@@ -138,6 +139,7 @@ def serve(settings: Settings, network: Network, listening: socket.socket, worker
 
 def _work(settings: Settings, network: Network, listening: socket.socket) -> None:
     """Serve in this process."""
+    return_large_blocks()
     server = server_of(settings, network)
     gc.freeze()  # what is loaded stays
     gc.set_threshold(_YOUNG)
