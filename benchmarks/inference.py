@@ -31,7 +31,7 @@ from benchmarks.inference_tables import LAWS, SEED, Covered, Found, Remarked, Ro
 from equipoise.arrays import Floats
 from equipoise.lab import cpu, streams
 from equipoise.lab.setup import Setup
-from equipoise.study import certificate, replay
+from equipoise.study import certificate, corrections, replay
 from equipoise.study.snapshot import Design
 
 PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "inference.md"
@@ -58,7 +58,7 @@ class Studied(NamedTuple):
     off: Floats
 
 
-def adaptivity(row: Row, setup: Setup, run: int, counts: Floats) -> replay.Adaptivity:
+def adaptivity(row: Row, setup: Setup, run: int, counts: Floats) -> corrections.Adaptivity:
     """Return what the result of this simulated study says."""
     samples = streams.samples_of_run(row.problem, SEED, run, counts)
     whole = counts.astype(np.int64)
@@ -74,7 +74,7 @@ def studied(row: Row, first: int, studies: int) -> Studied:
     counts, off, m2s = (each[0].T for each in (ends.counts, ends.means, ends.m2s))
     off = off - setup.problem.means
     losses = m2s / (counts - 1) / counts
-    if row.strategy in replay.BLIND:
+    if row.strategy in corrections.BLIND:
         return Studied(np.ones_like(off), np.zeros_like(off), losses, off)
     found = [adaptivity(row, setup, first + i, counts[i]) for i in range(studies)]
     return Studied(

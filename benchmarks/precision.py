@@ -29,7 +29,7 @@ from equipoise.arrays import Floats
 from equipoise.intervals import Intervals
 from equipoise.strategies import Support
 from equipoise.study.goal import Stopping
-from equipoise.study.stops import Rule, Stops, stops
+from equipoise.study.stops import Rule, Stops, Target, stops
 
 LEVEL, STUDIES, SEED = 0.95, 4000, 1
 # A law is this many of its quantiles, equally likely: those of a continuous one.
@@ -110,11 +110,11 @@ def law(name: str) -> Floats:
     return known[name]
 
 
-def target(problem: Problem, values: Floats) -> float:
+def target(problem: Problem, values: Floats) -> Target:
     """Return the half-width, or the share of the mean, that takes `each` samples by the plain normal interval."""
     z = -NormalDist().inv_cdf((1 - LEVEL) / problem.arms / 2)
     half = z * math.sqrt(values.var() / problem.each)
-    return half / abs(values.mean()) if problem.relative else half
+    return Target(half / abs(values.mean()) if problem.relative else half, problem.relative)
 
 
 def arms_of(problem: Problem, studies: int, seed: int, fixed_width: bool) -> Iterator[tuple[Floats, Stops]]:
@@ -122,8 +122,7 @@ def arms_of(problem: Problem, studies: int, seed: int, fixed_width: bool) -> Ite
     rule = Rule(Intervals(problem.arms, problem.support), (1 - LEVEL) / problem.arms, fixed_width)
     for k in range(problem.arms):
         values = law(problem.laws[k % len(problem.laws)])
-        wanted = target(problem, values)
-        yield values, stops(values, wanted, rule, studies, 1000 * seed + k, relative=problem.relative)
+        yield values, stops(values, target(problem, values), rule, studies, 1000 * seed + k)
 
 
 def measure(problem: Problem, studies: int = STUDIES, seed: int = SEED) -> dict[str, float | str]:
