@@ -32,6 +32,7 @@ from equipoise.arrays import Bools, Floats, Ints
 from equipoise.lab import cpu, streams
 from equipoise.lab.setup import Setup
 from equipoise.problem import Objective, money
+from equipoise.study import sums
 from equipoise.study.corrections import BLIND, LEAST, MOST, MOST_ARMS, Adaptivity, known, seed_of, shrunk
 from equipoise.study.fitted import fitted
 from equipoise.study.formulas import formulas, second_order
@@ -63,7 +64,8 @@ def adaptivity(result: Result) -> Adaptivity:
         return nothing
     study = _study(result)
     if study is not None:
-        return replayed(*study)
+        found = replayed(*study)
+        return replace(found, biases=found.biases + sums.stopping_biases(result))
     found = formulas(result, stopped)
     return stopped_alone(result, stopped, found) if stopped.any() else found
 

@@ -203,3 +203,23 @@ def combined_half_width(result: Result) -> float:
         return 0.0
     found = result.sums_found
     return float(found.high[0] - found.values[0]) if found.fixed[0] else 0.0
+
+
+def stopping_biases(result: Result) -> Floats:
+    """
+    Return what stopping at a precision of the combined mean Σ W_k μ_k has done to the arms' means, to second order.
+
+    All arms stop when the squared error V = Σ W_k² s_k²/T_k is small enough, and V is correlated with the mean of a
+    skewed arm: the bias is -Cov(mean_k, V)/V = -W_k² γ_k s_k³/T_k² / V. It is 0 for arms that did not stop so, and is
+    taken to be 0 for binary arms, whose interval is less in proportion to s.
+    """
+    asked, evidence = None if result.precision is None else result.precision.sums, result.snapshot.evidence
+    nothing = np.zeros(len(result.arms))
+    if asked is None or evidence is None or not asked.combined or result.sequences.support == "binary":
+        return nothing
+    if not result.reached:
+        return nothing
+    counts, variances = result.counts.array, result.variances.array
+    parts = asked.weights[0] ** 2 * variances / counts
+    total = float(parts.sum())
+    return np.asarray(-parts * evidence.skewness * np.sqrt(variances) / counts / total) if total > 0 else nothing
