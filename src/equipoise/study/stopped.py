@@ -26,6 +26,8 @@ MOST_STOPPED: Final = 200_000
 # About how many samples are drawn for the replays, and once more for replays of these; and how many replays there are.
 DRAWN: Final = 1_500_000
 FEWEST_RUNS, RUNS = 64, 1024
+# Betting takes longer to follow: a replay counts as this many, of binary arms and of others.
+BINARY, BOUNDED = 2, 4
 # How many of the replays are replayed.
 FEWEST_AGAIN, AGAIN = 4, 16
 
@@ -52,7 +54,9 @@ def stopped_alone(result: Result, stopped: Bools, formula: Adaptivity) -> Adapti
     if samples is None:
         return formula
     rule = Rule(result.sequences, (1 - result.level) / len(counts), wanted.interval == "fixed-width")
-    runs = min(max(DRAWN // result.samples, FEWEST_RUNS), RUNS)
+    betting = result.sequences.kind == "betting"
+    cost = 1 if not betting else BINARY if result.sequences.support == "binary" else BOUNDED
+    runs = max(min(DRAWN // result.samples, RUNS) // cost, FEWEST_RUNS)
     places = [k for k in np.flatnonzero(stopped).tolist() if known(samples[k], counts[k]) and _varies(samples[k])]
     found, scatter = [], np.full(len(counts), math.nan)
     for k in places:

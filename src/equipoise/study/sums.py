@@ -114,18 +114,6 @@ def reached_by_arm(asked: Sums, reached: Bools) -> Bools:
     return np.asarray(~(asked.weights[~reached] != 0).any(0))
 
 
-def margins(result: Result, asked: Sums) -> Floats:
-    """Return the margins of the intervals that decide: of fixed width where these can be trusted, else of sequences."""
-    assert result.precision is not None
-    found = look(result, asked, everything=True).margins
-    if result.precision.interval != "fixed-width" or result.snapshot.evidence is None:
-        return found
-    sizes = np.full(len(result.arms), math.inf) if result.populations is None else result.populations
-    alpha, binary = (1 - result.level) / len(asked.weights), result.sequences.support == "binary"
-    half = fixed_width_sums.half_widths(asked.weights, result.state_of("fixed-width", None), sizes, alpha, binary)
-    return np.where(half.trusted, np.minimum(half.plain, found), found)
-
-
 def weights(result: Result) -> Floats | None:
     """
     Return weights on the losses with which contrasts approach their targets together.
