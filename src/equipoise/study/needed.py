@@ -94,7 +94,7 @@ def _grown(result: Result, weights: Floats) -> Floats:
     for growth in _GROWTH:
         state = result.state_of("fixed-width", None).copy()
         state[:, [fixed_width.COUNT, fixed_width.M2, fixed_width.M3]] *= growth
-        half = fixed_width_sums.half_widths(weights, state, sizes, alpha, binary)
+        half = fixed_width_sums.half_widths(weights, state, sizes, alpha, binary, result.objective.exponent)
         found.append(np.where(half.trusted, half.plain, math.inf))
     return np.array(found)
 

@@ -192,7 +192,8 @@ def _replay(setup: Setup, runs: int) -> _Replays:
     known = (expected > 0) & (plain > 0)
     plain = np.where(known, plain, 1.0)
     inflations = np.where(known, np.clip(expected / plain, LEAST, MOST), 1.0)
-    noise = np.where(known, (errors - inflations[:, None] * reported).var(axis=1) / (runs * plain**2), 0.0)
+    # Divided first: the square of a very small variance would be 0.
+    noise = np.where(known, ((errors - inflations[:, None] * reported) / plain[:, None]).var(axis=1) / runs, 0.0)
     return _Replays(inflations, noise, (off - sums / typical).mean(axis=1), np.maximum(expected, 0), losses, counts)
 
 

@@ -107,7 +107,7 @@ class Stops(NamedTuple):
         errors = off**2 - (sums**2 - variance * counts) / others**2
         plain = self.variances / counts - squares / others**2
         inflation = float(errors.mean() / plain.mean())
-        noise = float((errors - inflation * plain).var() / (len(counts) * plain.mean() ** 2))
+        noise = float(((errors - inflation * plain) / plain.mean()).var() / len(counts))
         return Bias(inflation, noise, float((off - sums / others).mean()))
 
 

@@ -73,7 +73,8 @@ def look(result: Result, asked: Sums, everything: bool = False) -> Found:
     if result.snapshot.evidence is not None:
         state = result.state_of("fixed-width", None)
         sizes = np.full(len(means), math.inf) if result.populations is None else result.populations
-        found = fixed_width_sums.half_widths(weights, state, sizes, alpha, result.sequences.support == "binary")
+        binary, power = result.sequences.support == "binary", result.objective.exponent
+        found = fixed_width_sums.half_widths(weights, state, sizes, alpha, binary, power)
         # Of nothing at all, a sequence is the whole support.
         caution = found.caution if result.sequences.kind == "asymptotic" else np.ones(len(weights))
         least = found.least

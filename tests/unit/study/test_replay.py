@@ -280,3 +280,12 @@ def test_the_price_of_not_knowing_the_variances(strategy: Any, least: float, mos
     assert least <= found < most
     assert found == pytest.approx(right.losses.max() / right.best, rel=0.06)
     assert math.isnan(eq.Study(2, budget=10).result().adaptivity.price)
+
+
+def test_variances_too_small_to_be_squared_are_replayed() -> None:
+    found, rng = eq.Study(3, budget=90), np.random.default_rng(1)
+    while not found.done:
+        ticket = found.ask()
+        found.tell(ticket, float(rng.normal()) * (1e-90 if ticket.arm == 0 else 1.0))
+    assert found.result().adaptivity.how == "replay"
+    assert np.isfinite(found.result().adaptivity.inflations).all()
