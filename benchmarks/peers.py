@@ -200,8 +200,8 @@ def section(found: dict[str, dict[str, dict[str, Any]]], runs: int, tuning_runs:
     others, tuned = SPEED * runs, SPEED * tuning_runs
     return (
         f"{table(found)}\n\n"
-        f"Means over {runs:,} runs of adaptive and {others:,} of the others, with seed {SEED}; standard errors in brackets; "
-        f"{names}.\n\n"
+        f"Means over {runs:,} runs of adaptive and {others:,} of the others, with seed {SEED}; standard errors in "
+        f"brackets; {names}.\n\n"
         f"The best settings, chosen with {tuning_runs} other runs of adaptive for each, and {tuned:,} of two-stage:\n\n"
         f"{settings_table(found)}"
     )
