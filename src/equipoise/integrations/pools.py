@@ -35,9 +35,9 @@ from equipoise.study import Result
 from equipoise.study.evidence import LEVEL
 from equipoise.study.goal import Stopping, check_stopping
 from equipoise.study.goal import precision as precision_of
-from equipoise.study.ledger import Ledger
 
-# A batch has this many items for each group at first, and later this share of the samples so far.
+# A batch has this many items for each group at first, and later this share of the samples so far, of the groups that
+# are still sampled: what is in a batch was decided without its answers.
 FIRST: Final = 4
 SHARE: Final = 1 / 8
 
@@ -106,8 +106,8 @@ def sample(
         Whether the mean of a group is that of its items, and known exactly once all are sampled; False where the items
         are themselves a sample, and the mean is that of where they come from.
     batch
-        How many items to hand to `answer` at once; None for four of each group, and later an eighth of the samples so
-        far.
+        How many items to hand to `answer` at once; None for four of each group at first, and later an eighth of the
+        samples so far of the groups that are still sampled.
     """
     size = None if batch is None else integer("batch", batch, least=1)
     check_progress(progress)
@@ -207,14 +207,15 @@ class _Pools:
             if left:
                 return self._jobs(turn, left)
         while True:
-            asked = self._course.hand_out(turn, self._size(turn.ledger))
+            asked = self._course.hand_out(turn, self._size(turn))
             jobs = self._jobs(turn, asked)
             if jobs or not (asked or self._judge(turn)):
                 return jobs
 
-    def _size(self, ledger: Ledger) -> int:
-        """Return how many items to sample at once: a function of the number of samples alone."""
-        return self._batch or max(FIRST * len(self._arms), int(SHARE * ledger.samples))
+    def _size(self, turn: Turn) -> int:
+        """Return how many items to sample at once."""
+        still = ~turn.ledger.retired
+        return self._batch or max(FIRST * int(still.sum()), int(SHARE * self._asked(turn)[still].sum()), 1)
 
     def _jobs(self, turn: Turn, tickets: Sequence[int]) -> list[_Job]:
         """Return the items of tickets; give back those for which there is none, and close groups without more."""
@@ -240,10 +241,14 @@ class _Pools:
             self._orders[k] = seeds.order(base, int(self._sizes[k]))
         return self._orders[k]
 
+    def _asked(self, turn: Turn) -> Ints:
+        """Return how many tickets each group has had."""
+        places = turn.ledger.arms_of(slice(0, turn.ledger.issued))
+        return np.bincount(places, minlength=len(self._arms))
+
     def _handed_out(self, turn: Turn) -> Bools:
         """Return which groups have had as many tickets as they have items."""
-        places = turn.ledger.arms_of(slice(0, turn.ledger.issued))
-        return np.asarray(np.bincount(places, minlength=len(self._arms)) >= self._sizes)
+        return np.asarray(self._asked(turn) >= self._sizes)
 
     def _judge(self, turn: Turn) -> bool:
         """Close the groups that are known well enough or have no more items; return whether any was reopened."""

@@ -63,7 +63,8 @@ def per_class_accuracy(
     level, interval, strategy, seed, progress
         As in `estimate`.
     batch
-        How many rows to predict at once. By default four of each class at first, and later an eighth of those so far.
+        How many rows to predict at once. By default four of each class at first, and later an eighth of those so far,
+        of the classes whose accuracy is still open.
 
     Returns
     -------

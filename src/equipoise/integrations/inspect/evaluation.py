@@ -108,7 +108,7 @@ def evaluate(
         the questions that they were drawn from.
     batch
         How many samples to run with one call of `eval`. By default four of each group at first, and later an eighth of
-        those so far.
+        those so far, of the groups whose score is still open.
     store
         A path (SQLite) or a postgresql:// URL. Everything is saved there, and the same call with the same store
         continues where the last one ended.
