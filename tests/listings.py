@@ -178,10 +178,13 @@ def _plain(text: str) -> str:
 def _serving(command: str, folder: Path) -> Iterator[str]:
     """Run a command that serves, at a free port, and give its address."""
     arguments = ["bash", "-c", f"exec {command.strip()} --port 0"]
-    with subprocess.Popen(arguments, cwd=folder, env=_environment(), text=True, stdout=subprocess.PIPE) as process:
-        assert process.stdout
+    with subprocess.Popen(arguments, cwd=folder, env=_environment(), text=True, stderr=subprocess.PIPE) as process:
+        assert process.stderr
         try:
-            yield re.findall(r"http://[\d.:]+", process.stdout.readline())[0]
+            said = process.stderr.readline()
+            found = re.search(r"http://[\d.]+:\d+", said)
+            assert found, f"no address in: {said}"
+            yield found[0]
         finally:
             process.terminate()
             process.communicate(timeout=HANG)

@@ -37,6 +37,7 @@ def save(drawn: Any, name: str, title: str, subtitle: str = "") -> Path:
         header=alt.HeaderConfig(labelColor=INK, labelFontSize=13, labelFontWeight="bold", title=None),
         title=alt.TitleConfig(color=INK, fontSize=18, subtitleColor=SOFT, subtitleFontSize=13, subtitlePadding=6),
         view=alt.ViewConfig(stroke=None),
+        aria=False,  # a page says in the picture's alternative text what can be seen; a label of every mark is too long
     )
     return write(chart.svg(finished), name)
 
