@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +29,18 @@ def _strategies_of_the_test_alone() -> Iterator[None]:
     yield
     known.clear()
     known.update(before)
+
+
+@pytest.fixture(autouse=True)
+def _what_inspect_ai_changes_is_put_back() -> Iterator[None]:
+    """It adds a handler to the root logger and has its own hook for exceptions."""
+    root, hook = logging.getLogger(), sys.excepthook
+    handlers, level = list(root.handlers), root.level
+    yield
+    for handler in set(root.handlers) - set(handlers):
+        root.removeHandler(handler)
+    root.setLevel(level)
+    sys.excepthook = hook
 
 
 @pytest.fixture(scope="session")
