@@ -12,6 +12,7 @@ description: such a function is neither filed nor looked up from then on.
 from __future__ import annotations
 
 import contextlib
+import dis
 import hashlib
 import itertools
 import math
@@ -29,8 +30,9 @@ from typing import Any, TypeVar
 
 import numba
 import numpy as np
+from llvmlite import binding as llvm
 from llvmlite import ir
-from numba.core import bytecode, caching, compiler, serialize, sigutils
+from numba.core import bytecode, caching, codegen, compiler, serialize, sigutils
 from numba.extending import intrinsic, register_jitable
 from numba.np import arrayobj
 
@@ -62,7 +64,7 @@ OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
 _FLAGS = ("BOUNDSCHECK", "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "DEBUGINFO_DEFAULT", "USING_SVML")
 
 # How code is kept; another number where old files must not be read.
-FORMAT = 2
+FORMAT = 3
 
 # Compiled code that nobody has used for so long is thrown away; its last use is known to the day.
 KEPT_DAYS = 90
@@ -108,10 +110,83 @@ def callable_compiled(function: Function) -> Function:
 
 
 def _compiled(function: Function, **options: bool) -> Function:
+    """Compile a function, for Python as a whole and for other compiled code as a part of that."""
     options = OPTIONS | options
-    dispatcher = numba.njit(**options)(function)
+    dispatcher: Any = numba.njit(**options)(function)
     dispatcher._cache = _Cache(function, options)
+    # What other compiled code finds where it calls the function.
+    dispatcher.part = part = _part(function, options | {"no_cpython_wrapper": True})
+    dispatcher.get_call_template, dispatcher.get_overload = part.get_call_template, part.get_overload
     return dispatcher
+
+
+def _part(function: Function, options: dict[str, Any]) -> Any:
+    """Compile a function as far as other compiled code needs it."""
+    part = numba.njit(pipeline_class=_PartCompiler, **options)(function)
+    part._cache = _PartCache(function, options | {"part": True})
+    return part
+
+
+class _Part(codegen.JITCodeLibrary):  # type: ignore[misc]
+    """
+    Code that is there to be linked into other code.
+
+    It is optimised there, with everything else, and has no machine code of its own: making that for each of a hundred
+    small functions would take longer than making the kernel that they are parts of. Only a part with loops is optimised
+    by itself before: loops that the compiler finds alone become vectors, others may not.
+    """
+
+    has_loops = False
+
+    @property
+    def codegen(self) -> Any:
+        return _NoEnvironments(self._codegen)
+
+    def _optimize_final_module(self) -> None:
+        if self.has_loops:
+            super()._optimize_final_module()
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        return 0
+
+    def serialize_using_object_code(self) -> tuple[str, bytes]:
+        return self.name, self._final_module.as_bitcode()
+
+    @classmethod
+    def read(cls, codegen: Any, state: tuple[str, bytes]) -> _Part:
+        """Return the part that `serialize_using_object_code` wrote."""
+        name, bitcode = state
+        part = cls(codegen, name)
+        part._final_module = llvm.parse_bitcode(bitcode)
+        part._finalize_final_module()
+        return part
+
+
+class _NoEnvironments:
+    """A code generator for parts: their environments, which are for Python's objects, are nowhere in memory."""
+
+    def __init__(self, codegen: Any) -> None:
+        self._codegen = codegen
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._codegen, name)
+
+    def set_env(self, name: str, environment: Any) -> None: ...
+
+
+class _PartCompiler(compiler.Compiler):  # type: ignore[misc]
+    """Numba's compiler, putting the code into a `_Part`."""
+
+    def compile_extra(self, function: Any) -> Any:
+        self.state.library = _Part(self.state.targetctx.codegen(), function.__qualname__)
+        self.state.library.has_loops = any(each.opname == "FOR_ITER" for each in dis.get_instructions(function))
+        return super().compile_extra(function)
 
 
 @intrinsic
@@ -213,7 +288,7 @@ def _feed(digest: Any, *texts: Any) -> None:
 
 def _feed_function(digest: Any, function: Any, seen: list[Any], called: list[_Cache]) -> None:
     if isinstance(getattr(function, "_cache", None), _Cache):
-        called.append(function._cache)
+        called.append(function.part._cache)
     options = getattr(function, "targetoptions", None)
     function = getattr(function, "py_func", function)
     if any(function is each for each in seen):
@@ -348,6 +423,31 @@ class _Cache(caching._Cache):  # type: ignore[misc]
     def disable(self) -> None: ...
 
     def flush(self) -> None: ...
+
+
+class _PartCache(_Cache):
+    """The same for parts."""
+
+    def _rebuild(self, target_context: Any, payload: Any) -> Any:
+        library, *rest = payload
+        loaded = compiler.CompileResult._rebuild(_Reader(target_context), library, *rest)
+        return loaded._replace(target_context=target_context)
+
+
+class _Reader:
+    """Numba's context for a target, but for reading parts."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    def codegen(self) -> _Reader:
+        return self
+
+    def unserialize_library(self, state: tuple[str, bytes]) -> _Part:
+        return _Part.read(self._context.codegen(), state)
 
 
 class _KernelCache(_Cache):

@@ -105,7 +105,7 @@ def replace_top(heap: Heap, score: float) -> None:
 @internal
 def change(heap: Heap, arm: int, score: float) -> None:
     """Give an arm another score, and put it where it belongs."""
-    i = heap[arm].place
+    i: Any = np.int64(heap[arm].place)  # as wide as any other position, so that callees are compiled once
     parent = (i - 1) >> 2
     if i > 0 and before(score, arm, heap[parent].score, heap[parent].arm):
         sift_up(heap, i, score, arm)

@@ -1,13 +1,13 @@
 """
 Tuples of numbers in kernels: read from memory, written to it, and combined number by number.
 
-A compiled tuple has a fixed length and no loop over it, so each of these functions is built for a length, from the one
-for a number less. They run on the CPU and as device functions.
+A compiled tuple has a fixed length and no loop over it, so each of these functions is written out for a length. They
+run on the CPU and as device functions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 Compile = Callable[[Any], Any]
@@ -19,79 +19,38 @@ def reader(n: int, compiled: Compile, zero: Any = 0.0) -> Any:
 
     With n = 0 it is the tuple with a single 0 that strategies get in place of an empty one.
     """
-    if n == 0:
-
-        @compiled
-        def none(memory: Any, at: Any, step: Any) -> Any:
-            return (zero,)
-
-        return none
-    if n == 1:
-
-        @compiled
-        def last(memory: Any, at: Any, step: Any) -> Any:
-            return (memory[at],)
-
-        return last
-    rest = reader(n - 1, compiled)
-
-    @compiled
-    def read(memory: Any, at: Any, step: Any) -> Any:
-        return (memory[at],) + rest(memory, at + step, step)  # noqa: RUF005
-
-    return read
+    values = [f"memory[at_{i}]" for i in range(n)] or ["zero"]
+    return compiled(_written("read", "memory, at_0, step", [*_places(n), f"return {_tuple(values)}"], zero=zero))
 
 
-def writer(n: int, compiled: Compile, first: int = 0) -> Any:
+def writer(n: int, compiled: Compile) -> Any:
     """Return `write(memory, at, step, values)`, which stores a tuple of n numbers where `read` finds them."""
-    if first >= n:
-
-        @compiled
-        def none(memory: Any, at: Any, step: Any, values: Any) -> None:
-            pass
-
-        return none
-    rest = writer(n, compiled, first + 1)
-
-    @compiled
-    def write(memory: Any, at: Any, step: Any, values: Any) -> None:
-        memory[at] = values[first]
-        rest(memory, at + step, step, values)
-
-    return write
+    lines = [*_places(n), *(f"memory[at_{i}] = values[{i}]" for i in range(n))]
+    return compiled(_written("write", "memory, at_0, step, values", lines))
 
 
-def adder(n: int, compiled: Compile, first: int = 0) -> Any:
+def adder(n: int, compiled: Compile) -> Any:
     """Return `add(a, b)`: the sums of two tuples of n numbers, one or more."""
-    if first + 1 >= n:
-
-        @compiled
-        def last(a: Any, b: Any) -> Any:
-            return (a[first] + b[first],)
-
-        return last
-    rest = adder(n, compiled, first + 1)
-
-    @compiled
-    def add(a: Any, b: Any) -> Any:
-        return (a[first] + b[first],) + rest(a, b)  # noqa: RUF005
-
-    return add
+    return compiled(_written("add", "a, b", [f"return {_tuple([f'a[{i}] + b[{i}]' for i in range(max(n, 1))])}"]))
 
 
-def selector(n: int, select: Any, compiled: Compile, first: int = 0) -> Any:
+def selector(n: int, select: Any, compiled: Compile) -> Any:
     """Return `pick(condition, a, b)`: a where the condition holds, else b, for tuples of n numbers, by selects."""
-    if first + 1 >= n:
+    values = [f"select(condition, a[{i}], b[{i}])" for i in range(max(n, 1))]
+    return compiled(_written("pick", "condition, a, b", [f"return {_tuple(values)}"], select=select))
 
-        @compiled
-        def last(condition: Any, a: Any, b: Any) -> Any:
-            return (select(condition, a[first], b[first]),)
 
-        return last
-    rest = selector(n, select, compiled, first + 1)
+def _places(n: int) -> list[str]:
+    """Return the lines that name the places of n numbers, one step after the other."""
+    return [f"at_{i} = at_{i - 1} + step" for i in range(1, n)]
 
-    @compiled
-    def pick(condition: Any, a: Any, b: Any) -> Any:
-        return (select(condition, a[first], b[first]),) + rest(condition, a, b)  # noqa: RUF005
 
-    return pick
+def _tuple(values: Sequence[str]) -> str:
+    return f"({', '.join(values)},)"
+
+
+def _written(name: str, parameters: str, lines: Sequence[str], **given: Any) -> Any:
+    """Return the function with these lines, in which the given names are known."""
+    scope = {"__name__": __name__, **given}
+    exec(f"def {name}({parameters}):\n    " + "\n    ".join(lines or ["pass"]), scope)
+    return scope[name]

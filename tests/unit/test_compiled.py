@@ -195,10 +195,10 @@ def test_a_global_that_is_bound_anew_leaves_no_old_code_behind(tmp_path: Path, m
     """Code in memory that was made with the old value is not filed under what the new value looks like."""
     monkeypatch.setenv("EQUIPOISE_CACHE_DIR", str(tmp_path))
     scope = made(OUTER)
-    assert scope["g"](1.0) == 2.0
-    scope["C"] = 5.0
-    # The inner function stays as it was compiled; the outer one is made of it, and of C = 5 by the look of it.
     assert scope["f"](1.0) == 2.0
+    scope["C"] = 5.0
+    # The inner function stays as it was compiled; another outer one is made of it, and of C = 5 by the look of it.
+    assert jit(scope["outer"])(1.0) == 2.0
     fresh = made(OUTER.replace("C = 1.0", "C = 5.0"))
     assert fresh["f"](1.0) == 6.0
     # One function, two signatures, the global bound anew in between.

@@ -51,10 +51,13 @@ def _follower(update: Callable[..., None]) -> Any:
 
 
 @jit
-def _powers(tickets: Any, order: Any, size: int, arms: int) -> Any:
-    """By arm: count, and the sums of deviations from the mean to the powers 2, 3, 4; twice through, for the digits."""
-    count, shift, mean, spread = np.zeros(arms), np.zeros(arms), np.zeros(arms), np.zeros(arms)
-    m2, m3, m4 = np.zeros(arms), np.zeros(arms), np.zeros(arms)
+def _powers(tickets: Any, order: Any, size: int, sums: Any) -> None:
+    """
+    Add the tickets to rows of zeros, one for each sum and a column for each arm; twice through, for the digits.
+
+    They are count, shift, mean, M2, and the sums of deviations from the mean to the powers 2, 3, 4.
+    """
+    count, shift, mean, spread, m2, m3, m4 = sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6]
     for i in range(size):
         ticket = tickets[order[i]]
         k = ticket.arm
@@ -65,7 +68,6 @@ def _powers(tickets: Any, order: Any, size: int, arms: int) -> Any:
         m2[ticket.arm] += e * e
         m3[ticket.arm] += e * e * e
         m4[ticket.arm] += e * e * e * e
-    return count, m2, m3, m4
 
 
 class Lines:
@@ -250,7 +252,9 @@ class Evidence:
     def powers(self) -> tuple[Floats, Floats, Floats, Floats]:
         """Of each arm's samples in line: count, and the sums of deviations from their mean to the powers 2, 3, 4."""
         if self._powers is None:
-            self._powers = _powers(self._tickets, self._order, self._size, self.arms)
+            sums = np.zeros((7, self.arms))
+            _powers(self._tickets, self._order, self._size, sums)
+            self._powers = sums[0], sums[4], sums[5], sums[6]
         return self._powers
 
     @property
