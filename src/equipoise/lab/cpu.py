@@ -1,15 +1,17 @@
 """
 The CPU engine: which kernel simulates a setup, and running it.
 
-Two kernels make the same decisions in the same arithmetic as a study. `lanes` simulates many runs side by side and
+Three kernels make the same decisions in the same arithmetic as a study. `lanes` simulates many runs side by side and
 scans the arms at every step; it is compiled for the number of arms if that is small, else for any number. `single`
 simulates one run at a time: for very many arms, for answers that come late and for samples that have prices. Both are
-compiled for the form of the objective: the paper's, with key v/T, pays nothing for the scales and the exponent that the
-keys of others have.
+compiled for the strategy and for the form of the objective: the paper's, with key v/T, pays nothing for the scales and
+the exponent that the keys of others have. `lean` takes any strategy by address, for replays of a study that are over
+before another kernel would be compiled.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -18,11 +20,12 @@ import numpy as np
 
 from equipoise.arrays import Ints
 from equipoise.compiled import jit
+from equipoise.lab import lean
 from equipoise.lab.lanes import Layout, lanes
 from equipoise.lab.rule import NORM, PLAIN, Numbers, Rule
 from equipoise.lab.setup import Ends, Setup
 from equipoise.lab.single import single
-from equipoise.lab.streams import Laws, U
+from equipoise.lab.streams import Laws
 from equipoise.problem.money import limit
 
 
@@ -43,12 +46,15 @@ class Tuning:
         Up to this number of arms they are scanned where runs go one at a time anyway.
     layout
         How the lanes are laid out.
+    replayed
+        Pulls of replays after which, in one process, the lanes are compiled for a strategy.
     """
 
     few: int = 16
     many: int = 320
     scanned: int = 64
     layout: Layout = field(default_factory=Layout)
+    replayed: float = 3e7
 
 
 TUNING = Tuning()
@@ -65,9 +71,15 @@ def _single(rule: Rule, scanned: bool, priced: bool, late: bool) -> Callable[...
     return jit(single(rule, scanned=scanned, priced=priced, late=late), nogil=True)
 
 
+# Pulls of replays in this process, by strategy.
+_replayed: Counter[Rule] = Counter()
+
+
 def kernel(setup: Setup, tuning: Tuning = TUNING) -> tuple[Callable[..., None], int]:
     """Return the kernel for a setup, and how many runs it simulates at once."""
     rule, arms = Rule.of(setup.strategy, setup.form), len(setup.problem)
+    if setup.replay and not setup.one_by_one and arms <= tuning.scanned and _replayed[rule] <= tuning.replayed:
+        return lean.kernel(setup.strategy, setup.params), 1
     if not setup.one_by_one and arms <= tuning.many:
         for_arms = arms if arms <= tuning.few and not setup.one_kernel else 0
         return _lanes(rule, for_arms, tuning.layout), tuning.layout.lanes
@@ -83,23 +95,23 @@ def simulate(setup: Setup, first: int, runs: int, tuning: Tuning = TUNING) -> En
 
 def simulate_numbered(setup: Setup, wanted: Ints, tuning: Tuning = TUNING) -> Ends:
     """Simulate the runs with these numbers, in their order, in this thread."""
-    arms, objective = len(setup.problem), setup.objective
-    run, at_once = kernel(setup, tuning)
+    arms, objective, runs = len(setup.problem), setup.objective, len(wanted)
     numbers = Numbers(
         setup.params or (0.0,), setup.initial_own, setup.strategy.warmup, objective.scales(arms), objective.exponent
     )
-    runs = len(wanted)
-    whole = -(-runs // at_once) * at_once
-    # The last lanes repeat a run where there is none left.
-    laws = Laws.of(setup.problem, setup.seed, np.pad(wanted, (0, whole - runs), "edge"))
-    ends = np.empty((3, len(setup.checkpoints), arms, whole))
     costs = objective.cost(arms)
     if objective.costs is None:
         limits = np.array(setup.checkpoints, dtype=np.int64)
     else:
         limits = np.array([limit(budget, float(costs.min())) for budget in setup.checkpoints])
+    run, at_once = kernel(setup, tuning)
+    if setup.replay:
+        _replayed[Rule.of(setup.strategy, setup.form)] += runs * int(limits[-1])
+    whole = -(-runs // at_once) * at_once
+    # The last lanes repeat a run where there is none left.
+    laws = Laws.of(setup.problem, setup.seed, np.pad(wanted, (0, whole - runs), "edge"))
+    ends = np.empty((3, len(setup.checkpoints), arms, whole))
     # No more can be in flight than the budget has pulls.
     extra = (costs, min(setup.in_flight, 1 + int(limits.max() / costs.min()))) if at_once == 1 else ()
-    for column in range(0, whole, at_once):
-        run(laws, U(column), limits, numbers, ends, column, *extra)
+    run(laws, limits, numbers, ends, *extra)
     return Ends(*ends[..., :runs])

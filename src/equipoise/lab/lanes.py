@@ -298,22 +298,23 @@ def lanes(rule: Rule, arms: int, layout: Layout) -> Callable[..., None]:
 
     sample = sample_few if few else sample_many
 
-    def run(laws: Any, first: Any, checkpoints: Any, numbers: Any, ends: Any, column: int) -> None:
+    @jit
+    def simulate(S: Any, laws: Any, first: Any, checkpoints: Any, numbers: Any, ends: Any, H: int, X: int) -> None:
+        """Simulate the runs in the lanes from place `first` on, in a workspace with the rings from X on."""
         params, scales, exponent = numbers.params, numbers.scales, numbers.exponent
         K = arms if few else len(laws.kinds)
-        H = few_H if few else ring_of_many(K)
-        X = ARMS + K * BLOCK
-        S = np.zeros(X + K * H * W)
-        offsets = np.zeros(W, np.uint64)
+        for row in range(X):
+            S[row] = 0.0
+        for k in range(K):
+            for row in range(own_numbers):
+                for i in range(W):
+                    S[ARMS + k * BLOCK + OWN + row * W + i] = numbers.own[k, row]
+        offsets = np.empty(W, np.uint64)
         drawn = np.zeros(K, np.int64)
         lagging = False
         lowest = 0.0
         in_turn = _in_turn(numbers.warmup, K)
         refresh = _next_refresh(0, K)
-        for k in range(K):
-            for row in range(own_numbers):
-                for i in range(W):
-                    S[ARMS + k * BLOCK + OWN + row * W + i] = numbers.own[k, row]
         t = 0
         for c in range(len(checkpoints)):
             while t < checkpoints[c]:
@@ -341,8 +342,17 @@ def lanes(rule: Rule, arms: int, layout: Layout) -> Callable[..., None]:
             for k in range(K):
                 row = ARMS + k * BLOCK
                 for i in range(W):
-                    ends[0, c, k, column + i] = S[row + COUNT + i]
-                    ends[1, c, k, column + i] = S[row + MEAN + i]
-                    ends[2, c, k, column + i] = S[row + M2 + i]
+                    column = first + U(i)
+                    ends[0, c, k, column] = S[row + COUNT + i]
+                    ends[1, c, k, column] = S[row + MEAN + i]
+                    ends[2, c, k, column] = S[row + M2 + i]
+
+    def run(laws: Any, checkpoints: Any, numbers: Any, ends: Any) -> None:
+        K = arms if few else len(laws.kinds)
+        H = few_H if few else ring_of_many(K)
+        X = ARMS + K * BLOCK
+        S = np.empty(X + K * H * W)
+        for first in range(0, len(laws.runs), W):
+            simulate(S, laws, U(first), checkpoints, numbers, ends, H, X)
 
     return run

@@ -34,6 +34,9 @@ class Setup:
     one_kernel
         Whether a kernel for any number of arms is used even for few. It is slower there and is compiled once for a
         strategy, not for each number of arms; results are the same.
+    replay
+        Whether this is a replay of a study, whose strategy is compiled but in no kernel. A kernel that takes it by
+        address is used until there have been enough replays to compile another; results are the same.
     """
 
     problem: Problem
@@ -44,6 +47,7 @@ class Setup:
     in_flight: int = 1
     objective: Objective = field(default_factory=Objective)
     one_kernel: bool = False
+    replay: bool = False
 
     @property
     def one_by_one(self) -> bool:

@@ -21,7 +21,7 @@ import numpy as np
 from equipoise.compiled import inlined, jit
 from equipoise.heap import ENTRY, NO_ARM, arm_at, change, heapify, least_pulled, replace_top
 from equipoise.lab.rule import Rule, steps
-from equipoise.lab.streams import pair_of
+from equipoise.lab.streams import U, pair_of
 from equipoise.problem import money
 from equipoise.strategies import key as formulas
 from equipoise.tuples import reader, writer
@@ -161,9 +161,9 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
                     return k, fewest
         return largest_key(keys, by_key), fewest
 
-    def run(
-        laws: Any, first: Any, limits: Any, numbers: Any, ends: Any, column: int, costs: Any, in_flight: int
-    ) -> None:
+    @jit
+    def simulate(laws: Any, run: int, limits: Any, numbers: Any, ends: Any, costs: Any, in_flight: int) -> None:
+        """Simulate the run at this place."""
         K = len(laws.kinds)
         arms = np.empty(K, Arm)
         own = np.empty(K * OWN)
@@ -235,7 +235,7 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
                 i = int(arm.count)
                 x = arm.spare
                 if i & 1 == 0:
-                    x, arm.spare = pair_of(laws, first, k, i >> 1)
+                    x, arm.spare = pair_of(laws, U(run), k, i >> 1)
                 arm.count, arm.mean, arm.m2, its_own = take(
                     x, arm.count, arm.mean, arm.m2, read_own(own, k * OWN, 1), pooled, numbers.params
                 )
@@ -254,10 +254,14 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
                 if not stale:
                     rekey(arms, own, keys, by_key, k, pooled, closed, numbers)
             for j in range(K):
-                ends[0, c, j, column], ends[1, c, j, column], ends[2, c, j, column] = (
+                ends[0, c, j, run], ends[1, c, j, run], ends[2, c, j, run] = (
                     arms[j].count,
                     arms[j].mean,
                     arms[j].m2,
                 )
+
+    def run(laws: Any, limits: Any, numbers: Any, ends: Any, costs: Any, in_flight: int) -> None:
+        for place in range(len(laws.runs)):
+            simulate(laws, place, limits, numbers, ends, costs, in_flight)
 
     return run

@@ -14,6 +14,7 @@ from equipoise import moments
 from equipoise.arrays import Bools, Floats, Ints
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import LARGEST, Names, integer, shown
+from equipoise.lab.functions import compile_rule
 from equipoise.problem import Objective, money
 from equipoise.problem.objective import GREATEST
 from equipoise.problem.objective import objective as objective_of
@@ -21,7 +22,6 @@ from equipoise.strategies import Strategy, Support, check_numbers, check_params,
 from equipoise.strategies.key import next_refresh
 from equipoise.study import steps
 from equipoise.study.evidence import Answered, Lines
-from equipoise.study.functions import compile_rule
 from equipoise.study.snapshot import Design, Snapshot
 from equipoise.study.state import ANSWERED, ANSWERED_LATE, DECLINED, FORGOTTEN, IN_FLIGHT, WITHDRAWN, State, word
 from equipoise.tables import amount, count
@@ -350,6 +350,8 @@ class Ledger:
             m = min(m, self._renew_credit(m))
             if m == 0:
                 return 0
+            if m == 1 and self.ask_one() >= 0:
+                return 1
         found = steps.ask(self._memory, self._rule, self._ticket_memory, m)
         if found < 0:
             found = -1 - found

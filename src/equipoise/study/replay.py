@@ -118,7 +118,7 @@ def setup_of(samples: Sequence[Floats], counts: Ints, design: Design, objective:
     """
     problem = fitted(samples, design.strategy.uses_mean)
     seed = seed_of(samples, f"{design.strategy!r} {design.params} {objective} {counts.tolist()}")
-    return Setup(problem, design.strategy, (price,), design.params, seed, 1, objective, one_kernel=True)
+    return Setup(problem, design.strategy, (price,), design.params, seed, 1, objective, one_kernel=True, replay=True)
 
 
 def replayed(setup: Setup, samples: Sequence[Floats]) -> Adaptivity:

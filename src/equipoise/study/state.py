@@ -24,8 +24,8 @@ import numpy as np
 from equipoise.arrays import Floats
 from equipoise.compiled import inlined, records, spaced_records
 from equipoise.heap import ENTRY
+from equipoise.lab.functions import FUNCTIONS
 from equipoise.strategies import Strategy
-from equipoise.study.functions import FUNCTIONS
 
 # What there is one of in a study.
 HEADER = np.dtype(

@@ -20,9 +20,9 @@ import numpy as np
 from equipoise import moments
 from equipoise.compiled import borrowing, inlined, internal
 from equipoise.heap import NO_ARM, arm_at, change, heapify, least_pulled
+from equipoise.lab.functions import call_floor, call_keep, call_pool, call_share, call_variance
 from equipoise.problem import money
 from equipoise.strategies import key as keys
-from equipoise.study.functions import call_floor, call_keep, call_pool, call_share, call_variance
 from equipoise.study.state import (
     ANSWERED,
     ANSWERED_LATE,
@@ -72,7 +72,7 @@ def asked_for(arm: Any) -> float:
     return float(arm.pulls + arm.declined)
 
 
-@inlined
+@internal
 def closed(book: Book, k: int) -> bool:
     """
     Return whether arm k is not to be asked for: it is retired, or its population is used up.
@@ -83,7 +83,7 @@ def closed(book: Book, k: int) -> bool:
     return book.arms[k].retired != 0 or (at != 0 and asked_for(book.arms[k]) >= book.memory[at + k])
 
 
-@inlined
+@internal
 def set_top(book: Book, k: int, top: float) -> None:
     """Give arm k another top."""
     book.header.tops += top - book.arms[k].top
@@ -119,7 +119,7 @@ def silent(arm: Any, header: Any) -> bool:
     return arm.declined != 0 and arm.count < max(header.warmup, 1)
 
 
-@inlined
+@internal
 def key_of(book: Book, k: int) -> float:
     """Return the key of arm k; that of a closed arm is below all others."""
     if closed(book, k):
@@ -136,7 +136,7 @@ def key_of(book: Book, k: int) -> float:
     return key
 
 
-@inlined
+@internal
 def requeue(book: Book, k: int) -> None:
     """Put arm k where it belongs in the queues of pulls and of costs, if there are any: last where it is closed."""
     if book.functions.floor != 0:
@@ -145,7 +145,7 @@ def requeue(book: Book, k: int) -> None:
         change(book.by_cost, k, -math.inf if closed(book, k) else -book.arms[k].cost)
 
 
-@inlined
+@internal
 def close_if_used_up(book: Book, k: int) -> None:
     """Let arm k come last in the queues if its population is used up."""
     if book.header.sizes_at != 0 and closed(book, k):
@@ -153,7 +153,7 @@ def close_if_used_up(book: Book, k: int) -> None:
         requeue(book, k)
 
 
-@inlined
+@internal
 def rekey(book: Book, k: int) -> None:
     """
     Put arm k where its key belongs.
@@ -169,7 +169,7 @@ def rekey(book: Book, k: int) -> None:
                 change(book.by_key, j, key_of(book, j))
 
 
-@inlined
+@internal
 def rekey_all(book: Book) -> int:
     """Ask the strategy about every arm, and put all of them where their keys belong."""
     answer, tops = DONE, 0.0
@@ -229,7 +229,7 @@ def refresh_study(memory: Any, rule: Any) -> int:
 # ---- asking
 
 
-@inlined
+@internal
 def under_floor(book: Book, t: int) -> int:
     """Return the least pulled arm if it has fewer pulls than the floor after t pulls, else NO_ARM; or BAD_FLOOR."""
     if book.functions.floor == 0:
@@ -240,7 +240,7 @@ def under_floor(book: Book, t: int) -> int:
     return least_pulled(book.by_pulls, book.arms, asked_for, floor)
 
 
-@inlined
+@internal
 def can_pay(book: Book, cost: float) -> bool:
     """Return whether a sample of this cost can be paid for."""
     return _affordable(cost, book.header.spent, book.header.carry, book.header.limit)
@@ -267,20 +267,20 @@ def best_affordable(book: Book, t: int) -> int:
     return least if fewest < floor else best
 
 
-@inlined
+@internal
 def pay(book: Book, cost: float) -> None:
     """Add a cost to what is spent; a refund is negative."""
     book.header.spent, book.header.carry = _spend(book.header.spent, book.header.carry, cost)
 
 
-@inlined
+@internal
 def charge(book: Book, k: int, tickets: int) -> None:
     """Charge a ticket of arm k with what it is expected to cost, or refund one with `tickets` -1."""
     book.prices[k].unpaid += tickets
     pay(book, tickets * book.arms[k].cost)
 
 
-@inlined
+@internal
 def settle(book: Book, k: int, cost: float, charged: int) -> None:
     """
     Take the real cost of a ticket of arm k; `charged` is 1 where it was charged with the expected cost before, else 0.
@@ -302,7 +302,7 @@ def settle(book: Book, k: int, cost: float, charged: int) -> None:
         change(book.by_cost, k, -after)
 
 
-@inlined
+@internal
 def wanted(book: Book, t: int) -> int:
     """Return the arm to ask for after t pulls, whatever it costs; NO_ARM if all are closed; or BAD_FLOOR."""
     k = under_floor(book, t)
@@ -311,7 +311,7 @@ def wanted(book: Book, t: int) -> int:
     return NO_ARM if book.by_key[0].score == -math.inf else arm_at(book.by_key, 0)
 
 
-@inlined
+@internal
 def hand_out(book: Book, tickets: Any, k: int) -> None:
     """Make the next ticket one of arm k."""
     book.arms[k].pulls += 1
@@ -328,7 +328,7 @@ def hand_out(book: Book, tickets: Any, k: int) -> None:
     book.header.credit -= 1
 
 
-@inlined
+@internal
 def next_arm(book: Book) -> int:
     """
     Return the arm to ask for, of those that can be paid for; NO_ARM if there is none; or BAD_FLOOR.
@@ -389,7 +389,7 @@ def ask_for(memory: Any, rule: Any, ticket_memory: Any, arms: Any) -> None:
 # ---- telling
 
 
-@inlined
+@internal
 def possible(header: Any, value: float) -> bool:
     """Return whether a value lies in the support; NaN and infinities do not."""
     if header.binary != 0:
@@ -397,7 +397,7 @@ def possible(header: Any, value: float) -> bool:
     return header.low <= value and value <= header.high
 
 
-@inlined
+@internal
 def check(header: Any, ticket: Any, arm: int, value: float) -> int:
     """Return whether this value may be told for this ticket, which is said to be of this arm."""
     if ticket.arm != arm:
@@ -524,7 +524,7 @@ def tell_moments(memory: Any, rule: Any, k: int, count: int, mean: float, m2: fl
 # ---- declining, forgetting and retiring
 
 
-@inlined
+@internal
 def turn_down(book: Book, ticket: Any, k: int, cost: float) -> int:
     """Note that a ticket of arm k, in flight or forgotten, was not answered."""
     landed = 1 if ticket.status == IN_FLIGHT else 0

@@ -324,9 +324,11 @@ def test_which_kernel() -> None:
     """Few arms, many, very many: what is measured fastest takes over where the tuning says."""
     strategy, tuning = STRATEGIES["b-as"], Tuning()
 
-    def kernel(arms: int, in_flight: int = 1, one_kernel: bool = False) -> tuple[Any, int]:
+    def kernel(
+        arms: int, in_flight: int = 1, one_kernel: bool = False, replay: bool = False, tuning: Tuning = tuning
+    ) -> tuple[Any, int]:
         given = plan(strategy, mixed(arms), 10 * arms)
-        return cpu.kernel(replace(given, in_flight=in_flight, one_kernel=one_kernel))
+        return cpu.kernel(replace(given, in_flight=in_flight, one_kernel=one_kernel, replay=replay), tuning)
 
     for arms in (1, tuning.few, tuning.few + 1, tuning.many):
         assert kernel(arms)[1] == cpu.LANES == 64
@@ -335,11 +337,24 @@ def test_which_kernel() -> None:
     assert kernel(3, one_kernel=True) == kernel(tuning.few + 1)
     assert kernel(2, 2) == kernel(tuning.scanned, 64) != kernel(2)
     assert kernel(tuning.scanned + 1, 2) == kernel(tuning.many + 1, 2) != kernel(2, 2)
+    # Replays, before another kernel pays off and after; with very many arms it always does.
+    assert kernel(3, one_kernel=True, replay=True)[1] == 1
+    enough = Tuning(replayed=-1)
+    assert kernel(3, tuning=enough, one_kernel=True, replay=True) == kernel(tuning.few + 1)
+    assert kernel(tuning.scanned + 1, replay=True) == kernel(tuning.many)
 
 
 def test_one_kernel_gives_the_same() -> None:
     given = plan(STRATEGIES["auto"], mixed(3), 60)
     assert_equal(cpu.simulate(replace(given, one_kernel=True), 3, 20), cpu.simulate(given, 3, 20))
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_strategy_by_address_gives_the_same(name: str) -> None:
+    given = replace(plan(STRATEGIES[name], mixed(3), 20, 60), one_kernel=True)
+    for objective in (Objective(), Objective(2.0, weights=(1.0, 2.0, 3.0))):
+        wanted = replace(given, objective=objective)
+        assert_equal(cpu.simulate(replace(wanted, replay=True), 3, 20), cpu.simulate(wanted, 3, 20))
 
 
 def numbers(sim: Any) -> list[bytes]:

@@ -349,7 +349,7 @@ def test_a_loaded_study_goes_on_in_another_process() -> None:
     """Compiled functions are elsewhere there."""
     study, _ = half_done("two-stage")
     code = (
-        "import pickle, sys; from equipoise.study import functions\n"
+        "import pickle, sys; from equipoise.lab import functions\n"
         "study = pickle.load(sys.stdin.buffer)\n"
         "rule = functions.compile_rule(study.strategy, study.ledger._params)\n"
         "print(study.ledger._rule.tobytes() == rule.tobytes())\n"

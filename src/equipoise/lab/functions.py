@@ -1,9 +1,9 @@
 """
 A strategy's functions as addresses of compiled code.
 
-The steps of a study (`study.steps`) take them as numbers, so that the steps are compiled once and a new strategy
-compiles only its own few lines. Tuples are passed as pointers to where their numbers lie, and those that a function
-returns are written to where they belong.
+The steps of a study (`study.steps`) and the kernel for replays (`lab.lean`) take them as numbers, so that these are
+compiled once and a new strategy compiles only its own few lines. Tuples are passed as pointers to where their numbers
+lie, and those that a function returns are written to where they belong.
 """
 
 from __future__ import annotations
