@@ -13,35 +13,32 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from equipoise import intervals, strategies, theory
-from equipoise.client import RemoteStudy, connect
-from equipoise.errors import EquipoiseError
-from equipoise.lab import simulate
-
-# After this the name is the function; `from equipoise.plan import Plan` finds the module all the same.
-from equipoise.plan import Plan, plan
-from equipoise.problem import (
-    Bernoulli,
-    Constant,
-    Contrasts,
-    Empirical,
-    Exponential,
-    Gaussian,
-    Laplace,
-    Law,
-    LogNormal,
-    Problem,
-    Rademacher,
-    Stratified,
-    StudentT,
-    Uniform,
-)
-from equipoise.run import Progress, SharedStudy, estimate
-from equipoise.run import open_study as open
-from equipoise.study import Result, Study, Ticket
-
 if TYPE_CHECKING:
-    from equipoise import testing
+    from equipoise import intervals, strategies, testing, theory
+    from equipoise.client import RemoteStudy, connect
+    from equipoise.errors import EquipoiseError
+    from equipoise.lab import simulate
+    from equipoise.planning.plan import Plan, plan
+    from equipoise.problem import (
+        Bernoulli,
+        Constant,
+        Contrasts,
+        Empirical,
+        Exponential,
+        Gaussian,
+        Laplace,
+        Law,
+        LogNormal,
+        Problem,
+        Rademacher,
+        Stratified,
+        StudentT,
+        Uniform,
+    )
+    from equipoise.run import Progress, SharedStudy
+    from equipoise.run import open_study as open
+    from equipoise.run.estimate import estimate
+    from equipoise.study import Result, Study, Ticket
 
 __version__ = "1.0.0"
 
@@ -79,12 +76,45 @@ __all__ = [
     "theory",
 ]
 
+# Where each name is found when it is first used: to import everything takes most of a second. A module is its own name.
+_FOUND_IN = {
+    "client": ("RemoteStudy", "connect"),
+    "errors": ("EquipoiseError",),
+    "lab": ("simulate",),
+    "planning": ("Plan", "plan"),
+    "problem": (
+        "Bernoulli",
+        "Constant",
+        "Contrasts",
+        "Empirical",
+        "Exponential",
+        "Gaussian",
+        "Laplace",
+        "Law",
+        "LogNormal",
+        "Problem",
+        "Rademacher",
+        "Stratified",
+        "StudentT",
+        "Uniform",
+    ),
+    "run": ("Progress", "SharedStudy", "estimate", "open"),
+    "study": ("Result", "Study", "Ticket"),
+}
+# Names that are other ones there.
+_NAMED = {"open": "open_study"}
+_MODULE_OF = {name: module for module, names in _FOUND_IN.items() for name in names}
+
 
 def __dir__() -> list[str]:
     return sorted([*__all__, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
-    if name == "testing":  # needs pytest and hypothesis, which not everybody has
-        return importlib.import_module("equipoise.testing")
-    raise AttributeError(f"module 'equipoise' has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module 'equipoise' has no attribute {name!r}")
+    if name not in _MODULE_OF:
+        return importlib.import_module(f"equipoise.{name}")
+    found = getattr(importlib.import_module(f"equipoise.{_MODULE_OF[name]}"), _NAMED.get(name, name))
+    globals()[name] = found
+    return found

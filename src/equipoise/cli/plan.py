@@ -15,7 +15,7 @@ from equipoise.cli.output import check_chart, check_writable, console, print_jso
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from equipoise.plan import Plan
+    from equipoise.planning import Plan
 
 EachArm = "ARM=NUMBER"
 AllOrEachArm = "[ARM=]NUMBER"
@@ -75,7 +75,7 @@ def plan(
     """Allocate a budget over arms whose variances are known or guessed."""
     import equipoise
     from equipoise import chart
-    from equipoise.plan import read
+    from equipoise.planning import read
 
     arguments: dict[str, Any] = read(guesses) if guesses else {}
     given = {

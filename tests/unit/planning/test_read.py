@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import equipoise as eq
-from equipoise.plan import read
+from equipoise.planning import read
 
 
 def test_a_table_of_guesses(tmp_path: Path) -> None:

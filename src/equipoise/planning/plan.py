@@ -16,8 +16,8 @@ from equipoise.arrays import Floats, Ints
 from equipoise.inputs import probability, shown
 from equipoise.intervals.sequences import TARGET
 from equipoise.keywords import suggests_keywords
-from equipoise.plan import words
-from equipoise.plan.arguments import (
+from equipoise.planning import words
+from equipoise.planning.arguments import (
     arms_and_variances,
     budget_for,
     interval_for,
@@ -25,7 +25,7 @@ from equipoise.plan.arguments import (
     precision_by_arm,
     sums_for,
 )
-from equipoise.plan.reach import CLOSE, Interval, Reach, Sums, of_arms, of_sums, terms_of_sums
+from equipoise.planning.reach import CLOSE, Interval, Reach, Sums, of_arms, of_sums, terms_of_sums
 from equipoise.problem import Contrasts
 from equipoise.problem.allocation import Allocation, Terms, allocate, even, relaxed
 from equipoise.problem.objective import MOST, PerArm, Stratified, Wholes

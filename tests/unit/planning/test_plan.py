@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import equipoise as eq
 from equipoise import chart
-from equipoise.plan import Plan, plan
+from equipoise.planning import Plan, plan
 from equipoise.problem.allocation import _Steps
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from equipoise.arrays import Floats
 from equipoise.inputs import check_names, choice, in_order, labelled, plain_name, positive, several, shown
-from equipoise.plan.reach import INTERVALS, Interval, Sums
+from equipoise.planning.reach import INTERVALS, Interval, Sums
 from equipoise.problem import Contrasts, Stratified, money
 from equipoise.problem.allocation import Terms
 from equipoise.problem.objective import GREATEST, MOST, SMALLEST, PerArm, Wholes, numbers_by_arm, wholes_by_arm

@@ -10,7 +10,7 @@ import numpy as np
 from equipoise.tables import MOST_ROWS, amount, cell, count
 
 if TYPE_CHECKING:
-    from equipoise.plan.plan import Plan
+    from equipoise.planning.plan import Plan
 
 
 def verdict(plan: Plan) -> str:
