@@ -20,6 +20,7 @@ References
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -247,7 +248,26 @@ class Laws(NamedTuple):
     @classmethod
     def of(cls, problem: Problem, seed: int, runs: Any) -> Laws:
         """Return the laws of a problem for the runs with these numbers."""
-        return cls(*encode(problem.arms), U(seed), np.asarray(runs, np.uint64))
+        return cls(*_encoded(_Same(problem.arms)), U(seed), np.asarray(runs, np.uint64))
+
+
+class _Same:
+    """Laws as a key: very many take long to compare, so that only the very same tuple is equal."""
+
+    def __init__(self, arms: tuple[Law, ...]) -> None:
+        self.arms = arms
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.arms is other.arms
+
+    def __hash__(self) -> int:
+        return id(self.arms)
+
+
+@lru_cache(maxsize=16)
+def _encoded(same: _Same) -> tuple[Ints, Floats, Floats]:
+    """Return the laws as numbers, which are kept: every block of runs asks for them again."""
+    return encode(same.arms)
 
 
 @jit

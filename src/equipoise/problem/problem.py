@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -75,13 +76,13 @@ class Problem:
         arms = tuple(map(centred, self.arms))
         return self if all(a is b for a, b in zip(arms, self.arms, strict=True)) else Problem(arms)
 
-    @property
+    @cached_property
     def means(self) -> Floats:
-        return np.array([law.mean for law in self.arms])
+        return _constants(law.mean for law in self.arms)
 
-    @property
+    @cached_property
     def variances(self) -> Floats:
-        return np.array([law.variance for law in self.arms])
+        return _constants(law.variance for law in self.arms)
 
     @property
     def Sigma(self) -> float:
@@ -121,6 +122,13 @@ class Problem:
     def rescaled_regret(self, losses: Sequence[float] | Floats, n: float) -> float:
         """Return n^{3/2} R_n(A), the quantity in the paper's figures."""
         return n**1.5 * self.regret(losses, n)
+
+
+def _constants(values: Iterable[float]) -> Floats:
+    """Return an array that nobody can change, as it is kept."""
+    found = np.fromiter(values, float)
+    found.flags.writeable = False
+    return found
 
 
 def proportions(variances: npt.ArrayLike) -> Floats:
