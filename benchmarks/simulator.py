@@ -118,6 +118,29 @@ def other_forms() -> dict[str, dict[str, float]]:
     return report
 
 
+def whole(strategy: Strategy, problem: eq.Problem, budget: int, runs: int) -> Work:
+    """A whole call of eq.simulate on one thread, with its checks, pilot and estimators."""
+
+    def work() -> int:
+        eq.simulate(problem, strategy, budget, runs=runs, threads=1)
+        return runs * budget
+
+    return work
+
+
+def whole_calls() -> dict[str, dict[str, float]]:
+    """Whole calls by strategy, arms and runs, for each pull of the runs that were asked for."""
+    report: dict[str, dict[str, float]] = {}
+    sizes = {2: (1000, (100, 10_000, 1_000_000)), 10: (1000, (100, 10_000)), 1000: (10_000, (100,))}
+    for arms, (budget, each) in sizes.items():
+        problem = eq.Problem([eq.Gaussian(0, 4), *[eq.Gaussian(0, 1)] * (arms - 1)])
+        for name, strategy in {"b-as": BAS, "auto": eq.strategies.Auto()}.items():
+            for runs in each:
+                [cost] = ratios([whole(strategy, problem, budget, runs)], rounds=1 if runs > 10_000 else 5)
+                report.setdefault(name, {})[f"{arms} arms, {runs} runs"] = round(cost, 3)
+    return report
+
+
 def numpy_losses(runs: int, budget: int, seed: int = 0) -> npt.NDArray[np.float64]:
     """B-AS on the two Gaussians as one would write it in NumPy, runs as rows: (muhat - mu)² by arm and run."""
     rng = np.random.default_rng(seed)
@@ -211,6 +234,7 @@ def main() -> None:
         report["pull_over_bulk_normal"][str(arms)] = round(cost, 3)
     [alone] = ratios([pulls(BAS, problem, budget, 1)], rounds=5)
     report["pull_over_bulk_normal_100000_arms_one_run_a_call"] = round(alone, 3)
+    report["pull_over_bulk_normal_whole_calls"] = whole_calls()
     report["pull_over_bulk_normal_by_form"] = other_forms()
     longer = {10_000: 256, 100_000: 64}
     report["pull_over_bulk_normal_2_arms_by_n"] = {
