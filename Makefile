@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 APT := DEBIAN_FRONTEND=noninteractive apt-get --quiet=2 --yes --option DPkg::Lock::Timeout=300 --option Acquire::http::Timeout=30
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-slow lint bench leaderboard docs site dist browser clean
+.PHONY: demo test test-slow lint bench leaderboard gallery docs site dist browser clean
 
 demo: $(VENV)/core
 	$(BIN)/equipoise demo
@@ -33,6 +33,10 @@ bench: $(VENV)/bench
 # Measures every strategy on the suite, and writes the tables of docs/reference/leaderboard.md, its CSV file and chart.
 leaderboard: $(VENV)/dev
 	$(BIN)/python benchmarks/leaderboard.py
+
+# Draws the pictures of the gallery again.
+gallery: $(VENV)/dev
+	for script in $(filter-out %/picture.py,$(wildcard examples/gallery/*.py)); do $(BIN)/python $$script docs/gallery || exit 1; done
 
 # Measures the slack of the paper's bounds and the coverage of the intervals, writes docs/explanation/bounds.md,
 # docs/reference/coverage.md and the tables of docs/explanation/intervals.md, then runs every listing of the pages.

@@ -197,9 +197,13 @@ def versions() -> dict[str, str]:
 def section(found: dict[str, dict[str, dict[str, Any]]], runs: int, tuning_runs: int) -> str:
     """Return what stands between the marks on the page."""
     names = ", ".join(f"{name} {version}" for name, version in versions().items())
+    others, tuned = SPEED * runs, SPEED * tuning_runs
     return (
-        f"{table(found)}\n\nMeans over {runs:,} runs with seed {SEED}, standard errors in brackets; {names}.\n\n"
-        f"The best settings, chosen with {tuning_runs} other runs for each:\n\n{settings_table(found)}"
+        f"{table(found)}\n\n"
+        f"Means over {runs:,} runs of adaptive and {others:,} of the others, with seed {SEED}; standard errors in "
+        f"brackets; {names}.\n\n"
+        f"The best settings, chosen with {tuning_runs} other runs of adaptive for each, and {tuned:,} of two-stage:\n\n"
+        f"{settings_table(found)}"
     )
 
 

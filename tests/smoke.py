@@ -141,7 +141,8 @@ def a_service_serves() -> None:
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as server:
         try:
             assert server.stderr is not None
-            address = server.stderr.readline().split(" at ")[1].strip().rstrip("/")
+            said = next((line for line in server.stderr if "serving " in line), "nothing")
+            address = said.partition(" at ")[2].strip().rstrip("/")
             service = eq.connect(address, key="smoke" * 8)
             study = service.create("poll", arms=["a", "b"], budget=10, support="binary")
             study.tell(study.ask(), 1)

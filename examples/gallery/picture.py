@@ -33,7 +33,7 @@ def save(drawn: Any, name: str, title: str, subtitle: str = "") -> Path:
         padding=20,
     ).configure(
         axis=alt.AxisConfig(**axis, **colours, **fonts),
-        legend=alt.LegendConfig(labelColor=SOFT, labelFontSize=12, title=None, orient="top"),
+        legend=alt.LegendConfig(labelColor=SOFT, labelFontSize=12, title=None, orient="top", columnPadding=16),
         header=alt.HeaderConfig(labelColor=INK, labelFontSize=13, labelFontWeight="bold", title=None),
         title=alt.TitleConfig(color=INK, fontSize=18, subtitleColor=SOFT, subtitleFontSize=13, subtitlePadding=6),
         view=alt.ViewConfig(stroke=None),

@@ -34,18 +34,21 @@ rows = [
      "low": poll.intervals()[product].low, "high": poll.intervals()[product].high}
     for name, poll in polls.items() for product in TASTE
 ]  # fmt: skip
-colour = alt.Color("poll:N", scale=alt.Scale(domain=list(polls), range=[picture.FAINT, picture.BLUE]))
+colour = alt.Color("poll:N", scale=alt.Scale(domain=list(polls), range=[picture.ORANGE, picture.BLUE]))
 base = alt.Chart(alt.Data(values=rows)).encode(
     y=alt.Y("product:N", sort=list(TASTE), title=None, axis=alt.Axis(labelColor=picture.INK, labelFontSize=13)),
     yOffset=alt.YOffset("poll:N", sort=list(polls)),
     color=colour,
 )
 shares = base.encode(
-    x=alt.X("low:Q", axis=alt.Axis(format="%", grid=True), title="share who like it, with its 95% interval")
+    x=alt.X("low:Q", axis=alt.Axis(format="%", tickCount=5), title="share who like it, with its 95% interval")
 )
 intervals = shares.mark_bar(height=9, cornerRadius=5).encode(x2="high:Q")
 points = shares.mark_tick(thickness=2, size=9, color=picture.CARD).encode(x="mean:Q", color=alt.value(picture.CARD))
-bars = base.mark_bar(height=9, cornerRadiusEnd=5).encode(x=alt.X("count:Q", title="customers asked"))
+bars = base.mark_bar(height=9, cornerRadiusEnd=5).encode(
+    x=alt.X("count:Q", title="customers asked", axis=alt.Axis(tickCount=4)),
+    y=alt.Y("product:N", sort=list(TASTE), axis=None),
+)
 picture.save(
     (intervals + points).properties(width=420, height=300) | bars.properties(width=240, height=300),
     "poll.svg",

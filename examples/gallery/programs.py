@@ -28,7 +28,7 @@ def run(program: str, seed: int) -> float:
 result = eq.estimate(run, arms=list(times), precision="2%", seed=3)
 print(result)
 even = len(times) * max(result.counts.values())
-print(f"{result.samples:,} runs. As many runs of each would have been {even:,.0f}.")
+print(f"Runs: {result.samples:,} instead of {even:,.0f}, had every program run as often as the noisiest.")
 
 order = sorted(times, key=lambda program: result.means[program])
 rows = [

@@ -39,7 +39,7 @@ def evaluate(strategy: str) -> eq.Result:
 results = {"even split": evaluate("uniform"), "equipoise": evaluate("auto")}
 widest = {name: max(result.intervals().half_widths) for name, result in results.items()}
 print(results["equipoise"])
-print(f"For {BUDGET:,} tokens: every pass rate to ±{widest['equipoise']:.1%}; evenly, to ±{widest['even split']:.1%}.")
+print(f"The least known pass rate: ±{widest['equipoise']:.1%} instead of ±{widest['even split']:.1%}.")
 
 result = results["equipoise"]
 rows = [

@@ -67,7 +67,7 @@ def test_demo_json() -> None:
     ("words", "sentence"),
     [
         (["demo", "--customers", "5"], "customers must be an integer of at least 12, got 5"),
-        (["demo", "--customers", "many"], "--customers"),
+        (["demo", "--customers", "many"], "--customers must be an integer, got 'many'"),
         (["demo", "--customers", "1000000000000"], "customers must be at most 1,000,000, got 1,000,000,000,000"),
         (["demo", "--seed", "-1"], "seed must be a non-negative integer, got -1"),
         (["demo", "--nope"], "--nope"),
