@@ -19,13 +19,9 @@ import numpy as np
 from equipoise import moments
 from equipoise.arrays import Bools, Floats, Ints
 from equipoise.lab import estimators
-from equipoise.lab.cuda import CARD, ONE_AT_A_TIME, Card, kept, on_device, prepare
+from equipoise.lab.cuda import CARD, ONE_AT_A_TIME, Card, prepare
+from equipoise.lab.cuda_device import cuda, kept, on_device
 from equipoise.lab.setup import Setup
-
-try:
-    from numba import cuda
-except ImportError:
-    cuda = None
 
 # Threads of a block: a power of two.
 THREADS = 256
