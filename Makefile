@@ -30,12 +30,12 @@ bench: $(VENV)/bench
 	$(BIN)/python benchmarks/estimate.py
 	$(BIN)/python benchmarks/store.py
 
-# Measures every strategy on the suite, and writes the tables of docs/leaderboard.md, its CSV file and its chart.
+# Measures every strategy on the suite, and writes the tables of docs/reference/leaderboard.md, its CSV file and chart.
 leaderboard: $(VENV)/dev
 	$(BIN)/python benchmarks/leaderboard.py
 
-# Measures the slack of the paper's bounds and the coverage of the intervals, writes docs/bounds.md, docs/coverage.md and
-# the tables of docs/intervals.md, then runs every listing of the pages.
+# Measures the slack of the paper's bounds and the coverage of the intervals, writes docs/explanation/bounds.md,
+# docs/reference/coverage.md and the tables of docs/explanation/intervals.md, then runs every listing of the pages.
 docs: $(VENV)/dev
 	$(BIN)/python benchmarks/bounds.py
 	$(BIN)/python benchmarks/coverage.py

@@ -1,5 +1,5 @@
 """
-Measure what docs/auto.md says about the default strategy.
+Measure what docs/explanation/auto.md says about the default strategy.
 
 `python benchmarks/auto.py` prints the page's tables, with standard errors in parentheses, and draws
 docs/figures/auto-right.png. About four minutes on two cores.

@@ -6,8 +6,8 @@ Measure whether what an even split would have needed, and what a precision still
 `budget`: studies with a budget, under `auto`. The truth is the number of samples at which the largest loss of an even
 split equals that of the strategy, by 20,000 simulated runs. `precision`: the baseline of studies under `auto` next to
 the samples that a study under `uniform`, on other samples, really takes. `left`: the range of what is left, a third, a
-half and three quarters of the way, next to what was left. Tables are in docs/inference.md; the last line printed is one
-JSON object.
+half and three quarters of the way, next to what was left. Tables are in docs/explanation/inference.md; the last line
+printed is one JSON object.
 """
 
 from __future__ import annotations

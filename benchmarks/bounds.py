@@ -1,8 +1,8 @@
 """
 Compare the paper's bounds with simulations: how much slack each of them has.
 
-`make docs` runs this and writes docs/bounds.md; the last line printed is one JSON object. Every row has a fixed seed,
-a number of runs and a standard error, and tests/functional/test_bounds.py checks the statement.
+`make docs` runs this and writes docs/explanation/bounds.md; the last line printed is one JSON object. Every row has a
+fixed seed, a number of runs and a standard error, and tests/functional/test_bounds.py checks the statement.
 """
 
 from __future__ import annotations
@@ -330,7 +330,7 @@ def page(parts: dict[str, list[Row]]) -> str:
 def main() -> None:
     parts = {title: part() for title, part in PARTS.items()}
     text = page(parts)
-    (Path(__file__).parent.parent / "docs" / "bounds.md").write_text(text)
+    (Path(__file__).parent.parent / "docs" / "explanation" / "bounds.md").write_text(text)
     print(text)
     print(json.dumps({title: [asdict(row) for row in rows] for title, rows in parts.items()}, ensure_ascii=False))
 

@@ -1,9 +1,9 @@
 """
 Measure how often intervals of differences miss, and how wide they are next to the box of two intervals.
 
-`make docs` runs this. It writes the table of contrasts in docs/intervals.md; the last line printed is one JSON object.
-A run is a study that is looked at with every 5% more samples. It misses if at any look the interval of any pair, all of
-them simultaneous, does not contain the difference of the means.
+`make docs` runs this. It writes the table of contrasts in docs/explanation/intervals.md; the last line printed is one
+JSON object. A run is a study that is looked at with every 5% more samples. It misses if at any look the interval of any
+pair, all of them simultaneous, does not contain the difference of the means.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from benchmarks.coverage import fill, percent, table
 from equipoise.arrays import Floats
 from equipoise.strategies import Support
 
-PAGE = Path(__file__).parent.parent / "docs" / "intervals.md"
+PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "intervals.md"
 LEVEL, EACH, RUNS, SEED = 0.95, 500, 400, 5
 
 Draw = Callable[[np.random.Generator, int, int], Floats]

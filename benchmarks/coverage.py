@@ -1,11 +1,11 @@
 """
 Measure how often intervals miss and how wide they are, for every kind, strategy and support, on ten problems each.
 
-`make docs` runs this. It writes docs/coverage.md, the tables of docs/intervals.md and the picture there; the last line
-printed is one JSON object. A run misses if at any time, from the first sample of an arm to its last, the interval of
-any arm does not contain the arm's mean. All strategies meet the same samples, and an arm's interval depends on its own
-samples alone: so each stream is checked once, and a strategy's run misses if a stream does before the strategy's last
-sample of it.
+`make docs` runs this. It writes docs/reference/coverage.md, the tables of docs/explanation/intervals.md and the picture
+there; the last line printed is one JSON object. A run misses if at any time, from the first sample of an arm to its
+last, the interval of any arm does not contain the arm's mean. All strategies meet the same samples, and an arm's
+interval depends on its own samples alone: so each stream is checked once, and a strategy's run misses if a stream does
+before the strategy's last sample of it.
 """
 
 from __future__ import annotations
@@ -471,7 +471,7 @@ HEAD = f"""# Coverage of the intervals
 
 Written by `make docs` (`benchmarks/coverage.py`), with fixed seeds: {RUNS:,} runs of three arms and {BUDGET:,} samples
 for each problem and strategy, intervals at {LEVEL:.0%} for the three arms at once. What it means is in
-[intervals.md](intervals.md).
+[intervals](../explanation/intervals.md).
 
 Each cell holds two percentages: of runs in which an interval left out its mean at any time, from the arm's first sample
 to its last; and of runs in which one did at the end alone. Betting and empirical Bernstein promise that the first is at
@@ -496,8 +496,8 @@ def main() -> None:
     found = [cell for support, settings in SETTINGS.items() for setting in settings for cell in cells(support, setting)]
     wide = widths()
     picture(ever_missed(eq.Uniform(), (0, 1), 10_000, RUNS), wide, DOCS / "figures" / "intervals.png")
-    (DOCS / "coverage.md").write_text(f"{HEAD}\n{full(found)}")
-    page = DOCS / "intervals.md"
+    (DOCS / "reference" / "coverage.md").write_text(f"{HEAD}\n{full(found)}")
+    page = DOCS / "explanation" / "intervals.md"
     cost = table(["kind", "memory for an arm", "a sample", "a look at an arm"], costs())
     page.write_text(fill(page.read_text(), coverage=summary(found), widths=width_table(wide), costs=cost))
     print(summary(found), width_table(wide), cost, sep="\n\n")

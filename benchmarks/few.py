@@ -1,7 +1,7 @@
 """
 Measure how often the asymptotic kind misses before and from START samples on, at the levels of 1, 10 and 100 arms.
 
-`make docs` runs this. It writes a table of docs/intervals.md; the last line printed is one JSON object.
+`make docs` runs this. It writes a table of docs/explanation/intervals.md; the last line printed is one JSON object.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def page(rows: list[Row]) -> str:
 
 def main() -> None:
     rows = [row for name in LAWS for row in measure(name)]
-    path = DOCS / "intervals.md"
+    path = DOCS / "explanation" / "intervals.md"
     path.write_text(fill(path.read_text(), few=page(rows)))
     print(page(rows))
     print(json.dumps([asdict(row) for row in rows], ensure_ascii=False))

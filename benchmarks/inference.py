@@ -1,10 +1,10 @@
 """
 Measure whether standard errors, biases and combined means are true after adaptive sampling.
 
-`python -m benchmarks.inference` prints the tables of docs/inference.md; the last line printed is one JSON object.
-`--page FILE` writes the tables of earlier runs, whose last lines are in these files, into the page. A study here is a
-run of the simulator: its samples follow from their address, so that only the replay of it costs anything. The truth is
-that of other runs of the same problem. The numbers do not depend on `--jobs`.
+`python -m benchmarks.inference` prints the tables of docs/explanation/inference.md; the last line printed is one JSON
+object. `--page FILE` writes the tables of earlier runs, whose last lines are in these files, into the page. A study
+here is a run of the simulator: its samples follow from their address, so that only the replay of it costs anything. The
+truth is that of other runs of the same problem. The numbers do not depend on `--jobs`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from equipoise.lab.setup import Setup
 from equipoise.study import certificate, replay
 from equipoise.study.snapshot import Design
 
-PAGE = Path(__file__).parent.parent / "docs" / "inference.md"
+PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "inference.md"
 # Runs from this number on are for the truth; those below it are studies.
 TRUTH: Final = 1 << 32
 Z: Final = 1.959964

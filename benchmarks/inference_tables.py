@@ -1,4 +1,4 @@
-"""What benchmarks.inference measures: the rows, what was found of each, and the tables of docs/inference.md."""
+"""What benchmarks.inference measures: rows, what was found of each, and the tables of docs/explanation/inference.md."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """
-The leaderboard of docs/leaderboard.md: every strategy on every problem of the suite.
+The leaderboard of docs/reference/leaderboard.md: every strategy on every problem of the suite.
 
-`make leaderboard` runs this. It writes the tables of docs/leaderboard.md, docs/leaderboard.csv with a row for each
-strategy and problem, and docs/figures/leaderboard.png; the last line printed is one JSON object.
+`make leaderboard` runs this. It writes the tables of docs/reference/leaderboard.md, docs/reference/leaderboard.csv with
+a row for each strategy and problem, and docs/figures/leaderboard.png; the last line printed is one JSON object.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def main() -> None:
 
 def write(board: Board) -> None:
     """Write the page's tables, the CSV file and the picture."""
-    with (DOCS / "leaderboard.csv").open("w", newline="", encoding="utf-8") as file:
+    with (DOCS / "reference" / "leaderboard.csv").open("w", newline="", encoding="utf-8") as file:
         rows = [{k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()} for row in board.rows()]
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
     chart.save(board.plot(), DOCS / "figures" / "leaderboard.png", scale=1.6)
-    page = DOCS / "leaderboard.md"
+    page = DOCS / "reference" / "leaderboard.md"
     text = page.read_text(encoding="utf-8")
     for name, lines in parts(board).items():
         start, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"

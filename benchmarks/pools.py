@@ -1,7 +1,7 @@
 """
 Measure how often intervals for finite populations miss, drawn without replacement, and how wide they are.
 
-`make docs` runs this. It writes two tables of docs/intervals.md; the last line printed is one JSON object.
+`make docs` runs this. It writes two tables of docs/explanation/intervals.md; the last line printed is one JSON object.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def widths_table(found: dict[str, dict[str, list[float]]]) -> str:
 def main() -> None:
     missed = [misses(name, size) for name in POOLS for size in SIZES]
     wide = {name: widths(name) for name in POOLS}
-    path = DOCS / "intervals.md"
+    path = DOCS / "explanation" / "intervals.md"
     path.write_text(fill(path.read_text(), **{"pool-misses": misses_table(missed), "pool-widths": widths_table(wide)}))
     print(misses_table(missed), widths_table(wide), sep="\n\n")
     print(json.dumps({"misses": [asdict(row) for row in missed], "widths": wide}))

@@ -1,9 +1,9 @@
 """
 Measure how often studies that stop at a precision miss, and how many samples they take.
 
-`python -m benchmarks.precision` prints the tables of docs/inference.md; the last line is one JSON object. A study is
-asked for a half-width that takes about as many samples an arm as the table says, by the plain normal interval; it
-misses if the interval of any arm does not contain the arm's mean when the arm stops. An arm that stops by its own
+`python -m benchmarks.precision` prints the tables of docs/explanation/inference.md; the last line is one JSON object. A
+study is asked for a half-width that takes about as many samples an arm as the table says, by the plain normal interval;
+it misses if the interval of any arm does not contain the arm's mean when the arm stops. An arm that stops by its own
 interval depends on its own samples alone, whatever is sampled besides, so that the stops of the arms are simulated one
 by one, by the compiled loop of `study.stops`; tests/functional/run/test_fixed_width.py ties it to `estimate`.
 """

@@ -14,10 +14,14 @@ import equipoise as eq
 from tests.unit.theory.points import POINTS
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_listings_run(page: Path) -> None:
     # A fence would be taken for output.
     text = re.sub(r"^```.*$", "", page.read_text(), flags=re.MULTILINE)
@@ -35,14 +39,14 @@ def test_docstrings_run(module: str) -> None:
     assert doctest.testmod(importlib.import_module(module)).failed == 0
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
         assert (page.parent / target).exists(), target
 
 
 def test_the_papers_table_is_complete_and_true() -> None:
-    page = (ROOT / "docs" / "paper.md").read_text()
+    page = (ROOT / "docs" / "explanation" / "paper.md").read_text()
     table = [line for line in page.split("## Errata")[0].splitlines() if line.startswith("| ")][1:]
     functions, tests = (
         {name for line in table for name in re.findall(r"`([^`]+)`", line.split("|")[i])} for i in (2, 3)

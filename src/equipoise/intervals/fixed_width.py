@@ -9,8 +9,8 @@ the random T at which it is narrow enough [1]_, [2]_. What is of second order in
 
 with the skewness γ of the arm's samples. (z² + 1)/2 turns z into Student's quantile, and (z⁴ + 2z² - 3)/9 is what
 skewness costs at a fixed T, both by Edgeworth's expansion [3]_; 2.5 and 4 are what stopping early by chance costs, and
-were fitted to simulations (docs/inference.md). The square of a skewness that is 0 is about 6/T in samples, which is
-subtracted.
+were fitted to simulations (docs/explanation/inference.md). The square of a skewness that is 0 is about 6/T in samples,
+which is subtracted.
 
 The expansion is trusted where b γ²/T <= 0.08 and T is at least 5z², and at least 30. Elsewhere there is no
 interval of this kind, and a confidence sequence decides: h is infinite. A sequence that is asymptotic itself is taken

@@ -36,7 +36,7 @@ Kind = Literal["empirical-bernstein", "betting", "asymptotic", "fixed-n", "fixed
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 # What each kind promises, in words that follow "95% confidence sequences, ". How far the asymptotic kind is off, on
-# skewed arms in particular, is in docs/intervals.md.
+# skewed arms in particular, is in docs/explanation/intervals.md.
 PROMISES: Final[dict[Kind, str]] = {
     "empirical-bernstein": (
         "simultaneous over arms and valid at any time (empirical Bernstein; guaranteed for any number of samples)"
@@ -69,7 +69,7 @@ class Interval(NamedTuple):
 
 def default_kind(support: Support) -> Kind:
     """
-    Return the narrowest kind that is valid for a support (docs/intervals.md).
+    Return the narrowest kind that is valid for a support (docs/explanation/intervals.md).
 
     It is betting for binary and bounded arms. Without a support it is the asymptotic kind, since no other confidence
     sequence is valid then.
@@ -250,7 +250,8 @@ class Intervals:
         Return an interval for a weighted sum of the arms' means, as {0: 1, 1: -0.5, 2: -0.5}.
 
         The weights must have been chosen before any sample was seen. The interval is that of one sequence for the sum
-        itself (docs/intervals.md); for empirical Bernstein and finite populations, it combines the arms' intervals.
+        itself (docs/explanation/intervals.md); for empirical Bernstein and finite populations, it combines the arms'
+        intervals.
         """
         places = np.array([[self._arm(arm) for arm in weights]])
         c = np.array([[number("a weight", weight) for weight in weights.values()]])

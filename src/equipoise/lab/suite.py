@@ -84,9 +84,9 @@ class Case:
         """
         The limit of the excess n R/Sigma as n grows, to second order, for the best index known.
 
-        It is the sum over arms of (1 - lambda) (5 - kurtosis + (6 - 2 lambda) skewness²), over n (docs/auto.md):
-        2(K-1)/n for Gaussian arms. For long symmetric tails it is below zero, as adaptive sampling gains more by chance
-        than it loses.
+        It is the sum over arms of (1 - lambda) (5 - kurtosis + (6 - 2 lambda) skewness²), over n
+        (docs/explanation/auto.md): 2(K-1)/n for Gaussian arms. For long symmetric tails it is below zero, as adaptive
+        sampling gains more by chance than it loses.
         """
         each = (
             (1 - share) * (5 - law.fourth / law.variance**2 + (6 - 2 * share) * law.third**2 / law.variance**3)
@@ -376,7 +376,7 @@ def case(name: str) -> Case:
 
 def unknown(name: str) -> str:
     """Return the message about a name that no problem has."""
-    hint = did_you_mean(name, [each.name for each in suite()]) or "; docs/leaderboard.md lists them all"
+    hint = did_you_mean(name, [each.name for each in suite()]) or "; docs/reference/leaderboard.md lists them all"
     return f"there is no problem {name!r} in the suite{hint}"
 
 

@@ -86,8 +86,8 @@ def estimate(
     interval
         Which intervals decide whether the precision is reached. "fixed-width" is for a study that stops by the widths
         of its intervals and by nothing else, and takes about half of the samples; where that approximation cannot be
-        trusted, the others decide (docs/inference.md). With "anytime" they always do: confidence sequences, which hold
-        whenever you look, for people who may stop by what they see.
+        trusted, the others decide (docs/explanation/inference.md). With "anytime" they always do: confidence sequences,
+        which hold whenever you look, for people who may stop by what they see.
     max_seconds
         Start no more samples after this many seconds; those in flight are waited for.
     strategy, support, objective, weights, costs

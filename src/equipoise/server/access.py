@@ -43,7 +43,7 @@ class Action(StrEnum):
     MANAGE = "manage studies, polls and keys"
 
 
-# The one table of what each role may do; the administrator may do everything. docs/http.md shows it.
+# The one table of what each role may do; the administrator may do everything. docs/reference/http.md shows it.
 ALLOWED: Final[dict[Action, frozenset[Role]]] = {
     Action.ASK: frozenset({Role.ASK, Role.WORK, Role.ADMIN}),
     Action.ASK_MANY: frozenset({Role.WORK, Role.ADMIN}),

@@ -1,7 +1,7 @@
 /*
  * Asks a visitor of any page one question of a study:
  *   <script async src="https://polls.example/poll.js" data-study="menu" data-key="the public key"></script>
- * docs/poll.md lists the options. Nothing here throws into the page: without the service, the page stays as it is.
+ * docs/how-to/poll-visitors.md lists the options. Nothing here throws into the page: without the service, the page stays as it is.
  */
 (() => {
   "use strict";

@@ -12,8 +12,8 @@ from equipoise.strategies import credibility
 from equipoise.strategies.registry import register
 from equipoise.strategies.strategy import Numbers, Strategy, Support, width
 
-# What is assumed before anything is known; docs/auto.md derives each constant or says which principle set it.
-# Variances of arms are typically four times or a quarter of one another; that counts like one arm.
+# What is assumed before anything is known; docs/explanation/auto.md derives each constant or says which principle set
+# it. Variances of arms are typically four times or a quarter of one another; that counts like one arm.
 TAU2 = math.log(4) ** 2
 # The pooled shape begins with twenty Gaussian samples.
 SHAPE = 20.0
@@ -88,7 +88,7 @@ class Auto(Strategy):
     Notes
     -----
     Variances are pooled in the unit of the objective: with weights, those of an arm are multiplied by its weight. How
-    each formula and constant comes about, and what did not work, is in docs/auto.md.
+    each formula and constant comes about, and what did not work, is in docs/explanation/auto.md.
     """
 
     own = ("weight", "third", "tail")

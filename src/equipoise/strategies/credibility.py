@@ -25,7 +25,7 @@ def variance(count: float, m2: float, mean_variance: float, samples: float) -> f
         v = ((a + s)(a + f)/(T + 2a) + κ s̄²) / (T + 2a + 1 + κ)
         a = 1/2 + 3/2 · T s̄²/(1 + T s̄²)
 
-    a grows from Jeffreys' 1/2 to 2 as soon as a typical arm has shown some ones and zeros (docs/auto.md).
+    a grows from Jeffreys' 1/2 to 2 as soon as a typical arm has shown some ones and zeros (docs/explanation/auto.md).
     """
     typical = count * mean_variance
     a = 0.5 + 1.5 * typical / (1 + typical)

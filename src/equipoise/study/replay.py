@@ -364,7 +364,7 @@ def _price(setup: Setup, found: _Replays) -> float:
 
     The norm of the arms' losses is too large, as the largest of noisy numbers is; their mean with the weights of the
     best allocation is too small where some arms do worse than others. The geometric mean of both is returned: measured
-    on the problems of docs/inference.md, it is right within a few percent on arms that differ.
+    on the problems of docs/explanation/inference.md, it is right within a few percent on arms that differ.
     """
     objective, variances = setup.objective, setup.problem.variances
     best = objective.optimal_loss(variances, setup.checkpoints[0])

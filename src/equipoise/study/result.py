@@ -85,8 +85,8 @@ class Result:
     standard_errors, biases, corrected_means
         By arm: the square root of the expected squared error of the mean, by how much the mean is off on average, and
         the mean less that. They account for how the samples were chosen: with an adaptive strategy the study is
-        replayed, some hundreds of times, with the samples as laws (docs/inference.md). That takes 10 to 500 ms, at the
-        first of these that is read. Of finite populations, they are corrected for their sizes.
+        replayed, some hundreds of times, with the samples as laws (docs/explanation/inference.md). That takes 10 to 500
+        ms, at the first of these that is read. Of finite populations, they are corrected for their sizes.
     losses, plain_errors
         By arm: s²/count and its square root, for comparing allocations: they are as if the counts had been fixed in
         advance. Those of finite populations are corrected for their sizes.
@@ -383,8 +383,9 @@ class Result:
             By default "betting" where a support is declared, else "asymptotic", of each arm's samples in the order of
             asking: valid at any time, whatever the strategy did and whenever you look. An arm that was stopped by its
             "fixed-width" interval, as most are by default where a precision is asked for, has that one. "fixed-n" is
-            the textbook interval, of all samples, and is not valid if you look and then decide (docs/intervals.md). A
-            result that was made of moments alone has only "fixed-n", which is then the default.
+            the textbook interval, of all samples, and is not valid if you look and then decide
+            (docs/explanation/intervals.md). A result that was made of moments alone has only "fixed-n", which is then
+            the default.
 
         Notes
         -----

@@ -2,8 +2,8 @@
 The paper's definitions, lemmas and theorems as functions.
 
 Each function checks the assumptions of its statement and returns the number that the statement gives. Where the paper's
-text has an error, the reading is that of docs/paper.md, which also says which function and which test belong to which
-statement.
+text has an error, the reading is that of docs/explanation/paper.md, which also says which function and which test
+belong to which statement.
 
 Numbering: the main text has Assumption 1, Lemmas 1 to 3 and Theorems 1 to 3. The appendix goes on with Propositions 1
 (the variance on the event) and 2 (Wald), Theorem 4 (Maurer and Pontil), Lemmas 4 (the event of B-AS), 5 (the same at

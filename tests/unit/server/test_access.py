@@ -14,7 +14,7 @@ from equipoise.server.access import ALLOWED, Action, Administrator, Role
 from equipoise.server.registry import Registry
 from tests.serving import ADMIN, Served, served
 
-DOCS = Path(__file__).parents[3] / "docs" / "http.md"
+DOCS = Path(__file__).parents[3] / "docs" / "reference" / "http.md"
 
 POLL = {"question": "Like it?", "arms": {"a": {"title": "A"}}}
 

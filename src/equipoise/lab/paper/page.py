@@ -58,7 +58,7 @@ loss is the larger of the two.""",
     "bounds": (
         "Theorems and lemmas",
         """Every bound holds by a wide margin: bounds say how quantities scale, not how large they are. Pulls are
-extremes over all runs. docs/bounds.md has more of them.""",
+extremes over all runs. docs/explanation/bounds.md has more of them.""",
     ),
     "open": (
         "The paper's open questions",
