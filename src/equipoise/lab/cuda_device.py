@@ -20,7 +20,7 @@ import numpy as np
 from equipoise import compiled, floats
 
 try:
-    from numba import cuda
+    from numba import cuda as cuda
 except ImportError:
     cuda = None
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.arrays import Ints
 from equipoise.lab.cuda_device import cuda, kept, on_device
 from equipoise.lab.cuda_rule import decision_of, one_of, steps_of, tuples_of
 from equipoise.lab.rule import NORM, PLAIN, Rule
@@ -106,7 +105,7 @@ def _kernel(rule: Rule, params: int, single: bool) -> Any:
     return kept(kernel)
 
 
-def rounded(params: Sequence[tuple[float, ...]], number: Any) -> Any:
+def rounded(params: Any, number: Any) -> Any:
     """Return parameters in this precision; those beyond its range are its largest numbers, with their sign."""
     limits = np.finfo(number)
     return np.clip(params, float(limits.min), float(limits.max)).astype(number)
@@ -125,7 +124,7 @@ def size(setup: Setup) -> int:
 
 
 def prepare(
-    setups: Sequence[Setup], numbers: Sequence[Ints], single: bool = False, threads: int = THREADS, stream: Any = 0
+    setups: Sequence[Setup], numbers: Sequence[Any], single: bool = False, threads: int = THREADS, stream: Any = 0
 ) -> Callable[[], Any]:
     """
     Send setups that are `alike` to the card.
