@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -63,14 +64,16 @@ class Members:
 
 def members(runs: int, starts: Starts | None = None) -> list[Members]:
     """Return the halves of runs 0, 1, 2, ... and of those that are simulated of a pool, if there is one."""
-    numbers, strata = np.arange(runs), np.zeros(runs, np.int8)
-    if starts is not None and runs < len(starts.strata):
-        # Runs that are among the first do not count again.
-        numbers, strata = np.append(numbers, starts.simulated[starts.simulated >= runs]), starts.strata
+    if starts is None or runs >= len(starts.strata):
+        parts = [np.arange(half, runs, 2) for half in (0, 1)]
+        return [Members(each, len(each), np.zeros(len(each), np.int8), np.array([len(each)])) for each in parts]
     found = []
-    for half in (0, 1):
-        mine = numbers[numbers % 2 == half]
-        found.append(Members(mine, len(range(half, runs, 2)), strata[mine], np.bincount(strata[half::2])))
+    for half, sizes in enumerate(starts.sizes):
+        first = np.arange(half, runs, 2)
+        # Runs that are among the first do not count again.
+        further = starts.simulated[(starts.simulated >= runs) & (starts.simulated % 2 == half)]
+        numbers = np.append(first, further)
+        found.append(Members(numbers, len(first), starts.strata[numbers], sizes))
     return found
 
 
@@ -96,12 +99,12 @@ class ByStratum:
         """Return what is known of an arm (first axis)."""
         return ByStratum(self.sizes, self.counts, self.means[k], self.variances[k])
 
-    @property
+    @cached_property
     def mean(self) -> Any:
         """The mean over all strata."""
         return sum(share * self.means[..., s] for s, share in self._shares())
 
-    @property
+    @cached_property
     def variance(self) -> Any:
         """The variance of that mean."""
         mean = self.mean

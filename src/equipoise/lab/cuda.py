@@ -15,7 +15,6 @@ are in global memory, and each sample is drawn when it is needed.
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,7 +24,7 @@ import numpy as np
 
 from equipoise.inputs import install_hint
 from equipoise.lab import cuda_many
-from equipoise.lab.cuda_device import cuda, kept, on_device
+from equipoise.lab.cuda_device import cuda, kept, launching, on_device
 from equipoise.lab.cuda_rule import decision_of, four_of, steps_of, tuples_of
 from equipoise.lab.rule import NORM, PLAIN, Rule
 from equipoise.lab.setup import Ends, Setup
@@ -276,9 +275,7 @@ def prepare(
     kernel = _kernel(rule, arms, len(params), single, card)
 
     def launch() -> Any:
-        with warnings.catch_warnings():
-            # Few runs leave most of a card idle, which is nobody's mistake.
-            warnings.filterwarnings("ignore", "Grid size")
+        with launching():
             kernel[-(-runs // card.threads), card.threads](*arguments)
         return out
 

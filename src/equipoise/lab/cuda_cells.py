@@ -19,7 +19,7 @@ from equipoise.lab.cells import Cell, EntryRun, Stage
 from equipoise.lab.crossed import Members, members
 from equipoise.lab.cuda import ONE_AT_A_TIME, check, refuse
 from equipoise.lab.cuda_crossed import Pieces, Reduction
-from equipoise.lab.cuda_device import cuda
+from equipoise.lab.cuda_device import cuda, launching
 from equipoise.lab.setup import Setup
 from equipoise.lab.simulator import check_ends
 from equipoise.lab.starts import Starts
@@ -94,7 +94,7 @@ def measure(
     """
     check()
     done: dict[int, Cell] = {}
-    with ONE_AT_A_TIME:
+    with ONE_AT_A_TIME, launching():
         tasks = [_first(place, run, seed) for place, run in enumerate(runs)]
         first = True
         while tasks:

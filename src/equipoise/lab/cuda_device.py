@@ -11,6 +11,9 @@ import inspect
 import math
 import textwrap
 import types
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -34,6 +37,14 @@ def _in_simulator() -> bool:
 def kept(kernel: Any) -> Any:
     """Return a kernel whose machine code is kept on disk, as that of the CPU is; Numba's simulator has none."""
     return kernel if _in_simulator() else compiled.kept(kernel)
+
+
+@contextmanager
+def launching() -> Iterator[None]:
+    """Launch kernels without a warning: few runs leave most of a card idle, which is nobody's mistake."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Grid size")
+        yield
 
 
 @lru_cache(maxsize=1)

@@ -7,14 +7,13 @@ many problems with a few thousand runs each keeps a whole card busy, where a lau
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from equipoise.lab.cuda_device import cuda, kept, on_device
+from equipoise.lab.cuda_device import cuda, kept, launching, on_device
 from equipoise.lab.cuda_rule import decision_of, one_of, steps_of, tuples_of
 from equipoise.lab.rule import NORM, PLAIN, Rule
 from equipoise.lab.setup import Setup
@@ -173,9 +172,7 @@ def prepare(
     kernel = _kernel(rule, max(params, 1), single)
 
     def launch() -> Any:
-        with warnings.catch_warnings():
-            # Few runs leave most of a card idle, which is nobody's mistake.
-            warnings.filterwarnings("ignore", "Grid size")
+        with launching():
             kernel[-(-runs // threads), threads, stream](*arguments)
         return out
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -69,12 +69,17 @@ class Starts:
         rest = np.log2(QUIETEST / SIMULATED) + 1
         by_rank = np.ceil(np.log2(np.maximum(at_most / SIMULATED, 1))).clip(max=rest).astype(np.int8)
         strata = by_rank[ranks]
-        parts = (
+        parts = [
             half + 2 * np.flatnonzero(strata[half::2] == s)[: SIMULATED // 2]
-            for s in np.unique(by_rank)
+            for s in range(int(rest) + 1)
             for half in (0, 1)
-        )
-        return cls(strata, np.sort(np.concatenate(list(parts))))
+        ]
+        return cls(strata, np.sort(np.concatenate(parts)))
+
+    @cached_property
+    def sizes(self) -> list[Ints]:
+        """How many even and how many odd runs each stratum has."""
+        return [np.bincount(self.strata[half::2]) for half in (0, 1)]
 
 
 def lengths(problem: Problem, budget: int) -> list[list[int]]:
