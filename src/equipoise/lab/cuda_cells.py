@@ -100,7 +100,10 @@ def measure(
         while tasks:
             left = []
             for wave in _waves(tasks, at_once):
-                for task, found in _round(wave, threads, first):
+                # Giving memory back waits for all that the card is doing.
+                with cuda.defer_cleanup():
+                    results = _round(wave, threads, first)
+                for task, found in results:
                     then = task.run.after(task.stage, *found)
                     if then is None:
                         done[task.place] = task.run.cell(*found[:2], task.both)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -82,7 +83,7 @@ print(json.dumps(report))
 
 
 @pytest.fixture(scope="module")
-def report() -> dict[str, object]:
+def report() -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT],
         env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"},
@@ -91,11 +92,11 @@ def report() -> dict[str, object]:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    found: dict[str, object] = json.loads(done.stdout)
+    found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
-def test_cells_are_those_of_the_cpu_however_many_are_at_once(report: dict[str, object]) -> None:
+def test_cells_are_those_of_the_cpu_however_many_are_at_once(report: dict[str, Any]) -> None:
     for at_once in (1, 1 << 16):
         cells = report[f"cells {at_once}"]
         assert cells == [
@@ -105,14 +106,14 @@ def test_cells_are_those_of_the_cpu_however_many_are_at_once(report: dict[str, o
     assert report["told"] == [[1, 4], [2, 4], [3, 4], [4, 4], [4, 4]]
 
 
-def test_losses_are_crossed_as_on_the_cpu(report: dict[str, object]) -> None:
+def test_losses_are_crossed_as_on_the_cpu(report: dict[str, Any]) -> None:
     """Loss, error and doubt with strata and without, whatever the estimators; the first run comes back."""
     assert report["crossed"] == [pytest.approx(0, abs=1e-9)] * 2
     assert report["first"] is True
 
 
-def test_starts_have_the_ranks_of_the_cpu(report: dict[str, object]) -> None:
-    here, there = report["starts"]  # type: ignore[misc]
+def test_starts_have_the_ranks_of_the_cpu(report: dict[str, Any]) -> None:
+    here, there = report["starts"]
     assert here == there
     assert min(here) == 1
     assert sum(rank < 96 for rank in here) > 16
