@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 APT := DEBIAN_FRONTEND=noninteractive apt-get --quiet=2 --yes --option DPkg::Lock::Timeout=300 --option Acquire::http::Timeout=30
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-slow lint bench leaderboard docs browser clean
+.PHONY: demo test test-slow lint bench leaderboard gallery docs site dist browser clean
 
 demo: $(VENV)/core
 	$(BIN)/equipoise demo
@@ -34,6 +34,10 @@ bench: $(VENV)/bench
 leaderboard: $(VENV)/dev
 	$(BIN)/python benchmarks/leaderboard.py
 
+# Draws the pictures of the gallery again.
+gallery: $(VENV)/dev
+	for script in $(filter-out %/picture.py,$(wildcard examples/gallery/*.py)); do $(BIN)/python $$script docs/gallery || exit 1; done
+
 # Measures the slack of the paper's bounds and the coverage of the intervals, writes docs/explanation/bounds.md,
 # docs/reference/coverage.md and the tables of docs/explanation/intervals.md, then runs every listing of the pages.
 docs: $(VENV)/dev
@@ -43,6 +47,18 @@ docs: $(VENV)/dev
 	$(BIN)/python -m benchmarks.pools
 	$(BIN)/python -m benchmarks.contrasts
 	$(BIN)/python -m pytest --quiet tests/unit/test_docs.py
+
+# Builds the site from docs/ into build/site, without a network. Warnings are failures, broken links among them.
+site: $(VENV)/dev
+	$(BIN)/python -m sphinx -W --keep-going --fresh-env docs build/site
+
+# Builds the wheel and the sdist into dist/, and tries both in clean environments: the core alone and with all extras,
+# with every Python from 3.11 to 3.13 that is installed. PYTHONS chooses others.
+dist: $(VENV)/release
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python tests/packages.py $(PYTHONS)
 
 # A browser for the tests: an installed Chromium or Chrome, else Debian's where it may be installed (root and apt-get).
 # Without one, the tests that need it are skipped.
@@ -66,6 +82,11 @@ $(VENV)/core: pyproject.toml constraints.txt
 
 $(VENV)/dev: $(VENV)/core
 	$(INSTALL) --editable ".[dev]"
+	touch $@
+
+# What builds and checks packages.
+$(VENV)/release: $(VENV)/core
+	$(INSTALL) --editable ".[release]"
 	touch $@
 
 # What benchmarks compare with.

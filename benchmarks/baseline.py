@@ -1,7 +1,7 @@
 """
 Measure whether what an even split would have needed, and what a precision still needs, are true.
 
-    python -m benchmarks.baseline [budget | precision | left] [--studies N] [--only TEXT] [--seed S]
+    python -m benchmarks.baseline [budget | precision | left] [--studies N] [--only TEXT] [--seed S] [--jobs J]
 
 `budget`: studies with a budget, under `auto`. The truth is the number of samples at which the largest loss of an even
 split equals that of the strategy, by 20,000 simulated runs. `precision`: the baseline of studies under `auto` next to
@@ -16,8 +16,10 @@ import argparse
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,12 +37,13 @@ RUNS = 20_000
 
 @dataclass(frozen=True)
 class Arms:
-    """The arms of a problem, the support that is declared, and the precision that is asked for, if any."""
+    """The arms of a problem, the support that is declared, the precision asked for, if any, and the objective."""
 
     name: str
     laws: tuple[Law, ...]
     support: Support = None
     precision: Any = None
+    objective: Any = None
 
 
 def _scales(count: int, spread: float, seed: int) -> list[float]:
@@ -87,6 +90,48 @@ TO_A_PRECISION = [
 ]
 
 
+def _values(seed: int, draw: str, *parameters: float) -> Law:
+    """Return a law of 4,000 values that numpy's generator draws."""
+    return eq.Empirical(getattr(np.random.default_rng(seed), draw)(*parameters, 4000).tolist())
+
+
+def _two_groups(seed: int, share: float, apart: float) -> Law:
+    """Return a mixture of two Gaussian laws of standard deviation 1."""
+    rng = np.random.default_rng(seed)
+    return eq.Empirical((rng.normal(size=4000) + apart * (rng.random(4000) < share)).tolist())
+
+
+_GAMMA = tuple(_values(50 + i, "gamma", 2, scale) for i, scale in enumerate((1, 1.5, 2, 3)))
+_BETA = tuple(_values(60 + i, "beta", a, b) for i, (a, b) in enumerate(((2, 2), (1, 4), (5, 2), (0.5, 0.5), (8, 3))))
+_GROUPS = tuple(_two_groups(70 + i, share, apart) for i, (share, apart) in enumerate(((0.5, 4), (0.1, 5), (0.3, 2))))
+_WEIBULL = tuple(_values(80 + i, "weibull", shape) for i, shape in enumerate((0.8, 1.2, 1.6, 2, 3)))
+UNSEEN = [
+    Arms("4 gamma, shape 2", _GAMMA),
+    Arms("6 gamma, shape 2, alike", _GAMMA[:1] * 6),
+    Arms("5 beta", _BETA, (0, 1)),
+    Arms("3 mixtures", _GROUPS),
+    Arms("5 Weibull", _WEIBULL),
+    Arms("7 coins, 0.15 to 0.45", tuple(B(p) for p in (0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)), "binary"),
+]
+UNSEEN_TO_A_PRECISION = [
+    Arms("4 gamma, ±0.3", _GAMMA, None, 0.3),
+    Arms("4 gamma, ±8%", _GAMMA, None, "8%"),
+    Arms("5 beta, ±0.04", _BETA, (0, 1), 0.04),
+    Arms("3 mixtures, ±0.3", _GROUPS, None, 0.3),
+    Arms("5 Weibull, ±0.12", _WEIBULL, None, 0.12),
+    Arms("7 coins, ±0.06", UNSEEN[-1].laws, "binary", 0.06),
+]
+# What is left is said of sums as well; a baseline is not.
+SUMS = [
+    Arms("5 Gaussian strata, ±0.1", (G(0, 1),) * 5, None, 0.1, eq.Stratified([0.2] * 5)),
+    Arms("10 exponential strata, ±0.1", (X(1),) * 10, None, 0.1, eq.Stratified([0.1] * 10)),
+    Arms("4 gamma strata, ±0.15", _GAMMA, None, 0.15, eq.Stratified([0.4, 0.3, 0.2, 0.1])),
+    Arms("6 Gaussian, differences to one, ±0.4", tuple(G(0, i) for i in range(1, 7)), None, eq.Contrasts(0.4, to=0)),
+    Arms("4 exponential, all differences, ±0.3", (X(1),) * 4, None, eq.Contrasts(0.3)),
+    Arms("4 coins, all differences, ±0.1", (B(0.3),) * 4, "binary", eq.Contrasts(0.1)),
+]
+
+
 class Samples:
     """Samples of each arm, drawn a few hundred at a time."""
 
@@ -120,16 +165,21 @@ def truth(arms: Arms, n: int, runs: int = RUNS) -> float:
     return float(len(arms.laws) * problem.variances.max() / found.losses.max())
 
 
-def budget(studies: int, seed: int, only: str) -> Iterator[dict[str, Any]]:
+def _baseline(arms: Arms, n: int, seed: int) -> tuple[float, float, float] | None:
+    found = studied(arms, n, seed).baseline
+    return None if found is None else (found.samples, found.low, found.high)
+
+
+def budget(studies: int, seed: int, only: str, pool: ProcessPoolExecutor) -> Iterator[dict[str, Any]]:
     print("| arms | samples an arm | studies | truth | `samples` | range covers the truth | mentioned |")
     print("|---|--:|--:|--:|--:|--:|--:|")
-    for arms in (*EQUAL, *UNEQUAL):
+    for arms in (*EQUAL, *UNEQUAL, *UNSEEN):
         for each in (30, 100) if only in arms.name else ():
             n = each * len(arms.laws)
             right = truth(arms, n)
-            all_found = [studied(arms, n, seed + i).baseline for i in range(studies)]
+            all_found = pool.map(partial(_baseline, arms, n), range(seed, seed + studies), chunksize=5)
             # Of zeros alone, nothing is said.
-            found = np.array([each[:3] for each in all_found if each is not None])
+            found = np.array([each for each in all_found if each is not None])
             covers = (found[:, 1] <= right) & (right <= found[:, 2])
             said = found[:, 1] > 1.05 * n
             mean, error = found[:, 0].mean() / n, found[:, 0].std() / n / math.sqrt(len(found))
@@ -139,7 +189,7 @@ def budget(studies: int, seed: int, only: str) -> Iterator[dict[str, Any]]:
                 flush=True,
             )
             yield {
-                **_named(arms),
+                "name": arms.name,
                 "each": each,
                 "studies": studies,
                 "truth": right / n,
@@ -156,7 +206,8 @@ def budget(studies: int, seed: int, only: str) -> Iterator[dict[str, Any]]:
 def to_precision(arms: Arms, strategy: str, seed: int, step: float = math.inf) -> tuple[eq.Result, list[eq.Result]]:
     """Return the result of one study, and those on the way, whenever the samples have grown by a factor."""
     names = tuple(range(len(arms.laws)))
-    header = Header(names, resolve(strategy), arms.support, None, 0, precision=arms.precision)
+    options = {} if arms.objective is None else {"objective": arms.objective}
+    header = Header(names, resolve(strategy), arms.support, None, 0, options, precision=arms.precision)
     memory, course, samples = Memory(header), Course(header), Samples(arms.laws, seed)
     on_the_way: list[eq.Result] = []
 
@@ -180,27 +231,31 @@ def to_precision(arms: Arms, strategy: str, seed: int, step: float = math.inf) -
     return course.result(memory.replica), on_the_way
 
 
-def precision(studies: int, seed: int, only: str) -> Iterator[dict[str, Any]]:
+def _pair(arms: Arms, seed: int) -> tuple[tuple[float, float], int, int]:
+    """Return the range of the baseline of a study under `auto`, its samples, and those of one under `uniform`."""
+    result = to_precision(arms, "auto", seed)[0]
+    found = result.baseline
+    assert found is not None
+    return (found.low, found.high), result.samples, to_precision(arms, "uniform", seed + 1)[0].samples
+
+
+def precision(studies: int, seed: int, only: str, pool: ProcessPoolExecutor) -> Iterator[dict[str, Any]]:
     print("| arms | studies | `auto` takes | range of the first | `uniform` takes | ranges cover it |")
     print("|---|--:|--:|--:|--:|--:|")
-    for arms in TO_A_PRECISION:
+    for arms in (*TO_A_PRECISION, *UNSEEN_TO_A_PRECISION):
         if len(arms.laws) == 1 or only not in arms.name:
             continue
-        pairs = [
-            (to_precision(arms, "auto", seed + 2 * i)[0], to_precision(arms, "uniform", seed + 2 * i + 1)[0].samples)
-            for i in range(studies)
-        ]
-        ranges = np.array([result.baseline for result, _ in pairs])[:, :3]
-        even = np.array([samples for _, samples in pairs])
-        covers = (ranges[:, 1] <= even) & (even <= ranges[:, 2])
-        taken = float(np.mean([result.samples for result, _ in pairs]))
+        pairs = pool.map(partial(_pair, arms), range(seed, seed + 2 * studies, 2), chunksize=5)
+        ranges, taken_by_auto, even = (np.array(each) for each in zip(*pairs, strict=True))
+        covers = (ranges[:, 0] <= even) & (even <= ranges[:, 1])
+        taken = float(taken_by_auto.mean())
         print(
-            f"| {arms.name} | {studies} | {taken:,.0f} | {ranges[0, 1]:,.0f} to {ranges[0, 2]:,.0f} | "
+            f"| {arms.name} | {studies} | {taken:,.0f} | {ranges[0, 0]:,.0f} to {ranges[0, 1]:,.0f} | "
             f"{even.mean():,.0f} (first: {even[0]:,}) | {covers.mean():.0%} |",
             flush=True,
         )
         yield {
-            **_named(arms),
+            "name": arms.name,
             "studies": studies,
             "auto": taken,
             "uniform": float(even.mean()),
@@ -209,36 +264,51 @@ def precision(studies: int, seed: int, only: str) -> Iterator[dict[str, Any]]:
         }
 
 
-def left(studies: int, seed: int, only: str) -> Iterator[dict[str, Any]]:
+class OnTheWay(NamedTuple):
+    """What a study took, what it said was left at each of `SHARES` of the way, and what was left; None if nothing."""
+
+    samples: int
+    said: list[tuple[float, float, int] | None]
+
+
+def _on_the_way(arms: Arms, seed: int) -> OnTheWay:
+    end, on_the_way = to_precision(arms, "auto", seed, 1.05)
+    said: list[tuple[float, float, int] | None] = []
+    for share in SHARES:
+        now = next((each for each in on_the_way if each.samples >= share * end.samples), None)
+        if now is None or now.reached:
+            said.append(None)
+            continue
+        found = now.left
+        low, high = (math.inf, -math.inf) if found is None else (found.low, found.high)
+        said.append((low, high, end.samples - now.samples))
+    return OnTheWay(end.samples, said)
+
+
+def left(studies: int, seed: int, only: str, pool: ProcessPoolExecutor) -> Iterator[dict[str, Any]]:
     print("| arms | studies | samples | covered at 1/3 | at 1/2 | at 3/4 | half the range over what is left, at 1/2 |")
     print("|---|--:|--:|--:|--:|--:|--:|")
-    for arms in TO_A_PRECISION:
+    for arms in (*TO_A_PRECISION, *UNSEEN_TO_A_PRECISION, *SUMS):
         if only not in arms.name:
             continue
         covers: dict[float, list[bool]] = {share: [] for share in SHARES}
         widths, samples = [], []
-        for i in range(studies):
-            end, on_the_way = to_precision(arms, "auto", seed + i, 1.05)
-            samples.append(end.samples)
-            for share in SHARES:
-                now = next((each for each in on_the_way if each.samples >= share * end.samples), None)
-                if now is None or now.reached:
+        for found in pool.map(partial(_on_the_way, arms), range(seed, seed + studies), chunksize=5):
+            samples.append(found.samples)
+            for share, said in zip(SHARES, found.said, strict=True):
+                if said is None:
                     continue
-                more, found = end.samples - now.samples, now.left
-                covers[share].append(found is not None and found.low <= more <= found.high)
-                if share == 1 / 2 and found is not None:
-                    widths.append((found.high - found.low) / 2 / more)
+                low, high, more = said
+                covers[share].append(low <= more <= high)
+                if share == 1 / 2 and low <= high:
+                    widths.append((high - low) / 2 / more)
         shares = [float(np.mean(covers[share])) for share in SHARES]
         cells = " | ".join(f"{share:.0%}" for share in shares)
         print(
             f"| {arms.name} | {studies} | {np.mean(samples):,.0f} | {cells} | {np.median(widths):.0%} |",
             flush=True,
         )
-        yield {**_named(arms), "studies": studies, "samples": float(np.mean(samples)), "covers": shares}
-
-
-def _named(arms: Arms) -> dict[str, Any]:
-    return {name: value for name, value in asdict(arms).items() if name == "name"}
+        yield {"name": arms.name, "studies": studies, "samples": float(np.mean(samples)), "covers": shares}
 
 
 def main() -> None:
@@ -247,9 +317,11 @@ def main() -> None:
     parser.add_argument("--studies", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1000)
     parser.add_argument("--only", default="", help="only problems whose names contain this")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
     given = parser.parse_args()
     measure = {"budget": budget, "precision": precision, "left": left}[given.what]
-    print(json.dumps({given.what: list(measure(given.studies, given.seed, given.only))}))
+    with ProcessPoolExecutor(given.jobs) as pool:
+        print(json.dumps({given.what: list(measure(given.studies, given.seed, given.only, pool))}))
 
 
 if __name__ == "__main__":

@@ -150,50 +150,63 @@ def heat() -> dict[str, Any]:
 
 PYTHON: Final = f"{sys.executable} -I -S -c"
 PAIRS: Final[list[tuple[str, str]]] = [
-    ("gzip -1 -c text", "gzip -6 -c text"),
+    ("gzip -1 -c text", "gzip -2 -c text"),
     ("md5sum text", "sha256sum text"),
-    ("wc -l text", "wc -w text"),
+    ("wc -w text", "wc -m text"),
     ("grep -c 7 text", "grep -c 77 text"),
-    ("sort text", "sort -n text"),
+    ("sort --parallel=1 text", "sort --parallel=1 -n text"),
     ("sed -n s/1/2/p text", "awk /1/ text"),
     (f"{PYTHON} 'pass'", f"{PYTHON} 'import json'"),
     (f"{PYTHON} 'sum(range(10**6))'", f"{PYTHON} 'sum(i for i in range(10**6))'"),
-    ("base64 text", "od text"),
-    ("cat text", "tac text"),
+    ("base64 text", "base32 text"),
+    ("nl text", "tac text"),
 ]
+# Lines of the file that most of them read: enough that starting a program is a small part of what it takes.
+LINES: Final = 200_000
 
 
 def pair(commands: tuple[str, str], folder: Path, limit: str) -> dict[str, Any]:
     """
     Time a pair with both programs, and say how long each takes until both means are known to ±5%.
 
-    Where a program stops before that, the time it would have taken follows from what it measured: half-widths fall as
+    hyperfine is run twice, before and after, which shows how far two runs of one program are apart on this machine.
+    Where a program stops before ±5%, the time it would have taken follows from what it measured: half-widths fall as
     the square root of the number of runs. hyperfine cannot go on, so it is started again for the commands that need it.
     """
-    found = ours(commands, folder, "-N", "--warmup", "3", "--max-seconds", limit)
     start = time.perf_counter()
     theirs = hyperfine(commands, folder, "--shell=none", "--warmup", "3")
     seconds = time.perf_counter() - start
-    needed = [[max(half_width(each["times"]) / 0.05, 1) ** 2 for each in some] for some in (found["results"], theirs)]
-    spent = [[sum(each["times"]) for each in some] for some in (found["results"], theirs)]
+    found = ours(commands, folder, "-N", "--warmup", "3", "--max-seconds", limit)
+    after = hyperfine(commands, folder, "--shell=none", "--warmup", "3")
+    runs = [found["results"], theirs, after]
+    needed = [[max(half_width(each["times"]) / 0.05, 1) ** 2 for each in some] for some in runs]
+    spent = [[sum(each["times"]) for each in some] for some in runs]
     go_on = sum((n - 1) * s for n, s in zip(needed[0], spent[0], strict=True))
     again = sum(n * s for n, s in zip(needed[1], spent[1], strict=True) if n > 1)
-    apart = [
-        (a["mean"] / b["mean"] - 1) / math.hypot(half_width(a["times"]), half_width(b["times"]))
-        for a, b in zip(found["results"], theirs, strict=True)
-    ]
     return {
         "commands": commands,
-        "means": [[each["mean"] for each in some] for some in (found["results"], theirs)],
-        "half_widths": [[half_width(each["times"]) for each in some] for some in (found["results"], theirs)],
-        "runs": [[len(each["times"]) for each in some] for some in (found["results"], theirs)],
+        "means": [[each["mean"] for each in some] for some in runs],
+        "half_widths": [[half_width(each["times"]) for each in some] for some in runs],
+        "runs": [[len(each["times"]) for each in some] for some in runs],
         "seconds": [found["seconds"], seconds],
         "seconds_to_5%": [found["seconds"] + go_on, seconds + again],
         "reached": [found["reached"], max(needed[1]) == 1],
-        "apart": apart,
-        "ratios": [found["ratios"][0]["ratio"], theirs[1]["mean"] / theirs[0]["mean"]],
+        "apart": {
+            "ours, theirs": apart(found["results"], theirs),
+            "ours, theirs after": apart(found["results"], after),
+            "theirs, theirs after": apart(theirs, after),
+        },
+        "ratios": [found["ratios"][0]["ratio"], *(some[1]["mean"] / some[0]["mean"] for some in (theirs, after))],
         "drifts": found["drifts"],
     }
+
+
+def apart(some: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]]) -> list[float]:
+    """The differences of the means, as multiples of the half-width of each difference."""
+    return [
+        (a["mean"] / b["mean"] - 1) / math.hypot(half_width(a["times"]), half_width(b["times"]))
+        for a, b in zip(some, others, strict=True)
+    ]
 
 
 def pairs(first: int, last: int, limit: str) -> list[dict[str, Any]]:
@@ -202,7 +215,7 @@ def pairs(first: int, last: int, limit: str) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         rng = np.random.default_rng(1)
-        (folder / "text").write_text("\n".join(map(str, rng.integers(0, 10**9, 40_000))) + "\n")
+        (folder / "text").write_text("\n".join(map(str, rng.integers(0, 10**9, LINES))) + "\n")
         for commands in PAIRS[first:last]:
             found.append(pair(commands, folder, limit))
             print(json.dumps(found[-1]), flush=True)

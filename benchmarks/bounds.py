@@ -298,14 +298,14 @@ PARTS: dict[str, Callable[[], list[Row]]] = {
 
 HEAD = """# The paper's bounds and what is measured
 
-Written by `make docs` (`benchmarks/bounds.py`), with fixed seeds. *stated* is the number of the function in
-`equipoise.theory`, *measured* the same quantity in simulated studies with its standard error in parentheses, *ratio*
-the first over the second: how much room the statement leaves. A measured number without a standard error is an extreme
-over the runs or a quantile.
+The identities of the paper (Wald's, the Gaussian lemma, Lemma 7) hold as far as simulation can show. Remark 3's balance
+predicts the pulls of a constant arm to within a pull. The regret bounds of Theorems 1 to 3 are true, and six to
+twenty-two powers of ten above the regret at these budgets: they say how things scale, not how large they are.
 
-What it says: the identities (Wald, the Gaussian lemma, Lemma 7) hold as far as the runs can show; Remark 3's balance
-predicts the pulls of a constant arm to within a pull; and the regret bounds of Theorems 1 to 3 are true, and six to
-twenty-two powers of ten above the truth at these budgets. They say how things scale, not how large they are.
+In the tables, *stated* is the value of the function in `equipoise.theory`, *measured* the same quantity in simulated
+studies with its standard error in parentheses, and *ratio* the first over the second: how much room the statement
+leaves. A measured number without a standard error is an extreme over the runs, or a quantile. `make docs` measures them
+with fixed seeds (`benchmarks/bounds.py`).
 """
 
 

@@ -469,14 +469,16 @@ def width_table(rows: list[dict[str, Any]]) -> str:
 
 HEAD = f"""# Coverage of the intervals
 
-Written by `make docs` (`benchmarks/coverage.py`), with fixed seeds: {RUNS:,} runs of three arms and {BUDGET:,} samples
-for each problem and strategy, intervals at {LEVEL:.0%} for the three arms at once. What it means is in
+How often a {LEVEL:.0%} interval misses, for three arms simultaneously, under every strategy. What it means is in
 [intervals](../explanation/intervals.md).
 
-Each cell holds two percentages: of runs in which an interval left out its mean at any time, from the arm's first sample
-to its last; and of runs in which one did at the end alone. Betting and empirical Bernstein promise that the first is at
-most {percent(1 - LEVEL)}; fixed-n would promise it of the second if the numbers of samples had been fixed. The standard
-error of a share near 5% is {percent(math.sqrt(0.05 * 0.95 / RUNS))}.
+Each cell has two percentages: of runs in which an interval missed its mean at any time, from the arm's first sample to
+its last; and of runs in which one missed it at the end. Betting and empirical Bernstein guarantee that the first is at
+most {percent(1 - LEVEL)}. Fixed-n would guarantee it for the second if the numbers of samples had been fixed. The
+standard error of a share near 5% is {percent(math.sqrt(0.05 * 0.95 / RUNS))}.
+
+`make docs` measures the tables with fixed seeds (`benchmarks/coverage.py`): {RUNS:,} runs of three arms and {BUDGET:,}
+samples for each problem and strategy.
 """
 
 

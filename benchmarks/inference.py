@@ -31,7 +31,7 @@ from benchmarks.inference_tables import LAWS, SEED, Covered, Found, Remarked, Ro
 from equipoise.arrays import Floats
 from equipoise.lab import cpu, streams
 from equipoise.lab.setup import Setup
-from equipoise.study import certificate, replay
+from equipoise.study import certificate, corrections, replay
 from equipoise.study.snapshot import Design
 
 PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "inference.md"
@@ -42,7 +42,8 @@ Z: Final = 1.959964
 OF_STUDIES, OF_TRUTH = 0.75, 0.25
 # Studies of a row at first, how many at most, and pulls of a task that simulates the truth.
 FIRST, MOST, PULLS = 32, 8192, 4_000_000
-MOST_TRUTH: Final = 24
+MOST_TRUTH: Final = 96
+ROUNDS: Final = 3
 STUDIES: Final = 4000
 TOGETHER: Final = 20
 
@@ -58,7 +59,7 @@ class Studied(NamedTuple):
     off: Floats
 
 
-def adaptivity(row: Row, setup: Setup, run: int, counts: Floats) -> replay.Adaptivity:
+def adaptivity(row: Row, setup: Setup, run: int, counts: Floats) -> corrections.Adaptivity:
     """Return what the result of this simulated study says."""
     samples = streams.samples_of_run(row.problem, SEED, run, counts)
     whole = counts.astype(np.int64)
@@ -74,7 +75,7 @@ def studied(row: Row, first: int, studies: int) -> Studied:
     counts, off, m2s = (each[0].T for each in (ends.counts, ends.means, ends.m2s))
     off = off - setup.problem.means
     losses = m2s / (counts - 1) / counts
-    if row.strategy in replay.BLIND:
+    if row.strategy in corrections.BLIND:
         return Studied(np.ones_like(off), np.zeros_like(off), losses, off)
     found = [adaptivity(row, setup, first + i, counts[i]) for i in range(studies)]
     return Studied(
@@ -219,18 +220,26 @@ def variances(tasks: Tasks, wanted: Sequence[Row], error: float) -> list[Found]:
     some = [row for row in wanted if row.table in ("variance", "bias")]
     studies = tasks(task for row in some for task in chunks(row, 0, FIRST))
     truth = tasks((row, partial(true, row, part)) for row in some for part in range(2))
-    more, parts = [], []
-    for row in some:
-        errors, losses, _ = np.concatenate(truth[row], axis=1)
-        # The pilots' own error is allowed for.
-        lack = 1.15 * ratio_and_error(errors, losses)[1] ** 2 / (OF_TRUTH * error**2)
-        parts += [(row, partial(true, row, part)) for part in range(2, min(math.ceil(2 * lack), MOST_TRUTH))]
-        lack = 1.3 * said(studies[row])[0][1] ** 2 / (OF_STUDIES * error**2)
-        more += chunks(row, FIRST, min(math.ceil(FIRST * lack), MOST))
-    for found, added in ((studies, tasks(more)), (truth, tasks(parts))):
-        for row, results in added.items():
-            found[row] += results
+    # What is lacking is guessed from what was found, so that it may take a few rounds.
+    for _ in range(ROUNDS):
+        more, parts = [], []
+        for row in some:
+            errors, losses, _ = np.concatenate(truth[row], axis=1)
+            done = len(truth[row])
+            enough = done * ratio_and_error(errors, losses)[1] ** 2 / (OF_TRUTH * error**2)
+            parts += [(row, partial(true, row, part)) for part in range(done, _grown(done, enough, MOST_TRUTH))]
+            done = sum(len(each.off) for each in studies[row])
+            enough = done * said(studies[row])[0][1] ** 2 / (OF_STUDIES * error**2)
+            more += chunks(row, done, _grown(done, enough, MOST))
+        for found, added in ((studies, tasks(more)), (truth, tasks(parts))):
+            for row, results in added.items():
+                found[row] += results
     return [judged(row, truth[row], studies[row], tasks.seconds[row]) for row in some]
+
+
+def _grown(done: int, enough: float, most: int) -> int:
+    """Return how many there should be: somewhat more than seem enough, as their error is not known exactly."""
+    return done if enough <= done else min(math.ceil(1.15 * enough), max(most, done))
 
 
 def coverages(tasks: Tasks, wanted: Sequence[Row], studies: int) -> list[Covered]:

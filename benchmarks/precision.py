@@ -29,7 +29,7 @@ from equipoise.arrays import Floats
 from equipoise.intervals import Intervals
 from equipoise.strategies import Support
 from equipoise.study.goal import Stopping
-from equipoise.study.stops import Rule, Stops, stops
+from equipoise.study.stops import Rule, Stops, Target, stops
 
 LEVEL, STUDIES, SEED = 0.95, 4000, 1
 # A law is this many of its quantiles, equally likely: those of a continuous one.
@@ -110,11 +110,11 @@ def law(name: str) -> Floats:
     return known[name]
 
 
-def target(problem: Problem, values: Floats) -> float:
+def target(problem: Problem, values: Floats) -> Target:
     """Return the half-width, or the share of the mean, that takes `each` samples by the plain normal interval."""
     z = -NormalDist().inv_cdf((1 - LEVEL) / problem.arms / 2)
     half = z * math.sqrt(values.var() / problem.each)
-    return half / abs(values.mean()) if problem.relative else half
+    return Target(half / abs(values.mean()) if problem.relative else half, problem.relative)
 
 
 def arms_of(problem: Problem, studies: int, seed: int, fixed_width: bool) -> Iterator[tuple[Floats, Stops]]:
@@ -122,8 +122,7 @@ def arms_of(problem: Problem, studies: int, seed: int, fixed_width: bool) -> Ite
     rule = Rule(Intervals(problem.arms, problem.support), (1 - LEVEL) / problem.arms, fixed_width)
     for k in range(problem.arms):
         values = law(problem.laws[k % len(problem.laws)])
-        wanted = target(problem, values)
-        yield values, stops(values, wanted, rule, studies, 1000 * seed + k, relative=problem.relative)
+        yield values, stops(values, target(problem, values), rule, studies, 1000 * seed + k)
 
 
 def measure(problem: Problem, studies: int = STUDIES, seed: int = SEED) -> dict[str, float | str]:
@@ -152,7 +151,7 @@ def measure(problem: Problem, studies: int = STUDIES, seed: int = SEED) -> dict[
 
 @dataclass(frozen=True)
 class Sum:
-    """Studies that stop at a precision of the combined mean, or of contrasts where `to` or `pairs` says so."""
+    """Studies that stop at a precision of the combined mean, or of contrasts where `contrasts` says so."""
 
     law: str
     arms: int
@@ -169,10 +168,14 @@ class Sum:
 
 SUMS = (
     Sum("Gaussian", 5, 0.1),
+    Sum("Gaussian", 5, 0.3),
     Sum("exponential", 5, 0.1),
+    Sum("exponential", 5, 0.2),
     Sum("exponential", 50, 0.05),
+    Sum("log-normal", 20, 0.1),
     Sum("coin 0.1", 20, 0.02, "", "binary"),
     Sum("Gaussian", 10, 0.4, "control"),
+    Sum("exponential", 2, 0.3, "pairs"),
     Sum("exponential", 5, 0.3, "pairs"),
     Sum("coin 0.3", 4, 0.1, "pairs", "binary"),
 )
@@ -204,16 +207,21 @@ def measure_sum(problem: Sum, seeds: range, interval: Stopping = "fixed-width") 
 
 def print_sums(studies: int, jobs: int, only: list[int] | None) -> None:
     """Print the table of combined means and contrasts."""
-    print("| arms | K | half-width | coverage | samples | of those of sequences |")
-    print("|---|--:|--:|--:|--:|--:|")
+    print("| arms | K | half-width | studies | coverage | samples | of those of sequences |")
+    print("|---|--:|--:|--:|--:|--:|--:|")
     few = max(studies // 40, 2)
+    wanted = [problem for i, problem in enumerate(SUMS) if not only or i in only]
+    parts = [range(start, min(start + 10, studies)) for start in range(0, studies, 10)]
     with ProcessPoolExecutor(jobs) as pool:
-        for i, problem in enumerate(SUMS):
-            if only and i not in only:
-                continue
-            parts = [range(start, min(start + 20, studies)) for start in range(0, studies, 20)]
-            found = [pool.submit(measure_sum, problem, part) for part in parts]
-            others = [pool.submit(measure_sum, problem, range(k, k + 1), "anytime") for k in range(few)]
+        # All rows at once, so that no process waits for the last studies of a row.
+        tasks = [
+            (
+                [pool.submit(measure_sum, problem, part) for part in parts],
+                [pool.submit(measure_sum, problem, range(k, k + 1), "anytime") for k in range(few)],
+            )
+            for problem in wanted
+        ]
+        for problem, (found, others) in zip(wanted, tasks, strict=True):
             covered, samples = np.sum([each.result() for each in found], axis=0)
             other = sum(each.result()[1] for each in others) / few
             _print_sum(problem, studies, float(covered) / studies, float(samples) / studies, other)
@@ -222,8 +230,8 @@ def print_sums(studies: int, jobs: int, only: list[int] | None) -> None:
 def _print_sum(problem: Sum, studies: int, coverage: float, samples: float, other: float) -> None:
     error = math.sqrt(max(coverage * (1 - coverage), 1 / studies) / studies)
     print(
-        f"| {problem.name} | {problem.arms} | {problem.half_width:g} | {coverage:.1%} ({100 * error:.1f}) | "
-        f"{samples:,.0f} | {samples / other:.2f} |",
+        f"| {problem.name} | {problem.arms} | {problem.half_width:g} | {studies:,} | {coverage:.1%} "
+        f"({100 * error:.1f}) | {samples:,.0f} | {samples / other:.2f} |",
         flush=True,
     )
 

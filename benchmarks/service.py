@@ -302,15 +302,15 @@ def summary(found: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     }
 
 
-def soak(seconds: float, script: Path, folder: Path) -> dict[str, Any]:
-    """Send half of the greatest rate for some time; return what memory and disk took for it."""
+def soak(seconds: float, count: int, script: Path, folder: Path) -> dict[str, Any]:
+    """Send half of the greatest rate for some time, in asks for so many; return what memory and disk took for it."""
     file = folder / "soak.db"
     with service(str(file)) as server:
-        greatest = statistics.median(load(server, 4, script)["per_second"] for _ in range(5))
+        greatest = statistics.median(load(server, 4, script, count)["per_second"] for _ in range(5))
         pause = round(1e3 * CONNECTIONS / greatest)  # as long as a request took
         before, seen = server.samples, []
         with ThreadPoolExecutor(1) as thread:
-            running = thread.submit(load, server, seconds, script, pause=pause)
+            running = thread.submit(load, server, seconds, script, count, pause)
             while not running.done():
                 time.sleep(min(LOOK, seconds / 20))
                 seen.append((server.samples, resident(server.pids)))
@@ -320,6 +320,7 @@ def soak(seconds: float, script: Path, folder: Path) -> dict[str, Any]:
     slope = float(np.polyfit(samples, memory, 1)[0])
     return {
         "soak_seconds": round(found["seconds"]),
+        "samples_at_once": count,
         "greatest_requests_per_second": round(greatest),
         "requests_per_second": round(found["per_second"]),
         "samples": after - before,
@@ -357,6 +358,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=4, help="of load, for each case in each round")
     parser.add_argument("--soak", type=float, help="seconds of half the greatest rate, instead of all other cases")
+    parser.add_argument("--count", type=int, default=1, help="samples asked for and told at once while it soaks")
     given = parser.parse_args()
     if shutil.which("wrk") is None:
         sys.exit("this needs wrk: apt-get install wrk")
@@ -366,7 +368,7 @@ def main() -> None:
         script.write_text(LOAD)
         found: dict[str, Any] = {"cores": os.cpu_count(), "load_average": os.getloadavg()[0]}
         if given.soak is not None:
-            found |= soak(given.soak, script, folder)
+            found |= soak(given.soak, given.count, script, folder)
         else:
             found |= compared(given.rounds, given.seconds, script, folder)
             found["optuna_sqlite"] = optuna(folder, given.seconds)

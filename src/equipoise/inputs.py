@@ -324,7 +324,10 @@ def in_order(what: str, given: Any) -> list[Any]:
 
 # ---- what is not installed
 
+# How to install an extra of equipoise. A release on a package index makes it "pip install 'equipoise[{extra}]'".
+INSTALL: Final = "pip install '.[{extra}]' in a checkout, or with the path of a wheel instead of the dot"
+
 
 def install_hint(extra: str) -> str:
     """Return how to install an optional part of equipoise, for the end of a message."""
-    return f"install it from a checkout of equipoise: pip install '.[{extra}]'"
+    return f"to install it: {INSTALL.format(extra=extra)}"

@@ -230,7 +230,7 @@ def test_without_the_plot_extra_the_message_says_what_to_install(missing: str, m
     monkeypatch.setattr(builtins, "__import__", absent)
     with pytest.raises(
         ModuleNotFoundError,
-        match=r"which is not installed; install it from a checkout of equipoise: pip install '\.\[plot\]'",
+        match=r"which is not installed; to install it: pip install '\.\[plot\]'",
     ):
         chart.require()
 

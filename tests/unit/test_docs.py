@@ -6,11 +6,14 @@ import doctest
 import importlib
 import pkgutil
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import equipoise as eq
+from equipoise.inputs import INSTALL
+from tests import listings
 from tests.unit.theory.points import POINTS
 
 ROOT = Path(__file__).parents[2]
@@ -22,12 +25,10 @@ def name_of(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_listings_run(page: Path) -> None:
-    # A fence would be taken for output.
-    text = re.sub(r"^```.*$", "", page.read_text(), flags=re.MULTILINE)
-    test = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
-    failures = doctest.DocTestRunner(verbose=False).run(test).failed
-    assert failures == 0
+def test_listings_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    listings.run(page, tmp_path)
 
 
 def modules() -> list[str]:
@@ -43,6 +44,24 @@ def test_docstrings_run(module: str) -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_extras_are_installed_as_the_messages_say(page: Path) -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    known = {re.findall(r"pip install '\S+'", INSTALL.format(extra=extra))[0] for extra in extras}
+    found = set(re.findall(r"pip install ['\"]\S*\[\w+\]['\"]|pip install equipoise\b", page.read_text()))
+    assert {command.replace('"', "'") for command in found} <= known
+
+
+def rows_of(page: Path) -> list[str]:
+    return [line for line in page.read_text().splitlines() if re.match(r"\| .*\(\d.*\) \|$", line)]
+
+
+def test_the_readme_compares_as_the_page_does() -> None:
+    rows = rows_of(ROOT / "README.md")
+    assert len(rows) == 6
+    assert set(rows) <= set(rows_of(ROOT / "docs" / "reference" / "peers.md"))
 
 
 def test_the_papers_table_is_complete_and_true() -> None:

@@ -355,8 +355,9 @@ def test_the_variances_of_a_plan_name_its_arms() -> None:
         eq.plan(pd.DataFrame({"a": [1], "b": [4]}), 1000)
 
 
-def test_the_optional_parts_are_installed_from_a_checkout() -> None:
-    assert inputs.install_hint("plot") == "install it from a checkout of equipoise: pip install '.[plot]'"
+def test_the_optional_parts_are_installed_from_a_checkout_or_a_wheel() -> None:
+    hint = "to install it: pip install '.[plot]' in a checkout, or with the path of a wheel instead of the dot"
+    assert inputs.install_hint("plot") == hint
 
 
 # ---- masked arrays

@@ -15,7 +15,6 @@ app = typer.Typer(
     name="equipoise",
     help="Spend a sampling budget so that every mean is estimated equally well.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 for _command in (

@@ -6,12 +6,12 @@ import signal
 import sys
 import threading
 from enum import IntEnum
-from typing import Any
+from typing import Any, Final
 
 import typer
 
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import printable, without_password
+from equipoise.inputs import printable, shown, without_password
 
 
 class Exit(IntEnum):
@@ -85,7 +85,7 @@ def code_of(app: typer.Typer) -> int:
         # Errors of the parser of the command line, whichever library it is.
         if not hasattr(error, "format_message"):
             raise
-        return _refuse(error.format_message())
+        return _refuse(_of_parser(error))
     return code if isinstance(code, int) else Exit.SUCCESS
 
 
@@ -97,6 +97,20 @@ def say(sentence: str) -> None:
 def for_terminal(text: str) -> str:
     """Return a text of several lines without control characters and passwords."""
     return "\n".join(map(printable, without_password(text).split("\n")))
+
+
+# What the parser wanted where it could not read a value, by its name for that.
+_WANTED: Final = {"int_parsing": "an integer", "float_parsing": "a number"}
+
+
+def _of_parser(error: Any) -> str:
+    """Return what the parser of the command line says, or in our own words that a value is not a number."""
+    cause, option = error.__cause__, getattr(error, "param", None)
+    if option is not None and hasattr(cause, "errors"):
+        found = cause.errors()[0]
+        if found["type"] in _WANTED:
+            return f"{option.opts[0]} must be {_WANTED[found['type']]}, got {shown(found['input'])}"
+    return str(error.format_message())
 
 
 def _refuse(sentence: Any) -> int:

@@ -23,7 +23,7 @@ def serve(
         typer.Option(help="The SQLite file or PostgreSQL database with the studies.", show_default="studies.db"),
     ] = None,
     host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for any that is free.")] = 8000,
+    port: Annotated[int, typer.Option(help="The port; 0 for any that is free.")] = 8000,
     workers: Annotated[int, typer.Option(help="How many processes serve.")] = 1,
     root_path: Annotated[str, typer.Option(help="The path under which a proxy shows the service.")] = "",
     trusted_proxies: Annotated[

@@ -37,6 +37,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.compiled import jit
+from equipoise.intervals.newton import edge_of
 
 COUNT, LOGS = range(2)
 LOW, WIDTH = range(2)
@@ -48,8 +49,6 @@ BETS = np.expm1(np.concatenate([_THETAS, -_THETAS]))
 LOG_SHARES = np.log(np.concatenate([_SHARES, _SHARES]) / (2 * _SHARES.sum()))
 COLUMNS = LOGS + len(BETS)
 
-# Newton's method needs about ten steps.
-_STEPS = 100
 # Capital e^40 times smaller than another is not worth its exponential; leaving it out only widens the interval.
 _NEGLIGIBLE = 40.0
 
@@ -86,30 +85,12 @@ def capital(row: Any, m: float) -> tuple[float, float]:
     return largest + math.log(total), slope / total
 
 
-@jit
-def edge(row: Any, m: float, limit: float) -> float:
-    """
-    Return where the log-capital falls to `limit`, starting from m.
-
-    m is outside the interval; if it is not, it is returned as it is.
-
-    The function is convex, so Newton's steps never pass the edge: if they were cut short, the interval would be too
-    wide, never too narrow.
-    """
-    for _ in range(_STEPS):
-        value, slope = capital(row, m)
-        if value <= limit:
-            break
-        nearer = m + (limit - value) / slope
-        if nearer == m:
-            break
-        m = nearer
-    return m
+edge = edge_of(capital)
 
 
 @jit
 def bounds(row: Any, alpha: float, settings: Any) -> tuple[float, float]:
     """Return the interval at level 1 - alpha; the support before any sample."""
     limit = -math.log(alpha)
-    low, high = edge(row, 0.0, limit), edge(row, 1.0, limit)
+    low, high = edge(row, 0.0, 1.0, limit), edge(row, 1.0, -1.0, limit)
     return settings[LOW] + settings[WIDTH] * low, settings[LOW] + settings[WIDTH] * high

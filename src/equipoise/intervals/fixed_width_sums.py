@@ -4,14 +4,16 @@ Fixed-width intervals for weighted sums Σ c_k μ_k of the means of several arms
 Each arm's part of the squared error is p_k = c_k² v_k/T_k, and π_k = p_k/Σp its share. As for one arm (`fixed_width`),
 what is of second order is put into the half-width::
 
-    h = z sqrt( Σ_k p_k (1 + (a π_k + (1.75 + 1.875 γ_k²) (1 - π_k))/T_k) + b G² Σp ),
+    h = z sqrt( Σ_k p_k (1 + (a π_k + e (5 + 8 γ_k²) (1 - π_k))/T_k) + b G² Σp ),
     G = Σ c_k³ γ_k v_k^1.5/T_k² / (Σp)^1.5
 
-G is the skewness of the sum's error. 1.75 + 1.875 γ² is by how much the squared error of one of many arms is larger
-than s²/T because its samples were chosen by its variance (`study.replay`, for the sum of the losses). The interval is
-trusted where b G² is small, as for one arm; where the sum rests on enough samples, 1/Σ(π_k²/T_k) of them; and where no
-arm's samples are all equal, unless there are at least 30. A binary arm of m has z²/(2m) ones and zeros seen before,
-which is Agresti and Caffo's rule [1]_ for a difference, and at least one half.
+G is the skewness of the sum's error. The squared error of one of many arms is larger than s²/T because its samples were
+chosen by its variance to the power e, by e (3.5 + (1.5 + 4.5 e) γ²)/T to second order (`study.formulas`). 5 and 8 make
+up for what few samples show too little of, and were fitted to simulations (benchmarks/precision.py). Binary arms have a
+prior, and 1.75 + 1.875 γ² will do. The interval is trusted where b G² is small, as for one arm; where the sum rests on
+enough samples, 1/Σ(π_k²/T_k) of them, and its arms on about 15 each, 1/Σ(π_k/T_k); and where no arm's samples are all
+equal, unless there are at least 30. A binary arm of m has z²/(2m) ones and zeros seen before, which is Agresti and
+Caffo's rule [1]_ for a difference, and at least one half.
 
 For one arm this is `fixed_width`.
 
@@ -44,8 +46,11 @@ from equipoise.intervals.fixed_width import (
     student_term,
 )
 
-# What choosing samples by their variances adds to the squared error of one of many arms, over T: 1.75 + 1.875 γ².
-CHOSEN, CHOSEN_SKEWED = 1.75, 1.875
+# What choosing samples by their variances to the power e adds to the squared error of one of many arms: e (5 + 8 γ²)/T.
+CHOSEN, CHOSEN_SKEWED = 5.0, 8.0
+CHOSEN_BINARY, CHOSEN_BINARY_SKEWED = 1.75, 1.875
+# The fewest samples of each of several arms, weighted by their shares.
+LEAST_EACH = 15.0
 
 
 class HalfWidths(NamedTuple):
@@ -70,7 +75,9 @@ class HalfWidths(NamedTuple):
     caution: Floats
 
 
-def half_widths(weights: Floats, state: Floats, sizes: Floats, alpha: float, binary: bool) -> HalfWidths:
+def half_widths(
+    weights: Floats, state: Floats, sizes: Floats, alpha: float, binary: bool, power: float = 1.0
+) -> HalfWidths:
     """
     Return the half-widths of several sums, each at level 1 - alpha.
 
@@ -82,6 +89,8 @@ def half_widths(weights: Floats, state: Floats, sizes: Floats, alpha: float, bin
         Of the arms: rows of the state of `fixed_width`, and sizes of the populations, infinite if there are none.
     binary
         Whether the arms are binary.
+    power
+        e, the power of a variance in the allocation: 1/2 for strata, 1 where the largest loss is made small.
     """
     z = quantile(alpha)
     counts = state[:, COUNT]
@@ -97,7 +106,10 @@ def half_widths(weights: Floats, state: Floats, sizes: Floats, alpha: float, bin
         cubes = np.where(inside & ~known, weights**3 * skewness * variances**1.5 / clocks**2, 0.0).sum(1)
         noise = 0.0 if binary else (shares**3 * 6 / np.maximum(counts, 1)).sum(1)
         skewed = skewness_term(z) * np.maximum(cubes**2 / np.where(total > 0, total, 1.0) ** 3 - noise, 0.0)
-        own = student_term(z) * shares + (CHOSEN + CHOSEN_SKEWED * squared) * (1 - shares)
+        chosen = power * (CHOSEN + CHOSEN_SKEWED * squared)
+        if binary:
+            chosen = CHOSEN_BINARY + CHOSEN_BINARY_SKEWED * squared
+        own = student_term(z) * shares + chosen * (1 - shares)
         lattice = np.where(several == 1, np.where(inside, np.abs(weights) / clocks, 0.0).sum(1) / 2, 0.0) * binary
         more = np.where(parts > 0, shares * own / np.maximum(clocks, 1), 0.0).sum(1)
         plain = z * np.sqrt(total * (1 + more + skewed)) + lattice
@@ -105,6 +117,7 @@ def half_widths(weights: Floats, state: Floats, sizes: Floats, alpha: float, bin
     few = (inside & (counts < np.minimum(2, sizes))).any(1)
     equal = (inside & ~varies & ~known & (counts < LEAST)).any(1)
     enough = (rests_on >= np.minimum(fewest(z), _drawn(inside, shares, sizes))) | (total == 0)
+    enough &= (shares * np.minimum(LEAST_EACH, sizes) / np.maximum(counts, 1)).sum(1) <= 1
     trusted = (skewed <= (TRUSTED_BINARY if binary else TRUSTED)) & enough & ~few & ~equal
     # Nothing varies: there is no telling how much it might.
     trusted &= (total > 0) | (known | ~inside).all(1)

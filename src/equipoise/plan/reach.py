@@ -18,7 +18,7 @@ import numpy as np
 from equipoise.arrays import Bools, Floats
 from equipoise.intervals import asymptotic, fixed_width
 from equipoise.intervals import contrasts as sequences
-from equipoise.intervals.fixed_width_sums import CHOSEN
+from equipoise.intervals.fixed_width_sums import CHOSEN, LEAST_EACH
 from equipoise.intervals.sequences import TARGET
 from equipoise.problem.allocation import Allocation, Terms, allocate
 from equipoise.problem.contrasts import balanced
@@ -107,8 +107,21 @@ class Reach:
         if self.interval == "fixed-n":
             return np.asarray(self.z * np.sqrt(total))
         shares = parts / np.where(total > 0, total, 1.0)[:, None]
-        more = fixed_width.student_term(self.z) * shares + CHOSEN * (1 - shares)
+        # Strata minimise the sum of the losses, contrasts the largest of them.
+        power = 0.5 if (sums.weights >= 0).all() else 1.0
+        more = fixed_width.student_term(self.z) * shares + power * CHOSEN * (1 - shares)
         return np.asarray(self.z * np.sqrt((parts * (1 + more / clocks)).sum(1)))
+
+    def trusts(self, terms: Terms, counts: Floats, sums: Sums) -> bool:
+        """Return whether there are enough samples for the fixed-width interval of each sum."""
+        if self.interval != "fixed-width":
+            return True
+        parts = sums.weights**2 * terms.losses(counts)
+        total = parts.sum(1, keepdims=True)
+        shares = parts / np.where(total > 0, total, 1.0)
+        each = (shares * np.minimum(LEAST_EACH, terms.populations) / counts).sum(1) <= 1
+        rests = (shares**2 * np.minimum(self.fewest, terms.populations) / counts).sum(1) <= 1
+        return bool((each & rests).all())
 
     def _sequences(self, weights: Floats, clocks: Floats, deviations: Floats, known: Bools) -> Floats:
         several = (weights != 0).sum(1)
@@ -166,7 +179,8 @@ def of_sums(terms: Terms, sums: Sums, reach: Reach) -> Allocation:
 
     def enough(spend: float) -> bool:
         found = allocate(terms, spend).counts
-        return bool((reach.of_sums(terms, found, sums) <= sums.half_width * (1 + CLOSE / 2)).all())
+        narrow = bool((reach.of_sums(terms, found, sums) <= sums.half_width * (1 + CLOSE / 2)).all())
+        return narrow and reach.trusts(terms, found, sums)
 
     least, most = terms.spend(terms.floors), terms.spend(terms.caps)
     high = max(2 * least, 64 * float(terms.cost.min()))

@@ -8,6 +8,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import numpy as np
+
 from equipoise.arrays import Floats
 from equipoise.report.drift import Drift, Drifts
 from equipoise.report.history import History, Moment, Pace
@@ -175,7 +177,7 @@ class Watch:
             waiting=study.ledger.waiting.tolist(),
             done=study.done,
             failures=replica.counts["fail"],
-            given_up=int((study.ledger.tickets["status"] == FORGOTTEN).sum()),
+            given_up=int(np.count_nonzero(study.ledger.status(slice(study.ledger.issued)) == FORGOTTEN)),
             precision=replica.precision,
             level=replica.level,
             about=replica.header.about or {},

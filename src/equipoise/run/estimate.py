@@ -249,7 +249,7 @@ def _drive(
             raise driver.ending
         return driver.result()
     except EquipoiseError as error:
-        _explain(error, log, error is driver.ending)
+        explain(error, log, error is driver.ending)
         raise
     finally:
         if owner is not None:
@@ -258,7 +258,7 @@ def _drive(
             watcher.close()
 
 
-def _explain(error: EquipoiseError, log: Log | Memory, sampling: bool) -> None:
+def explain(error: EquipoiseError, log: Log | Memory, sampling: bool) -> None:
     """Say in an error what was sampled, and where it is."""
     error.reason = str(error)
     if sampling:

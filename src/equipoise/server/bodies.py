@@ -32,6 +32,10 @@ def _picture(text: str) -> str:
     return text
 
 
+def _role(name: str) -> Role:
+    return Role(name)  # the class itself has a signature that pydantic cannot read from Python 3.12 on
+
+
 Text = Annotated[str, AfterValidator(_plain)]
 Number = int | float
 ByArm = dict[str, Number] | list[Number]
@@ -129,7 +133,7 @@ class Extend(Body):
 class NewKey(Body):
     """A new key of a study."""
 
-    role: Annotated[Literal["ask", "work", "read"], AfterValidator(Role)]
+    role: Annotated[Literal["ask", "work", "read"], AfterValidator(_role)]
     label: Text = Field("", max_length=100)
 
 

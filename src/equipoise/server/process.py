@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import ipaddress
 import multiprocessing
 import signal
 import socket
@@ -16,7 +17,9 @@ from typing import Final
 import uvicorn
 
 from equipoise.errors import EquipoiseError
+from equipoise.inputs import shown
 from equipoise.server.app import create_app
+from equipoise.server.memory import return_large_blocks
 from equipoise.server.service import Service
 from equipoise.server.settings import Settings
 
@@ -40,12 +43,22 @@ class Network:
     host, port
         The address to listen at.
     proxies
-        The addresses of proxies whose forwarded headers are believed, separated by commas.
+        The addresses or networks of proxies whose forwarded headers are believed, separated by commas; * for all.
     """
 
     host: str = "127.0.0.1"
     port: int = 8000
     proxies: str = "127.0.0.1"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65535:
+            raise ValueError(f"port must be an integer between 0 and 65,535, got {self.port}")
+        try:
+            for proxy in self.proxies.split(","):
+                ipaddress.ip_network("0.0.0.0/0" if proxy.strip() == "*" else proxy.strip())
+        except ValueError:
+            wanted = "addresses such as 127.0.0.1 or networks such as 10.0.0.0/8, separated by commas"
+            raise ValueError(f"trusted_proxies must be {wanted}, got {shown(self.proxies)}") from None
 
 
 class Server(uvicorn.Server):
@@ -95,7 +108,8 @@ def listen(network: Network) -> socket.socket:
     try:
         return socket.create_server((network.host, network.port), family=family, backlog=_BACKLOG)
     except OSError as error:
-        raise EquipoiseError(f"cannot listen at {network.host}:{network.port}: {error.strerror}") from None
+        reason = (error.strerror or "").partition(" (while")[0]  # it goes on with the address
+        raise EquipoiseError(f"cannot listen at {network.host}:{network.port}: {reason}") from None
 
 
 def serve(settings: Settings, network: Network, listening: socket.socket, workers: int = 1) -> None:
@@ -138,6 +152,7 @@ def serve(settings: Settings, network: Network, listening: socket.socket, worker
 
 def _work(settings: Settings, network: Network, listening: socket.socket) -> None:
     """Serve in this process."""
+    return_large_blocks()
     server = server_of(settings, network)
     gc.freeze()  # what is loaded stays
     gc.set_threshold(_YOUNG)

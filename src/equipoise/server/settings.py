@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Final
+
+from equipoise.inputs import shown
 
 # Keys are kept in memory for this many seconds: a key that another process revoked is refused after that.
 FRESH: Final = 1.0
@@ -89,3 +92,7 @@ class Settings:
     look: float = 1.0
     heartbeat: float = 15.0
     patience: float = 5.0
+
+    def __post_init__(self) -> None:
+        if self.root_path and not re.fullmatch(r"/[^?#\s]*[^?#\s/]", self.root_path):
+            raise ValueError(f"root_path must be a path such as /polls, got {shown(self.root_path)}")

@@ -51,7 +51,7 @@ class Postgres(Database):
             import psycopg
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(
-                f"a store in PostgreSQL needs {error.name}, which is not installed; {install_hint('serve')}"
+                f"a store in PostgreSQL needs {error.name}, which is not installed; {install_hint('postgres')}"
             ) from None
         self._psycopg = psycopg
         try:

@@ -96,7 +96,8 @@ class Replica:
         self.began = self.latest = math.nan
         self._seconds = Grown(np.float32)
         # The turns that handed out tickets: the id of the first of them, and the upper bits of their numbers.
-        self._firsts, self._tags = Grown(np.int64), Grown(np.int64)
+        # There may be as many as tickets, so that they are kept small.
+        self._firsts, self._tags = Grown(np.uint32), Grown(np.int32)
 
     @staticmethod
     def begin(row: Row) -> Replica:
@@ -158,8 +159,8 @@ class Replica:
 
     def numbered(self, firsts: Iterable[int], tags: Iterable[int]) -> None:
         """Note the first tickets and the tags of turns that handed out some."""
-        self._firsts.extend(np.fromiter(firsts, np.int64))
-        self._tags.extend(np.fromiter(tags, np.int64))
+        self._firsts.extend(np.fromiter(firsts, np.uint32))
+        self._tags.extend(np.fromiter(tags, np.int32))
 
     def apply(self, found: Events) -> None:
         """Apply events to the study, after checking them."""
@@ -289,9 +290,11 @@ class Replica:
 
     def note(self, ticket: int, seconds: float) -> None:
         """Note how long one ticket's sample took."""
+        if math.isnan(seconds):
+            return
         if ticket >= self._seconds.size:
-            self._seconds.extend(np.full(2 * ticket + 64 - self._seconds.size, math.nan))
-        self._seconds._room[ticket] = seconds
+            self._seconds.extend(np.full(ticket + 64 - self._seconds.size, math.nan))
+        self._seconds.array[ticket] = seconds
 
     def note_many(self, tickets: Ints, seconds: Floats) -> None:
         """Note how long the samples of several tickets took."""
@@ -301,8 +304,9 @@ class Replica:
 
     def numbers(self, ids: Ints) -> Ints:
         """Return the numbers of tickets, in which the turn that handed them out is found again."""
-        turn = np.searchsorted(self._firsts.array, ids, side="right") - 1
-        return np.asarray((self._tags.array[turn] << BITS) | ids)
+        # Of the array's own type, or all of it would be converted.
+        turn = np.searchsorted(self._firsts.array, ids.astype(np.uint32), side="right") - 1
+        return np.asarray((self._tags.array[turn].astype(np.int64) << BITS) | ids)
 
     def id_of(self, number: int) -> int | None:
         """Return the id of a ticket by its number; None where this log did not hand it out."""

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from equipoise.arrays import Floats
+from equipoise.study.formulas import stopping_power
 from equipoise.study.goal import until_next_look
-from equipoise.study.replay import stopping_power
 from equipoise.study.spread import spread
 
 if TYPE_CHECKING:

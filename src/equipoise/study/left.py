@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from equipoise.arrays import Bools, Floats, Ints
-from equipoise.study import sums
 from equipoise.study.goal import Sums, until_next_look
-from equipoise.study.needed import MOST, Needed, in_proportion, of_arms
+from equipoise.study.needed import MOST, Needed, of_arms, of_sums
 from equipoise.study.spread import Spread, spread
 
 if TYPE_CHECKING:
@@ -34,6 +33,8 @@ DRAWS: Final = 300
 _NUMBERS: Final = 100_000
 _RANGE: Final = (0.025, 0.5, 0.975)
 _ITERATIONS: Final = 10
+# How the samples will be divided among the arms of sums is not foreseen: what they take varies by this share.
+_DIVIDED: Final = 0.06
 # Ranges whose upper end is this many times the lower say nothing.
 _WIDEST: Final = 1000
 
@@ -159,7 +160,7 @@ def _of_sums(result: Result, known: Spread, asked: Sums, rng: np.random.Generato
     Return draws of how many more samples each arm needs for the sums of means, a row for each.
 
     All arms of a sum are taken to grow by one factor, so that it is like a mean of n samples with the variance
-    n Σ_k c_k² σ²_k/T_k.
+    n Σ_k c_k² σ²_k/T_k. An arm of several sums has the mean of their factors.
     """
     assert result.precision is not None
     counts, variances, n = result.counts.array, result.variances.array, float(result.samples)
@@ -177,9 +178,11 @@ def _of_sums(result: Result, known: Spread, asked: Sums, rng: np.random.Generato
         np.array(result.precision.wanted)[open_ones],
         np.array(result.precision.relative)[open_ones],
     )
-    margins = sums.margins(result, asked)[open_ones]
-    more = _until_stop(waiting, v, in_proportion(waiting.counts, margins, now), rng)
-    return np.asarray(np.where(asked.weights[open_ones] != 0, more[:, :, None], 0.0).max(axis=1) * counts / n)
+    more = _until_stop(waiting, v, of_sums(result, asked, open_ones, now), rng)
+    # The largest would be too large: sums that take longest will get more of the samples than they have had so far.
+    inside = asked.weights[open_ones] != 0
+    typical = (more @ inside) / np.maximum(inside.sum(axis=0), 1) * counts / n
+    return np.asarray(typical * np.exp(_DIVIDED * rng.standard_normal((len(more), 1))))
 
 
 def _at_the_next_look(result: Result, more: Floats, rng: np.random.Generator) -> Floats:

@@ -14,17 +14,20 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from equipoise.arrays import Floats, Ints
-from equipoise.intervals import fixed_width
+from equipoise.intervals import fixed_width, fixed_width_sums
 from equipoise.intervals.asymptotic import RHO2, START
-from equipoise.study import stopping
+from equipoise.study import stopping, sums
 
 if TYPE_CHECKING:
+    from equipoise.study.goal import Sums
     from equipoise.study.result import Result
 
 Needed = Callable[[Floats, Floats, Floats], Floats]
 
 # More samples than this are not predicted.
 MOST: Final = 1e12
+# By how much the samples of all arms of a sum may grow; beyond that, half-widths are in proportion to 1/sqrt(n).
+_GROWTH: Final = np.geomspace(1, 1000, 49)
 
 
 def of_arms(result: Result, places: Ints, now: Floats) -> Needed:
@@ -49,6 +52,51 @@ def of_arms(result: Result, places: Ints, now: Floats) -> Needed:
 def in_proportion(counts: Floats, margins: Floats, now: Floats) -> Needed:
     """Return when half-widths that fall in proportion to s/sqrt(T), from what they are now, are narrow enough."""
     return lambda variances, targets, _: counts * (margins / targets) ** 2 * variances / now
+
+
+def of_sums(result: Result, asked: Sums, which: Ints, now: Floats) -> Needed:
+    """
+    Return when intervals of some sums of means are narrow enough, if all arms grow by one factor.
+
+    Parameters
+    ----------
+    result, asked
+        The result, and the sums that its precision is asked of.
+    which, now
+        Some of the sums, and the variances of each for one sample of all arms together.
+    """
+    n = np.full(len(which), float(result.samples))
+    sequences = in_proportion(n, sums.look(result, asked, everything=True).margins[which], now)
+    if result.precision is None or result.precision.interval != "fixed-width" or result.snapshot.evidence is None:
+        return sequences
+    widths = _grown(result, asked.weights[which])
+
+    def needed(variances: Floats, targets: Floats, squared: Floats) -> Floats:
+        # The square of a half-width is in proportion to the variance.
+        wanted = np.log(np.broadcast_to(targets, variances.shape) ** 2 * now / variances)
+        found = np.full(variances.shape, math.inf)
+        for j, own in enumerate(widths.T):
+            known = np.isfinite(own)
+            if known.any():
+                squares, growth = 2 * np.log(np.maximum(own[known], 1e-300)), np.log(_GROWTH[known])
+                beyond = np.maximum(squares[-1] - wanted[:, j], 0)
+                found[:, j] = n[j] * np.exp(np.interp(-wanted[:, j], -squares, growth) + beyond)
+        return np.asarray(np.minimum(found, sequences(variances, targets, squared)))
+
+    return needed
+
+
+def _grown(result: Result, weights: Floats) -> Floats:
+    """Return half-widths of sums if all arms had more samples of the same moments, by growth and sum."""
+    sizes = np.full(len(result.arms), math.inf) if result.populations is None else result.populations
+    alpha, binary = (1 - result.level) / len(result.sums_found.values), result.sequences.support == "binary"
+    found = []
+    for growth in _GROWTH:
+        state = result.state_of("fixed-width", None).copy()
+        state[:, [fixed_width.COUNT, fixed_width.M2, fixed_width.M3]] *= growth
+        half = fixed_width_sums.half_widths(weights, state, sizes, alpha, binary, result.objective.exponent)
+        found.append(np.where(half.trusted, half.plain, math.inf))
+    return np.array(found)
 
 
 def _of_fixed_width(result: Result) -> Needed:

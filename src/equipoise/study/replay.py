@@ -11,8 +11,8 @@ Some of the replays are replayed in turn, with their samples as laws. What the f
 because a law made of few samples is not the law they came from, and the second one, f₂ and b₂, is off from the first in
 the same way; so 2 f₁ - f₂ and 2 b₁ - b₂ are reported (the iterated bootstrap [1]_).
 
-An arm that was sampled until its own interval was narrow enough is replayed alone (`stops`). Where neither is possible,
-formulas of second order take over (`formulas`).
+An arm that was sampled until its own interval was narrow enough is replayed alone (`stopped`). Where neither is
+possible, formulas of second order take over (`formulas`).
 
 References
 ----------
@@ -21,75 +21,35 @@ References
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from equipoise.arrays import Bools, Floats, Ints
-from equipoise.intervals.asymptotic import RHO2
 from equipoise.lab import cpu, streams
 from equipoise.lab.setup import Setup
 from equipoise.problem import Objective, money
-from equipoise.study import finite
+from equipoise.study import sums
+from equipoise.study.corrections import BLIND, LEAST, MOST, MOST_ARMS, Adaptivity, known, seed_of, shrunk
 from equipoise.study.fitted import fitted
+from equipoise.study.formulas import formulas, second_order
 from equipoise.study.snapshot import Design
-from equipoise.study.stops import Rule, stops
+from equipoise.study.stopped import stopped_alone
 
 if TYPE_CHECKING:
     from equipoise.study.result import Result
 
-How = Literal["not needed", "replay", "formula"]
-
-# The decisions of these strategies do not depend on the samples.
-BLIND: Final = ("uniform", "oracle")
 # Larger studies are not replayed: with as many samples a formula is as good, and faster.
-MOST_ARMS: Final = 2_000
 MOST_SAMPLES: Final = 20_000
-# Stops are replayed of studies with at most this many samples, and about this many samples are drawn for them.
-MOST_STOPPED: Final = 200_000
-STOPS: Final = 4_000_000
 # Replays of a study, and about how many pulls of few arms they should take; those of many arms take longer.
 RUNS: Final = 2048
 WORK: Final = 1_000_000
 # How many of the replays are replayed, and how often: as many runs as the simulator has side by side.
 AGAIN: Final = 16
 RUNS_AGAIN: Final = cpu.LANES
-# Of an arm's samples, as many must be known one by one for it to be replayed.
-_KNOWN: Final = 0.8
-# What is found is kept within these factors, for laws of very few values.
-_LEAST, _MOST = 0.8, 25.0
-
-
-@dataclass(frozen=True)
-class Adaptivity:
-    """
-    What choosing the samples by looking at samples has done to the means, in the arms' order.
-
-    Attributes
-    ----------
-    inflations
-        The expected squared error of a mean over the expected s²/T, corrected for a finite population in both.
-    biases
-        How far a mean is off on average.
-    how
-        "replay" or "formula", or "not needed" where which arms were sampled did not depend on the samples.
-    price
-        The loss of the replays over that of the best allocation for their laws: what it costs that the variances were
-        not known; NaN where a study was not replayed.
-    scatter
-        The standard deviation of the number of samples at which each arm stops, NaN where its stop was not replayed;
-        None where none was.
-    """
-
-    inflations: Floats
-    biases: Floats
-    how: How
-    price: float = math.nan
-    scatter: Floats | None = None
 
 
 def adaptivity(result: Result) -> Adaptivity:
@@ -104,7 +64,8 @@ def adaptivity(result: Result) -> Adaptivity:
         return nothing
     study = _study(result)
     if study is not None:
-        return replayed(*study)
+        found = replayed(*study)
+        return replace(found, biases=found.biases + sums.stopping_biases(result))
     found = formulas(result, stopped)
     return stopped_alone(result, stopped, found) if stopped.any() else found
 
@@ -113,121 +74,6 @@ def _stopped(result: Result) -> Bools:
     """Return which arms were sampled until their own interval was narrow enough."""
     own = result.precision is not None and result.precision.sums is None
     return result.reached_by_arm if own else np.zeros(len(result.arms), bool)
-
-
-# ---- by formulas
-
-
-def formulas(result: Result, stopped: Bools) -> Adaptivity:
-    """
-    Return the inflations and biases of second order::
-
-        f = 1 + c/(T + c),   c = e (1 - λ) (3.5 + (1.5 + 4.5 e) γ²)         b = -e (1 - λ) γ s/T
-
-    with the arm's share λ of the samples or, with costs, of the money, its skewness γ, standard deviation s and count
-    T, and e = p/(p+1), the power of a variance in the allocation. An arm that was sampled until its own interval was
-    narrow enough has λ = 0, and the power of a variance in the samples that this takes. For a finite population of N, c
-    and b have the factor 1 - T/N.
-
-    Parameters
-    ----------
-    result
-        The result.
-    stopped
-        Which arms were sampled until their own interval was narrow enough.
-    """
-    counts, evidence, arms = result.counts.array, result.snapshot.evidence, len(result.arms)
-    blind = result.strategy in BLIND or arms == 1
-    price = result.objective.cost(arms) * counts
-    power = np.where(stopped, stopping_power(result), 0.0 if blind else result.objective.exponent)
-    skewness = np.zeros(arms) if evidence is None else evidence.skewness
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rest = np.where(stopped, 1.0, 1 - price / price.sum())
-        if result.populations is not None:
-            rest = rest * finite.corrected(np.ones(arms), counts, result.populations)
-        inflations = _second_order(counts, skewness, power, rest)
-        biases = -power * rest * skewness * np.sqrt(result.variances.array) / counts
-    return Adaptivity(
-        np.where(np.isfinite(inflations), inflations, 1.0), np.where(np.isfinite(biases), biases, 0.0), "formula"
-    )
-
-
-def stopping_power(result: Result) -> Floats:
-    """
-    Return e, where the samples after which an arm's interval has a given width are in proportion to s² to the power e.
-
-    It is 1 for widths in proportion to s/sqrt(T). Of the asymptotic sequence, s r(T) wide, it is 1/(-d log r²/d log T),
-    which is 1/2 long before the number of samples to which the sequence is tuned. Fixed-width intervals have about 1,
-    and other kinds are taken to have it.
-    """
-    counts, evidence = result.counts.array, result.snapshot.evidence
-    fixed = result.precision is not None and result.precision.interval == "fixed-width"
-    if evidence is None or fixed or result.populations is not None or result.interval_kind != "asymptotic":
-        return np.ones(len(counts))
-    tuned = counts * evidence.intervals("asymptotic").kernel.settings[RHO2]
-    logarithm = np.log1p(tuned) / 2 - math.log((1 - result.level) / len(counts))
-    return np.asarray(1 / (2 - tuned / (1 + tuned) * (1 + 1 / (2 * logarithm))))
-
-
-def _second_order(counts: Floats, skewness: Floats, power: Any, rest: Floats) -> Floats:
-    """Return f = 1 + c/(T + c) as `formulas` has it, given e and 1 - λ."""
-    # The square of a skewness that is 0 is about 6/T in samples.
-    squared = np.maximum(skewness**2 - 6 / counts, 0)
-    c = power * rest * (3.5 + (1.5 + 4.5 * power) * squared)
-    return np.asarray(1 + c / (counts + c))
-
-
-# ---- by replays of each arm's stop
-
-
-def stopped_alone(result: Result, stopped: Bools, formula: Adaptivity) -> Adaptivity:
-    """
-    Return the inflations and biases of arms that were sampled until their own intervals were narrow enough.
-
-    Which of them was sampled when makes no difference to where it stopped, so that each is replayed alone
-    (`stops`). Inflations are shrunk toward those of second order by as much as the noise of the replays explains.
-
-    Parameters
-    ----------
-    result
-        The result.
-    stopped
-        Which arms were. The others keep what the formulas say.
-    formula
-        What the formulas say.
-    """
-    evidence, wanted, counts = result.snapshot.evidence, result.precision, result.counts.array
-    if evidence is None or wanted is None or wanted.sums is not None or result.populations is not None:
-        return formula
-    samples = evidence.samples() if len(counts) <= MOST_ARMS and result.samples <= MOST_STOPPED else None
-    if samples is None:
-        return formula
-    rule = Rule(result.sequences, (1 - result.level) / len(counts), wanted.interval == "fixed-width")
-    runs = min(max(STOPS // result.samples, 64), RUNS)
-    places = [k for k in np.flatnonzero(stopped).tolist() if _replayable(samples[k], int(counts[k]))]
-    found, scatter = [], np.full(len(counts), math.nan)
-    for k in places:
-        own = samples[k] - (0.0 if wanted.relative[k] or result.support is not None else samples[k].mean())
-        seed = _seed([own], f"{wanted.wanted[k]} {wanted.relative[k]} {rule.alpha} {wanted.interval}")
-        drawn = stops(own, wanted.wanted[k], rule, runs, seed, relative=wanted.relative[k])
-        scatter[k] = drawn.counts.std()
-        found.append(drawn.against(float(own.mean()), float(own.var())))
-    if not found:
-        return formula
-    inflations, biases = formula.inflations.copy(), formula.biases.copy()
-    measured, noise = (np.array([getattr(each, name) for each in found]) for name in ("inflation", "noise"))
-    inflations[places] = np.clip(_shrunk(measured, inflations[places], noise), _LEAST, _MOST)
-    biases[places] = [each.bias for each in found]
-    how: How = "replay" if len(places) == len(counts) else "formula"
-    return Adaptivity(inflations, biases, how, scatter=scatter)
-
-
-def _replayable(own: Floats, count: int) -> bool:
-    """Return whether enough of an arm's samples are known one by one, and they vary."""
-    return len(own) >= max(2, _KNOWN * count) and bool(own.min() < own.max())
-
-
-# ---- by a replay
 
 
 def _study(result: Result) -> tuple[Setup, list[Floats]] | None:
@@ -252,7 +98,7 @@ def _study(result: Result) -> tuple[Setup, list[Floats]] | None:
     if result.price > MOST_SAMPLES * float(cost.min()):
         return None
     samples = evidence.samples()
-    if samples is None or any(len(own) < max(2, _KNOWN * count) for own, count in zip(samples, counts, strict=True)):
+    if samples is None or not all(map(known, samples, counts)):
         return None
     return setup_of(samples, counts, design, objective, result.price), samples
 
@@ -271,16 +117,8 @@ def setup_of(samples: Sequence[Floats], counts: Ints, design: Design, objective:
         What its samples cost; their number without costs.
     """
     problem = fitted(samples, design.strategy.uses_mean)
-    seed = _seed(samples, f"{design.strategy!r} {design.params} {objective} {counts.tolist()}")
+    seed = seed_of(samples, f"{design.strategy!r} {design.params} {objective} {counts.tolist()}")
     return Setup(problem, design.strategy, (price,), design.params, seed, 1, objective, one_kernel=True)
-
-
-def _seed(samples: Sequence[Floats], setup: str) -> int:
-    """Return a seed that depends on everything a replay does, so that the same result has the same numbers."""
-    found = hashlib.blake2b(setup.encode(), digest_size=8)
-    for own in samples:
-        found.update(np.ascontiguousarray(own).tobytes())
-    return int.from_bytes(found.digest(), "little")
 
 
 def replayed(setup: Setup, samples: Sequence[Floats]) -> Adaptivity:
@@ -305,7 +143,7 @@ def replayed(setup: Setup, samples: Sequence[Floats]) -> Adaptivity:
         second.append(_replay(replace(setup, problem=problem, seed=(setup.seed + run + 1) % 2**64), RUNS_AGAIN))
     inflations = _expected(setup, first) + _corrections(first, second)
     biases = 2 * first.biases - np.mean([each.biases for each in second], axis=0)
-    return Adaptivity(np.clip(inflations, _LEAST, _MOST), biases, "replay", _price(setup, first))
+    return Adaptivity(np.clip(inflations, LEAST, MOST), biases, "replay", _price(setup, first))
 
 
 @dataclass(frozen=True)
@@ -353,8 +191,9 @@ def _replay(setup: Setup, runs: int) -> _Replays:
     expected, plain = errors.mean(axis=1), reported.mean(axis=1)
     known = (expected > 0) & (plain > 0)
     plain = np.where(known, plain, 1.0)
-    inflations = np.where(known, np.clip(expected / plain, _LEAST, _MOST), 1.0)
-    noise = np.where(known, (errors - inflations[:, None] * reported).var(axis=1) / (runs * plain**2), 0.0)
+    inflations = np.where(known, np.clip(expected / plain, LEAST, MOST), 1.0)
+    # Divided first: the square of a very small variance would be 0.
+    noise = np.where(known, ((errors - inflations[:, None] * reported) / plain[:, None]).var(axis=1) / runs, 0.0)
     return _Replays(inflations, noise, (off - sums / typical).mean(axis=1), np.maximum(expected, 0), losses, counts)
 
 
@@ -380,8 +219,8 @@ def _expected(setup: Setup, found: _Replays) -> Floats:
     third = np.array([law.third for law in setup.problem.arms])
     skewness = np.where(variances > 0, third / np.where(variances > 0, variances, 1) ** 1.5, 0.0)
     price = setup.objective.cost(len(counts)) * counts
-    excess = _second_order(counts, skewness, setup.objective.exponent, 1 - price / price.sum()) - 1
-    return _shrunk(found.inflations, 1 + excess * float((found.inflations - 1).sum() / excess.sum()), found.noise)
+    excess = second_order(counts, skewness, setup.objective.exponent, 1 - price / price.sum()) - 1
+    return shrunk(found.inflations, 1 + excess * float((found.inflations - 1).sum() / excess.sum()), found.noise)
 
 
 def _corrections(first: _Replays, second: Sequence[_Replays]) -> Floats:
@@ -393,10 +232,4 @@ def _corrections(first: _Replays, second: Sequence[_Replays]) -> Floats:
     mean = (share * inflations).sum(axis=0)
     noise = (share**2 * (inflations - mean) ** 2).sum(axis=0) * len(second) / (len(second) - 1)
     own = first.inflations - mean
-    return _shrunk(own, np.full(len(own), own.mean()), noise + first.noise)
-
-
-def _shrunk(found: Floats, toward: Floats, noise: Floats) -> Floats:
-    """Return what was found, shrunk toward a guess by as much as its noise explains how far it is from that."""
-    scatter = max(float(((found - toward) ** 2 - noise).mean()), 0.0)
-    return np.asarray(toward + (scatter + 1e-300) / (scatter + noise + 1e-300) * (found - toward))
+    return shrunk(own, np.full(len(own), own.mean()), noise + first.noise)

@@ -20,7 +20,7 @@ from equipoise.intervals.asymptotic import START
 from equipoise.problem.objective import Objective, Stratified
 from equipoise.problem.objective import objective as objective_of
 from equipoise.strategies import Support
-from equipoise.study import contrasts, finite, replay, stopping, summary, sums
+from equipoise.study import contrasts, corrections, finite, replay, stopping, summary, sums
 from equipoise.study.baseline import Baseline, baseline
 from equipoise.study.by_arm import ByArm, IntervalsByArm
 from equipoise.study.certificate import Certificate, certify
@@ -214,7 +214,7 @@ class Result:
         return ByArm(self.names, np.sqrt(self.losses.array))
 
     @cached_property
-    def adaptivity(self) -> replay.Adaptivity:
+    def adaptivity(self) -> corrections.Adaptivity:
         """What choosing the samples by looking at samples has done to the means, and how that was found."""
         return replay.adaptivity(self)
 

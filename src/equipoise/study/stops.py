@@ -45,6 +45,13 @@ class Rule:
     fixed_width: bool = True
 
 
+class Target(NamedTuple):
+    """The half-width that is wanted of an arm, or the share of its mean if `relative` is true."""
+
+    wanted: float
+    relative: bool = False
+
+
 @dataclass(frozen=True)
 class Bias:
     """
@@ -84,24 +91,27 @@ class Stops(NamedTuple):
     high: Floats
     fixed: Floats
 
-    def against(self, mean: float, variance: float) -> Bias:
+    def against(self, law: Floats) -> Bias:
         """
-        Return what stopping has done to the mean, given those of the law.
+        Return what stopping has done to the mean, given the law: values that are equally likely.
 
-        S = Σ (X - μ), S² - σ² T and Σ (X - μ)² - σ² T have the mean 0 (Wald), and take out much of the noise.
+        S = Σ (X - μ), S² - σ² T and Σ (X - μ)² - σ² T have the mean 0 (Wald), and take out much of the noise. Each is
+        divided by the mean T of the other replays, on which it does not depend.
         """
-        counts, typical = self.counts, self.counts.mean()
+        mean, variance = float(law.mean()), float(law.var())
+        counts = self.counts
+        others = (counts.sum() - counts) / max(len(counts) - 1, 1) if len(counts) > 1 else counts
         off = self.means - mean
         sums = off * counts
         squares = self.variances * (counts - 1) + off * sums - variance * counts
-        errors = off**2 - (sums**2 - variance * counts) / typical**2
-        plain = self.variances / counts - squares / typical**2
+        errors = off**2 - (sums**2 - variance * counts) / others**2
+        plain = self.variances / counts - squares / others**2
         inflation = float(errors.mean() / plain.mean())
-        noise = float((errors - inflation * plain).var() / (len(counts) * plain.mean() ** 2))
-        return Bias(inflation, noise, float((off - sums / typical).mean()))
+        noise = float(((errors - inflation * plain) / plain.mean()).var() / len(counts))
+        return Bias(inflation, noise, float((off - sums / others).mean()))
 
 
-def stops(samples: Floats, target: float, rule: Rule, runs: int, seed: int, *, relative: bool = False) -> Stops:
+def stops(samples: Floats, target: Target, rule: Rule, runs: int, seed: int) -> Stops:
     """
     Return where an arm stops whose samples are drawn from these, with replacement.
 
@@ -109,10 +119,8 @@ def stops(samples: Floats, target: float, rule: Rule, runs: int, seed: int, *, r
     ----------
     samples
         The law: each of these values is as likely as any other.
-    target
-        The half-width that is wanted, or the share of the mean if `relative` is true.
-    rule
-        When an arm is stopped.
+    target, rule
+        When it is stopped.
     runs, seed
         How many replays, and the seed of their draws.
     """
@@ -124,9 +132,34 @@ def stops(samples: Floats, target: float, rule: Rule, runs: int, seed: int, *, r
     cautious = rule.fixed_width and sequences.kind == "asymptotic"
     replay = _replayer(kernel.update, kernel.bounds)
     binary = sequences.support == "binary"
-    settings = (rule.alpha, float(rule.fixed_width), float(cautious), float(binary), float(relative))
-    replay(law, target, settings, kernel.settings, kernel.columns, most, seed % 2**32, found)
+    settings = (rule.alpha, float(rule.fixed_width), float(cautious), float(binary), float(target.relative))
+    replay(law, target.wanted, settings, kernel.settings, kernel.columns, most, seed % 2**32, found)
     return Stops(*found)
+
+
+def samples_of(samples: Floats, counts: Floats, seed: int) -> list[Floats]:
+    """
+    Return what the first replays of an arm drew.
+
+    Parameters
+    ----------
+    samples, seed
+        Those of `stops`.
+    counts
+        How many samples each of the replays drew.
+    """
+    ends = np.cumsum(counts.astype(np.int64))
+    return np.split(_draws(np.ascontiguousarray(samples, float), ends[-1], seed % 2**32), ends[:-1])
+
+
+@jit
+def _draws(law: Any, count: int, seed: int) -> Any:
+    """Return the first draws of the compiled loop, all replays together."""
+    np.random.seed(seed)
+    found = np.empty(count)
+    for i in range(count):
+        found[i] = law[np.random.randint(len(law))]
+    return found
 
 
 @cache

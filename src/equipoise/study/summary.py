@@ -185,7 +185,9 @@ def even_split(result: Result, noun: str = "samples") -> str:
         what = "standard error"
     needed = about(found.samples, found.low, found.high)
     ends = between(found.low, found.high)
-    return f"An even split would have needed about {needed} {noun} ({ends}){cost} for the same {what}."
+    # Of whole populations there is one number.
+    ends = f" ({ends})" if " to " in ends else ""
+    return f"An even split would have needed about {needed} {noun}{ends}{cost} for the same {what}."
 
 
 def _with_interval(result: Result) -> Bools:

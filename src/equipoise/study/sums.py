@@ -73,7 +73,8 @@ def look(result: Result, asked: Sums, everything: bool = False) -> Found:
     if result.snapshot.evidence is not None:
         state = result.state_of("fixed-width", None)
         sizes = np.full(len(means), math.inf) if result.populations is None else result.populations
-        found = fixed_width_sums.half_widths(weights, state, sizes, alpha, result.sequences.support == "binary")
+        binary, power = result.sequences.support == "binary", result.objective.exponent
+        found = fixed_width_sums.half_widths(weights, state, sizes, alpha, binary, power)
         # Of nothing at all, a sequence is the whole support.
         caution = found.caution if result.sequences.kind == "asymptotic" else np.ones(len(weights))
         least = found.least
@@ -112,18 +113,6 @@ def _sequences(
 def reached_by_arm(asked: Sums, reached: Bools) -> Bools:
     """Return which arms are in no sum that has not reached its precision."""
     return np.asarray(~(asked.weights[~reached] != 0).any(0))
-
-
-def margins(result: Result, asked: Sums) -> Floats:
-    """Return the margins of the intervals that decide: of fixed width where these can be trusted, else of sequences."""
-    assert result.precision is not None
-    found = look(result, asked, everything=True).margins
-    if result.precision.interval != "fixed-width" or result.snapshot.evidence is None:
-        return found
-    sizes = np.full(len(result.arms), math.inf) if result.populations is None else result.populations
-    alpha, binary = (1 - result.level) / len(asked.weights), result.sequences.support == "binary"
-    half = fixed_width_sums.half_widths(asked.weights, result.state_of("fixed-width", None), sizes, alpha, binary)
-    return np.where(half.trusted, np.minimum(half.plain, found), found)
 
 
 def weights(result: Result) -> Floats | None:
@@ -203,3 +192,23 @@ def combined_half_width(result: Result) -> float:
         return 0.0
     found = result.sums_found
     return float(found.high[0] - found.values[0]) if found.fixed[0] else 0.0
+
+
+def stopping_biases(result: Result) -> Floats:
+    """
+    Return what stopping at a precision of the combined mean Σ W_k μ_k has done to the arms' means, to second order.
+
+    All arms stop when the squared error V = Σ W_k² s_k²/T_k is small enough, and V is correlated with the mean of a
+    skewed arm: the bias is -Cov(mean_k, V)/V = -W_k² γ_k s_k³/T_k² / V. It is 0 for arms that did not stop so, and is
+    taken to be 0 for binary arms, whose interval is less in proportion to s.
+    """
+    asked, evidence = None if result.precision is None else result.precision.sums, result.snapshot.evidence
+    nothing = np.zeros(len(result.arms))
+    if asked is None or evidence is None or not asked.combined or result.sequences.support == "binary":
+        return nothing
+    if not result.reached:
+        return nothing
+    counts, variances = result.counts.array, result.variances.array
+    parts = asked.weights[0] ** 2 * variances / counts
+    total = float(parts.sum())
+    return np.asarray(-parts * evidence.skewness * np.sqrt(variances) / counts / total) if total > 0 else nothing

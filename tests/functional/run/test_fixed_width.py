@@ -12,21 +12,9 @@ import pytest
 import equipoise as eq
 from benchmarks import precision
 from equipoise.arrays import Floats
-from equipoise.compiled import jit
 from equipoise.intervals import Intervals
-from equipoise.study.stops import Rule, stops
+from equipoise.study.stops import Rule, Target, samples_of, stops
 
-
-def _draw(law: Any, count: int, seed: int) -> Any:
-    """Draw as the loop does."""
-    np.random.seed(seed)
-    found = np.empty(count)
-    for i in range(count):
-        found[i] = law[np.random.randint(len(law))]
-    return found
-
-
-draw: Any = jit(_draw)
 STUDIES = 16
 
 
@@ -39,8 +27,8 @@ def test_the_loop_of_stops_is_a_study_of_one_arm(name: str, support: Any, half: 
     law: Floats = precision.law(name)
     rule = Rule(Intervals(1, support), 0.05, interval == "fixed-width")
     for seed in range(3):
-        loop = stops(law, half, rule, 1, seed)
-        samples = draw(law, int(loop.counts[0]) + 50, seed)
+        loop = stops(law, Target(half), rule, 1, seed)
+        (samples,) = samples_of(law, loop.counts + 50, seed)
         result = eq.estimate({"arm": list(samples)}, precision=half, support=support, interval=interval)
         assert result.counts["arm"] == loop.counts[0]
         assert result.intervals()["arm"] == pytest.approx((loop.low[0], loop.high[0]), abs=1e-12)
@@ -63,7 +51,7 @@ def test_arms_of_one_study_stop_as_if_alone() -> None:
     studies = [eq.estimate(sample, arms=list(names), precision=targets, seed=seed) for seed in range(STUDIES)]
     found = np.array([result.counts.array for result in studies])
     for k, name in enumerate(names):
-        loop = stops(laws[name], targets[name], Rule(Intervals(3), 0.05 / 3), 2000, 1).counts
+        loop = stops(laws[name], Target(targets[name]), Rule(Intervals(3), 0.05 / 3), 2000, 1).counts
         error = math.hypot(found[:, k].std() / math.sqrt(STUDIES), loop.std() / math.sqrt(2000))
         assert abs(found[:, k].mean() - loop.mean()) < 5 * error + 0.03 * loop.mean()
 

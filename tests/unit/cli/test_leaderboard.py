@@ -121,7 +121,7 @@ def test_drawn_problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
         (["--engine", "tpu"], "engine must be one of 'cpu', 'cuda', got 'tpu'"),
         (["--csv", "no/such/folder/a.csv"], "there is no folder"),
         (["--plot", "a.jpg"], "a.jpg"),
-        (["--runs", "many"], "Invalid value for '--runs'"),
+        (["--runs", "many"], "--runs must be an integer, got 'many'"),
         (["--unseen", "1", "--problem", "gauss-2"], "--unseen draws all problems and must be given without --problem"),
         (["--problems", "5"], "--problems must be given with --unseen, got --problems 5 alone"),
         (["--unseen", "1", "--problems", "0"], "problems must be a positive integer, got 0"),

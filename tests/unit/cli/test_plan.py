@@ -92,7 +92,7 @@ def test_a_file_of_guesses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
         (["--variance", "a=x", "--budget", "9"], "--variance of arm 'a' must be a number, got 'x'"),
         (["--variance", "a=nan", "--budget", "9"], "variance"),
         ([*TWO, "--variance", "a=5", "--budget", "9"], "--variance must be given once for each arm, got 'a' twice"),
-        ([*TWO, "--budget", "many"], "--budget"),
+        ([*TWO, "--budget", "many"], "--budget must be a number, got 'many'"),
         ([*TWO, "--budget", "1"], "budget"),
         ([*TWO, "--budget", "9.5"], "budget must be a positive integer, got 9.5"),
         ([*TWO, "--budget", "9", "--floor", "a=9"], "floors"),

@@ -77,9 +77,13 @@ def test_two_workers_of_the_demonstration_leave_nothing_behind(tmp_path: Path) -
     ("words", "sentence"),
     [
         (["--workers", "0"], "workers must be a positive integer, got 0"),
+        (["--workers", "two"], "--workers must be an integer, got 'two'"),
+        (["--port", "99999"], "port must be an integer between 0 and 65,535, got 99999"),
+        (["--port", "-1"], "port must be an integer between 0 and 65,535, got -1"),
+        (["--root-path", "polls"], "root_path must be a path such as /polls, got 'polls'"),
+        (["--trusted-proxies", "10.0.0.1,proxy"], "separated by commas, got '10.0.0.1,proxy'"),
         (["--db", "nowhere/studies.db"], "there is no folder"),
         (["--db", "mysql://user:secret@host/db"], "store must be a path"),
-        (["--port", "99999"], "port"),
         (["--host", "203.0.113.7"], "cannot listen at 203.0.113.7"),
     ],
 )

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from mpmath import mp
 
+from equipoise.compiled import jit
+
 DIGITS = 25
 Numbers = list[float]
 # A module of a kind, as it is or with one thing changed: points take it and give back what it says.
@@ -406,10 +408,30 @@ def fixed_n_expected() -> Numbers:
         return [*found, -9.0, 9.0, 0.0, 1.0]
 
 
+@jit
+def cosh_less_one(row: Any, m: float) -> tuple[float, float]:
+    """A convex function of m, least at row[0], and its slope."""
+    return math.cosh(m - row[0]) - 1, math.sinh(m - row[0])
+
+
+def newton(module: Module) -> Numbers:
+    edge = module.edge_of(cosh_less_one)
+    row = np.array([0.5])
+    # From below and from above; from where it is low enough, and from where it rises that way.
+    starts = ((-9.0, 1.0, 2.0), (9.0, -1.0, 2.0), (0.0, 1.0, 2.0), (4.0, 1.0, 2.0), (-4.0, -1.0, 2.0))
+    return [float(edge(row, *start)) for start in starts]
+
+
+def newton_expected() -> Numbers:
+    half = math.acosh(3)
+    return [0.5 - half, 0.5 + half, 0.0, 4.0, -4.0]
+
+
 POINTS: dict[str, tuple[Callable[[Module], Numbers], Callable[[], Numbers]]] = {
     "empirical_bernstein": (bernstein, bernstein_expected),
     "bounded_betting": (betting, betting_expected),
     "pool_betting": (pool, pool_expected),
+    "newton": (newton, newton_expected),
     "t_mixture": (t_mixture, t_mixture_expected),
     "binary_betting": (coin, coin_expected),
     "asymptotic": (asymptotic, asymptotic_expected),

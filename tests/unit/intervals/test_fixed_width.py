@@ -125,6 +125,24 @@ def test_a_sum_is_not_trusted_where_an_arm_has_few_samples_or_equal_ones() -> No
     assert found.plain[0] == math.inf
 
 
+def test_a_sum_is_not_trusted_where_its_arms_have_fewer_than_15_samples_each() -> None:
+    weights, sizes = np.full((1, 4), 0.25), np.full(4, math.inf)
+    for binary in (False, True):
+        for count, trusted in ((14, False), (15, True)):
+            samples = [
+                (drawn(count, seed=seed) > 3).astype(float) if binary else drawn(count, seed=2) for seed in (1, 2, 3, 4)
+            ]
+            state = np.concatenate([told(own, "binary" if binary else None) for own in samples])
+            found = fixed_width_sums.half_widths(weights, state, sizes, 0.05, binary)
+            assert found.trusted.tolist() == [trusted]
+    # Whole populations that are smaller are enough.
+    state = np.concatenate([told(drawn(200))] * 3 + [told(drawn(9))])
+    weights = np.array([[0.01, 0.01, 0.01, 0.97]])
+    for size, trusted in ((math.inf, False), (9.0, True)):
+        found = fixed_width_sums.half_widths(weights, state, np.array([math.inf] * 3 + [size]), 0.05, False)
+        assert found.trusted.tolist() == [trusted]
+
+
 def test_contrasts_of_this_kind_are_sums_within_the_support() -> None:
     rule = Intervals(2, (0, 1), "fixed-width")
     state = rule.start()

@@ -49,16 +49,18 @@ EQUIVALENT: dict[str, dict[tuple[str, ...], str]] = {
         ("bounds", "0", "1"): "one sample says nothing: the interval is the whole support then",
     },
     "bounded_betting": {
-        ("the module", "100", "150"): ENDED,
         ("the module", "40.0", "60"): "what is left out is too small to be seen",
         ("the module", "1", "1.5"): "all shares alike: they are divided by their sum",
         ("capital", "0.0", "1"): "what total and slope begin with is multiplied by exp(-inf)",
+        ("bounds", "1.0", "1.5"): "the same way",
     },
     "pool_betting": {
         ("the module", "2", "3"): ROOM,
+        ("bounds", "1.0", "1.5"): "the same way",
+    },
+    "newton": {
         ("the module", "100", "150"): ENDED,
         ("edge", "way * (nearer - m)", "way / (nearer - m)"): "the same sign",
-        ("bounds", "1.0", "1.5"): "the same way",
     },
     "t_mixture": {},
     "binary_betting": {

@@ -310,7 +310,19 @@ def test_precision_of_the_combined_mean() -> None:
     assert each.half_widths()["city"] == pytest.approx(0.1, rel=0.01)
     poor = eq.plan({"city": 9, "land": 1}, 100, precision=0.1, objective=eq.Stratified(shares))
     assert poor.reached is False
-    assert "the half-width of the combined mean is 0.405, target 0.1." in poor.summary()
+    assert "the half-width of the combined mean is 0.406, target 0.1." in poor.summary()
+
+
+def test_a_plan_for_sums_has_the_samples_that_their_intervals_need() -> None:
+    strata = {"city": 9.0, "land": 1.0}
+    shares = {"city": 0.5, "land": 0.5}
+    few = eq.plan(strata, precision=5.0, objective=eq.Stratified(shares), interval="fixed-n")
+    enough = eq.plan(strata, precision=5.0, objective=eq.Stratified(shares))
+    # 1/Σ(π/T) of 15, with the shares 3/4 and 1/4 of the squared error at Neyman's allocation; and 30 for the sum.
+    assert few.samples < 10
+    assert 30 <= enough.samples <= 50
+    shares_of_error = np.array([0.75, 0.25])
+    assert (shares_of_error / list(enough.counts.values())).sum() == pytest.approx(1 / 15, rel=0.1)
 
 
 def test_precision_of_contrasts() -> None:

@@ -6,6 +6,7 @@ import json
 import math
 import struct
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,23 @@ def test_replayed_to_the_bit(where: str, strategy: str | Strategy) -> None:
         live(log, 600, seed=3)
         assert differences(replay(where).study, log.study) == []
         assert log.study.result().samples > 200
+
+
+def test_bytes_of_a_ticket(tmp_path: Path) -> None:
+    """16 for its record, 4 for its seconds, and 8 where it has a turn of its own."""
+    with Log(tmp_path / "study.db", header()) as log:
+        before = _bytes(log)
+        for _ in range(200):
+            ticket = log.turn(lambda turn: turn.ask(1))[0]
+            log.turn(lambda turn, ticket=ticket: turn.tell(ticket, 1.0))  # type: ignore[misc]
+        assert _bytes(log) == before + 200 * (16 + 4 + 8)
+        numbers = [ticket.number for ticket in log.turn(lambda turn: turn.tickets(range(200)))]
+        assert [log.replica.id_of(number) for number in numbers] == list(range(200))
+
+
+def _bytes(log: Log) -> int:
+    arrays = {**log.study.ledger.arrays(), **log.replica.arrays()}
+    return sum(array.nbytes for array in arrays.values() if isinstance(array, np.ndarray))
 
 
 @pytest.mark.parametrize("strategy", ["auto", "gafs-max", "uniform"])

@@ -127,7 +127,7 @@ def test_it_needs_nothing_but_python(where: Path) -> None:
     )
     found = subprocess.run([sys.executable, "-c", script, str(where)], capture_output=True, text=True, check=True)
     assert found.stdout == (
-        f"20\na store in PostgreSQL needs psycopg, which is not installed; {install_hint('serve')}\n"
+        f"20\na store in PostgreSQL needs psycopg, which is not installed; {install_hint('postgres')}\n"
     )
 
 

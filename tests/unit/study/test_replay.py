@@ -15,9 +15,9 @@ from benchmarks.inference_tables import Row
 from equipoise.intervals import asymptotic
 from equipoise.lab import cpu, streams
 from equipoise.lab.simulator import setups
-from equipoise.study import Goal, replay
+from equipoise.study import Goal, corrections, replay, stopped
 from equipoise.study.goal import precision
-from equipoise.study.stops import Rule, stops
+from equipoise.study.stops import Rule, Target, stops
 from tests.unit.study.moments import of_populations, result_of_moments
 
 
@@ -85,7 +85,7 @@ def test_it_is_replayed_once_and_only_if_somebody_reads_it(monkeypatch: pytest.M
     calls: list[int] = []
     replayed = replay.replayed
 
-    def counted(*given: Any) -> replay.Adaptivity:
+    def counted(*given: Any) -> corrections.Adaptivity:
         calls.append(1)
         return replayed(*given)
 
@@ -177,7 +177,7 @@ def test_an_arm_that_stops_at_a_precision_is_replayed_alone() -> None:
         assert evidence is not None
         (own, *_) = evidence.samples() or []
         rule = Rule(result.sequences, 0.05 / len(result.arms))
-        many = stops(own, half, rule, 20_000, 1).against(float(own.mean()), float(own.var()))
+        many = stops(own, Target(half), rule, 20_000, 1).against(own)
         assert result.adaptivity.inflations[0] == pytest.approx(many.inflation, abs=0.25)
         assert result.adaptivity.biases[0] == pytest.approx(many.bias, abs=0.3 * abs(many.bias) + 0.02 * own.std())
         again = found.result(goal=Goal(precision=precision(half, 0.95, found.arms)))
@@ -185,7 +185,7 @@ def test_an_arm_that_stops_at_a_precision_is_replayed_alone() -> None:
 
 
 def test_the_formula_of_an_arm_that_stops_at_a_precision(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay, "MOST_STOPPED", 0)
+    monkeypatch.setattr(stopped, "MOST_STOPPED", 0)
     for options in ({"strategy": "uniform"}, {"arms": 1}):
         found = study(n=300, **options)
         fixed = found.result(goal=Goal(precision=precision(100.0, 0.95, found.arms)))
@@ -280,3 +280,12 @@ def test_the_price_of_not_knowing_the_variances(strategy: Any, least: float, mos
     assert least <= found < most
     assert found == pytest.approx(right.losses.max() / right.best, rel=0.06)
     assert math.isnan(eq.Study(2, budget=10).result().adaptivity.price)
+
+
+def test_variances_too_small_to_be_squared_are_replayed() -> None:
+    found, rng = eq.Study(3, budget=90), np.random.default_rng(1)
+    while not found.done:
+        ticket = found.ask()
+        found.tell(ticket, float(rng.normal()) * (1e-90 if ticket.arm == 0 else 1.0))
+    assert found.result().adaptivity.how == "replay"
+    assert np.isfinite(found.result().adaptivity.inflations).all()

@@ -121,3 +121,26 @@ def test_a_sum_of_unsampled_arms_is_not_reached() -> None:
     assert result.reached is False
     assert result.samples_left == math.inf
     assert sums.weights(result) is None
+
+
+def test_stopping_biases_the_means_of_skewed_strata() -> None:
+    """By hand: -W² γ s³/T² over the squared error of the combined mean; and nothing where the width did not decide."""
+    shares = {"a": 0.7, "b": 0.3}
+    draws = {arm: np.random.default_rng(seed).exponential(size=2000) for seed, arm in enumerate(shares)}
+    options: dict[str, Any] = {"objective": eq.Stratified(shares)}
+    stopped = eq.estimate(draws, precision=0.15, **options)
+    assert stopped.reached is True
+    evidence, T, s2 = stopped.snapshot.evidence, stopped.counts.array, stopped.variances.array
+    assert evidence is not None
+    W = np.array([0.7, 0.3])
+    by_hand = -(W**2) * evidence.skewness * s2**1.5 / T**2 / (W**2 * s2 / T).sum()
+    assert sums.stopping_biases(stopped) == pytest.approx(by_hand)
+    assert (by_hand < 0).all()
+    # They are part of what is reported: the replay alone has a budget.
+    alone = eq.estimate(draws, budget=stopped.samples, **options)
+    assert not sums.stopping_biases(alone).any()
+    assert (stopped.counts.array == alone.counts.array).all()
+    assert stopped.biases.array == pytest.approx(alone.biases.array + by_hand)
+    assert not sums.stopping_biases(eq.estimate(draws, precision=0.01, budget=200, **options)).any()
+    coins = {arm: (values > 1).astype(float) for arm, values in draws.items()}
+    assert not sums.stopping_biases(eq.estimate(coins, precision=0.1, support="binary", **options)).any()

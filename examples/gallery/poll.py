@@ -1,0 +1,58 @@
+"""
+A poll of six products: 3,000 customers are asked whether they like one product each.
+
+Nearly everybody likes chilli chocolate and hardly anybody salted liquorice, so that a few answers settle them, while
+opinion on cardamom coffee is divided. equipoise sends the customers where opinion is divided, and all six shares are
+known equally well.
+"""
+
+from random import Random
+
+import altair as alt
+import picture
+
+import equipoise as eq
+
+TASTE = {"chilli chocolate": 0.97, "oat ice cream": 0.90, "cardamom coffee": 0.52, "seaweed crisps": 0.31,
+         "beet lemonade": 0.08, "salted liquorice": 0.04}  # fmt: skip
+
+
+def likes(product: str, seed: int) -> bool:
+    return Random(seed).random() < TASTE[product]
+
+
+polls = {
+    name: eq.estimate(likes, arms=list(TASTE), budget=3000, support="binary", strategy=strategy, seed=4)
+    for name, strategy in (("even split", "uniform"), ("equipoise", "auto"))
+}
+widest = {name: max(poll.intervals().half_widths) for name, poll in polls.items()}
+print(polls["equipoise"])
+print(f"The widest interval is ±{widest['equipoise']:.1%} instead of ±{widest['even split']:.1%}.")
+
+rows = [
+    {"product": product, "poll": name, "mean": poll.means[product], "count": int(poll.counts[product]),
+     "low": poll.intervals()[product].low, "high": poll.intervals()[product].high}
+    for name, poll in polls.items() for product in TASTE
+]  # fmt: skip
+colour = alt.Color("poll:N", scale=alt.Scale(domain=list(polls), range=[picture.ORANGE, picture.BLUE]))
+base = alt.Chart(alt.Data(values=rows)).encode(
+    y=alt.Y("product:N", sort=list(TASTE), title=None, axis=alt.Axis(labelColor=picture.INK, labelFontSize=13)),
+    yOffset=alt.YOffset("poll:N", sort=list(polls)),
+    color=colour,
+)
+shares = base.encode(
+    x=alt.X("low:Q", axis=alt.Axis(format="%", tickCount=5), title="share who like it, with its 95% interval")
+)
+intervals = shares.mark_bar(height=9, cornerRadius=5).encode(x2="high:Q")
+points = shares.mark_tick(thickness=2, size=9, color=picture.CARD).encode(x="mean:Q", color=alt.value(picture.CARD))
+bars = base.mark_bar(height=9, cornerRadiusEnd=5).encode(
+    x=alt.X("count:Q", title="customers asked", axis=alt.Axis(tickCount=4)),
+    y=alt.Y("product:N", sort=list(TASTE), axis=None),
+)
+picture.save(
+    (intervals + points).properties(width=420, height=300) | bars.properties(width=240, height=300),
+    "poll.svg",
+    "Ask where opinion is divided",
+    f"3,000 customers, six products: the widest interval is ±{widest['equipoise']:.1%} instead of "
+    f"±{widest['even split']:.1%}",
+)

@@ -1,0 +1,127 @@
+"""
+3,000 visitors find their products: an animation of one poll, asked evenly and asked by equipoise.
+
+Every dot is a visitor who is asked about one product, dark for a yes and pale for a no. Under an even split all columns
+grow alike, and the product that divides opinion remains the least known. equipoise grows the columns until all six are
+known about equally well.
+"""
+
+from collections import defaultdict
+from random import Random
+
+import picture
+
+import equipoise as eq
+
+TASTE = {"chilli chocolate": 0.97, "oat ice cream": 0.90, "cardamom coffee": 0.52, "seaweed crisps": 0.31,
+         "beet lemonade": 0.08, "salted liquorice": 0.04}  # fmt: skip
+VISITORS, BATCH, LOOP = 3000, 30, 16  # visitors in all, visitors that move together, seconds of one loop
+ARRIVE, FALL, FADE = 80, 4, 96  # percent of the loop: the last have set out; how long a fall takes; all fade
+ACROSS, PITCH, COLUMN = 14, 3.4, 68  # dots in a row, pixels between dots, pixels between columns
+CENTRE, POINT, FLOOR = 150, 5, 556  # pixels: the middle of the intervals, a percentage point, the foot of the columns
+
+
+def poll(strategy: str) -> tuple[list[tuple[str, bool]], list[list[float]], eq.Result]:
+    """Ask every visitor about one product; return the answers, and the half-widths in points after every batch."""
+    study = eq.Study(TASTE, budget=VISITORS, strategy=strategy, support="binary")
+    opinions = {product: Random(f"{product} 4") for product in TASTE}
+    answers, widths = [], []
+    while not study.done:
+        ticket = study.ask()
+        answers.append((ticket.arm, opinions[ticket.arm].random() < TASTE[ticket.arm]))
+        study.tell(ticket, answers[-1][1])
+        if len(answers) % BATCH == 0:
+            widths.append([100 * float(half) for half in study.result().intervals().half_widths])
+    return answers, widths, study.result()
+
+
+def dots(answers: list[tuple[str, bool]]) -> str:
+    """Draw the visitors of each batch, product and answer as one path of round dots."""
+    asked, paths = dict.fromkeys(TASTE, 0), defaultdict(list)
+    for visitor, (product, yes) in enumerate(answers):
+        paths[visitor // BATCH, product, yes].append(divmod(asked[product], ACROSS))
+        asked[product] += 1
+    drawn = ""
+    for (batch, product, yes), places in paths.items():
+        foot = places[0][0]
+        path = "".join(f"M{place * PITCH:.1f} {(foot - row) * PITCH:.1f}h0" for row, place in places)
+        names = f"{'y' if yes else 'n'} c{list(TASTE).index(product)} b{batch}"
+        drawn += f'<path class="{names}" style="--y:{-foot * PITCH:.1f}px" d="{path}"/>'
+    return drawn
+
+
+def interval(key: str, x: int, widths: list[float]) -> str:
+    """Draw the interval of a product as a bar that shrinks from step to step."""
+    times = [FALL + ARRIVE * step / len(widths) for step in range(1, len(widths) + 1)]
+    sizes = [half / widths[-1] for half in widths]
+    steps = [f"{time:.1f}%{{transform:scaleY({size:.2f})}}" for time, size in zip(times, sizes, strict=True)][1::3]
+    frames = f"@keyframes {key}{{0%{{transform:scaleY({50 / widths[-1]:.1f})}}{''.join(steps)}}}"
+    half = POINT * widths[-1]
+    return (
+        f'<style>{frames}</style><rect class="i" x="{x}" y="{CENTRE - half:.1f}" width="16" height="{2 * half:.1f}" '
+        f'style="animation-name:{key}"/>'
+    )
+
+
+def text(css: str, x: float, y: float, words: str, anchor: str = "middle") -> str:
+    return f'<text class="{css}" x="{x}" y="{y}" text-anchor="{anchor}">{words}</text>'
+
+
+def panel(name: str, left: int, answers: list[tuple[str, bool]], widths: list[list[float]], result: eq.Result) -> str:
+    """Draw a poll: its headline, six intervals above, six columns of dots below."""
+    parts = [f'<g class="{name.split()[0]}" transform="translate({left} 0)">', text("h", 0, 72, name, "start")]
+    parts.append(text("s f", 410, 72, f"least known: ±{max(widths[-1]):.1f} points", "end"))
+    for points in (-10, 0, 10):
+        y = CENTRE - POINT * points
+        parts += [f'<path class="g" d="M0 {y}h386"/>', text("s", 410, y + 4, str(points), "end")]
+    bars = [interval(f"i{name[:2]}{k}", k * COLUMN + 14, [step[k] for step in widths]) for k in range(len(TASTE))]
+    parts.append(f'<g clip-path="url(#strip)">{"".join(bars)}</g>')
+    for k, product in enumerate(TASTE):
+        first, rest = product.split(" ", 1)
+        share = f"{result.means[product]:.0%} ±{widths[-1][k]:.0f}"
+        for css, y, words in (("v f", -320, share), ("s", 20, first), ("s", 35, rest)):
+            parts.append(text(css, k * COLUMN + 22, FLOOR + y, words))
+    return "".join(parts) + f'<g transform="translate(0 {FLOOR})">{dots(answers)}</g></g>'
+
+
+def style() -> str:
+    """Return the style of the picture: every batch has its own time within one loop, and a column its own place."""
+    frames = columns = ""
+    for batch in range(VISITORS // BATCH):
+        start = ARRIVE * batch * BATCH / VISITORS
+        frames += (
+            f"@keyframes b{batch}{{0%,{start:.1f}%{{opacity:0;transform:var(--from)}}{start + 0.6:.1f}%{{opacity:1}}"
+            f"{start + FALL:.1f}%,{FADE}%{{opacity:1;transform:var(--at)}}"
+            f"99%,to{{opacity:0;transform:var(--at)}}}}.b{batch}{{animation-name:b{batch}}}"
+        )
+    for k in range(len(TASTE)):
+        place, entry = f"translate({k * COLUMN}px,var(--y))", f"translate({178 + 22 * (k - 2.5):.0f}px,-318px)"
+        columns += f".c{k}{{--from:{entry};--at:{place};transform:var(--at)}}"
+    return f"""<style>
+.t {{ font-size: 19px }} .h {{ font-size: 15px }} .v {{ font-size: 13px }}
+.t, .h, .v {{ font-weight: 700; fill: var(--ink) }} .s {{ font-size: 12px; fill: var(--soft) }}
+.g {{ stroke: var(--line) }} .n {{ stroke-opacity: .35 }}
+.y, .n {{ stroke: var(--accent); stroke-width: 2.9px; stroke-linecap: round }} .k {{ stroke-width: 7px }}
+.i {{ transform-origin: 0 {CENTRE}px }} .i, .p {{ fill: var(--accent) }} .even .i {{ fill: var(--warn) }}
+.i, .y, .n, .f, .p {{ animation: {LOOP}s linear infinite }} .f {{ animation-name: f }} .p {{ animation-name: p }}
+@keyframes f {{ 0%, {ARRIVE}% {{ opacity: 0 }} {ARRIVE + FALL}%, {FADE}% {{ opacity: 1 }} 99%, to {{ opacity: 0 }} }}
+@keyframes p {{ 0% {{ transform: scaleX(0) }} {ARRIVE}% {{ transform: none }} }}
+{columns}{frames}
+@media (prefers-reduced-motion: reduce) {{ * {{ animation: none !important }} }}
+</style>"""
+
+
+polls = {"even split": poll("uniform"), "equipoise": poll("auto")}
+widest = {name: max(widths[-1]) for name, (_, widths, _) in polls.items()}
+print(f"The least known share: ±{widest['equipoise']:.1f} points instead of ±{widest['even split']:.1f}.")
+panels = "".join(panel(name, 24 + 448 * k, *polls[name]) for k, name in enumerate(polls))
+picture.write(
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 604" width="900" height="604" role="img" '
+    f'aria-label="3,000 visitors are asked about six products, evenly and by equipoise">{style()}'
+    f'<clipPath id="strip"><path d="M0 {CENTRE - 65}h404v130H0z"/></clipPath>'
+    '<rect width="900" height="604" rx="12" fill="var(--card)"/><rect class="p" y="600" width="900" height="4"/>'
+    f"{text('t', 24, 38, '3,000 visitors, six products: whom to ask about what?', 'start')}"
+    f'<path class="y k" d="M740 33h0"/><path class="n k" d="M806 33h0"/>'
+    f"{text('s', 750, 37, 'likes it', 'start')}{text('s', 816, 37, 'does not', 'start')}{panels}</svg>",
+    "visitors.svg",
+)

@@ -1,0 +1,340 @@
+"""Evaluate a model on the samples that a study asks for."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import inspect
+import os
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple
+
+from inspect_ai import Task, eval
+from inspect_ai.dataset import MemoryDataset
+from inspect_ai.model import GenerateConfig
+
+from equipoise.inputs import choice, did_you_mean, number, positive, shown
+from equipoise.integrations.inspect.groups import GroupBy, check_group_by, groups_of, with_ids
+from equipoise.integrations.inspect.scores import Scores
+from equipoise.integrations.pools import Answer, Answers, sample
+from equipoise.keywords import suggests_keywords
+from equipoise.problem.objective import numbers_by_arm
+from equipoise.run.progress import Progress
+from equipoise.strategies import Strategy, Support
+from equipoise.study import Result
+from equipoise.study.evidence import LEVEL
+from equipoise.study.goal import Stopping
+from equipoise.tables import count
+
+Unit = Literal["samples", "tokens"]
+
+# What a sample is expected to take where nobody says, in tokens, until the first samples tell.
+TOKENS: Final = 1000.0
+
+# A batch of at least this many samples that all fail ends the evaluation: they are not the samples' fault.
+MANY: Final = 4
+
+# Arguments of inspect_ai's eval that this function decides.
+_OURS: Final = (
+    "tasks", "model", "limit", "sample_id", "sample_shuffle", "run_samples", "score", "log_samples", "log_header_only",
+)  # fmt: skip
+
+
+class Item(NamedTuple):
+    """A sample of a task, by their positions."""
+
+    task: int
+    position: int
+
+
+@suggests_keywords
+def evaluate(
+    tasks: Any,
+    *,
+    model: Any = None,
+    group_by: GroupBy = None,
+    budget: float | None = None,
+    unit: Unit = "samples",
+    tokens_per_sample: float | Mapping[Any, float] | None = None,
+    precision: Any = None,
+    level: float = LEVEL,
+    interval: Stopping = "fixed-width",
+    strategy: str | Strategy = "auto",
+    support: Support = None,
+    scorer: str | None = None,
+    value: Callable[[Any], float] | None = None,
+    finite: bool = True,
+    batch: int | None = None,
+    seed: int | None = None,
+    store: str | os.PathLike[str] | None = None,
+    progress: bool | Callable[[Progress], Any] | None = None,
+    eval_options: Mapping[str, Any] | None = None,
+) -> Result:
+    """
+    Evaluate a model on tasks of inspect_ai, group by group, within one budget or to a precision.
+
+    Samples run in batches, each with one call of inspect_ai's `eval`. Which groups the samples of the next batch are
+    taken from is decided by the scores so far. Within a group they are taken in random order.
+
+    Parameters
+    ----------
+    tasks
+        A task, a function decorated with `@task`, or a list of them, with different names.
+    model
+        As in `eval`, one model. None for that of the tasks or of the environment.
+    group_by
+        A key of the samples' metadata, or a function of a sample. Samples of several tasks may belong to one group.
+        None for one group per task.
+    budget
+        The most samples to run, or with `unit="tokens"` the most tokens to use.
+    unit
+        What the budget counts. Tokens are what inspect_ai reports of all models that a sample uses, graders included. A
+        budget in tokens can be exceeded by what the last batch takes beyond what was expected.
+    tokens_per_sample
+        What a sample is expected to take until the first samples tell, in tokens: for all groups, or by group. By
+        default 1,000, or a tenth of a group's even share of the budget if that is less.
+    precision
+        Stop when the score of every group is known to plus or minus this, as in `estimate`.
+    level, interval, strategy, support, seed, progress
+        As in `estimate`. `support="binary"` is for scores that are right or wrong.
+    scorer
+        Whose score counts, by name, where a task has several scorers.
+    value
+        A function that returns the number for a score's value; by default as inspect_ai's metrics read it, with 1 for
+        "C" and 0 for "I".
+    finite
+        Whether the score of a group is that of its samples, and known exactly once all have run. False for the score of
+        the questions that they were drawn from.
+    batch
+        How many samples to run with one call of `eval`. By default four of each group at first, and later an eighth of
+        those so far, of the groups whose score is still open.
+    store
+        A path (SQLite) or a postgresql:// URL. Everything is saved there, and the same call with the same store
+        continues where the last one ended.
+    eval_options
+        Further arguments of `eval`, such as {"max_connections": 20, "log_dir": "logs"}.
+
+    Returns
+    -------
+    Result
+        Its arms are the groups.
+
+    Raises
+    ------
+    EquipoiseError
+        If a task fails as a whole, an evaluation is cancelled, all samples of a batch fail, or a score is not a number.
+        What was scored before is kept: in the store, and in the error's attribute `study`.
+
+    Notes
+    -----
+    A sample that fails, or that a scorer cannot score, is counted as declined. It uses budget and is left out of the
+    score of its group. With several epochs, all epochs of a sample run together and count as one sample, with the score
+    that the task's reducer makes of them.
+    """
+    check_group_by(group_by)
+    choice("unit", unit, ("samples", "tokens"))
+    scores = Scores(scorer, value)
+    options = _checked_options(eval_options)
+    known = [_Questions(task, scores) for task in _listed(tasks)]
+    twice = [name for name, many in Counter(each.name for each in known).items() if many > 1]
+    if twice:
+        raise ValueError(f"tasks must have different names, got {twice[0]!r} twice")
+    if isinstance(model, Sequence) and not isinstance(model, str):
+        raise TypeError(f"model must be one model, got {shown(model)}; call evaluate once for each model")
+    groups: dict[Any, list[Item]] = defaultdict(list)
+    for t, each in enumerate(known):
+        for position, group in enumerate(groups_of(each.name, each.samples, group_by)):
+            groups[group].append(Item(t, position))
+    return sample(
+        groups,
+        _Evaluator(known, scores, model, options, unit).answer,
+        budget=budget,
+        precision=precision,
+        level=level,
+        interval=interval,
+        strategy=strategy,
+        support=support,
+        costs=_expected_costs(unit, tokens_per_sample, budget, list(groups)),
+        finite=finite,
+        seed=seed,
+        store=store,
+        about=_about(known, groups, model),
+        batch=batch,
+        progress=progress,
+    )
+
+
+# ---- what is evaluated
+
+
+class _Questions:
+    """A task, with its samples as they were given."""
+
+    def __init__(self, task: Any, scores: Scores) -> None:
+        if not isinstance(task, Task) and callable(task):
+            task = task()
+        if not isinstance(task, Task):
+            raise TypeError(f"tasks must be tasks of inspect_ai or functions that return one, got {shown(task)}")
+        self.task, self.name = task, task.name
+        if getattr(task, "sample_source", None) is not None:
+            raise ValueError(f"task {self.name!r} must have a dataset of fixed samples, got a SampleSource")
+        if task.early_stopping is not None:
+            raise ValueError(f"task {self.name!r} must have no early_stopping: evaluate decides which samples run")
+        if len(task.epochs_reducer or ()) > 1:
+            raise ValueError(f"task {self.name!r} must have one reducer of epochs, got {len(task.epochs_reducer)}")
+        scores.check(self.name, len(task.scorer or ()))
+        self.samples = with_ids(task.dataset)
+
+    def some(self, positions: Sequence[int]) -> Task:
+        """Return the task with some of its samples."""
+        part = copy.copy(self.task)
+        dataset = self.task.dataset
+        part.dataset = MemoryDataset([self.samples[p] for p in positions], dataset.name, dataset.location)
+        return part
+
+
+def _listed(tasks: Any) -> list[Any]:
+    listed = list(tasks) if isinstance(tasks, Sequence) and not isinstance(tasks, str) else [tasks]
+    if not listed:
+        raise ValueError("tasks must have at least one task, got none")
+    return listed
+
+
+def _checked_options(given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the arguments of `eval` that a user gave, with those that fit a study of many batches."""
+    parameters = inspect.signature(eval).parameters
+    known = [name for name in (*parameters, *GenerateConfig.model_fields) if name not in (*_OURS, "kwargs")]
+    for name in given or ():
+        if name in _OURS:
+            raise ValueError(f"eval_options must leave {name} to evaluate, got {shown(given)}")
+        if name not in known:
+            raise ValueError(f"eval_options must be arguments of eval, got {name!r}{did_you_mean(name, known)}")
+    return {"display": "none", "fail_on_error": False} | dict(given or {})
+
+
+def _expected_costs(unit: Unit, given: Any, budget: Any, groups: Sequence[Any]) -> dict[Any, float] | None:
+    if unit == "samples":
+        if given is not None:
+            raise ValueError(f"tokens_per_sample needs unit='tokens', got {shown(given)}")
+        return None
+    if given is None:
+        share = TOKENS if budget is None else number("budget", budget) / (10 * len(groups))
+        given = min(TOKENS, share) if share > 0 else TOKENS
+    if not isinstance(given, Mapping):
+        given = dict.fromkeys(groups, positive("tokens_per_sample", given))
+    return dict(zip(groups, numbers_by_arm("tokens_per_sample", given, groups), strict=True))
+
+
+def _about(known: Sequence[_Questions], groups: Mapping[Any, Sequence[Item]], model: Any) -> dict[str, Any]:
+    """Return what tells this evaluation from others, so that a store is not continued with other questions."""
+    content = hashlib.blake2b(digest_size=8)
+    for group, items in groups.items():
+        for item in items:
+            content.update(repr((group, known[item.task].name, known[item.task].samples[item.position].id)).encode())
+    return {
+        "tasks": ", ".join(each.name for each in known),
+        "model": "" if model is None else str(model),
+        "questions": content.hexdigest(),
+    }
+
+
+# ---- how
+
+
+class _Evaluator:
+    """Runs batches of samples."""
+
+    def __init__(
+        self, known: Sequence[_Questions], scores: Scores, model: Any, options: Mapping[str, Any], unit: Unit
+    ) -> None:
+        self._known, self._scores, self._unit = known, scores, unit
+        self._options = dict(options) | ({} if model is None else {"model": model})
+        self._scored = False
+
+    def answer(self, items: Sequence[Item]) -> Answers:
+        """Return what came of some samples."""
+        positions: dict[int, list[int]] = defaultdict(list)
+        for item in items:
+            positions[item.task].append(item.position)
+        logs = eval([self._known[t].some(some) for t, some in positions.items()], **self._options)
+        by_name = {log.eval.task: log for log in logs}
+        runs = {t: _Runs(self._known[t].name, by_name.get(self._known[t].name)) for t in positions}
+        answers = [self._of(runs[item.task], self._known[item.task].samples[item.position].id) for item in items]
+        return self._judged(answers, runs)
+
+    def _of(self, runs: _Runs, id: Any) -> Answer | None:
+        """Return what came of one sample; None if it did not run to its end."""
+        if id not in runs.ended:
+            return None
+        score = None if runs.error_of(id) else self._scores.number(runs.task, id, runs.scores(id))
+        return Answer(score, runs.tokens(id) if self._unit == "tokens" else None)
+
+    def _judged(self, answers: Sequence[Answer | None], runs: Mapping[int, _Runs]) -> Answers:
+        """Return the answers, and why the evaluation cannot go on if it cannot."""
+        failure = next((each.failure for each in runs.values() if each.failure), "")
+        found = [answer for answer in answers if answer is not None]
+        self._scored |= any(answer.value is not None for answer in found)
+        failed = bool(found) and all(answer.value is None for answer in found)
+        error = next((text for each in runs.values() if (text := each.first_error)), "")
+        if failed and error and (len(found) >= MANY or not self._scored):
+            # Whatever it is, the samples should be tried again once it is mended.
+            return Answers([None] * len(answers), failure or f"all of {count(len(found), 'sample')} failed: {error}")
+        if self._unit == "tokens" and found and not any(answer.cost for answer in found):
+            failure = failure or "the model reports no tokens, so that they cannot be counted; use unit='samples'"
+        return Answers(answers, failure)
+
+
+class _Runs:
+    """What one call of `eval` found for a task."""
+
+    def __init__(self, task: str, log: Any) -> None:
+        self.task = task
+        self.ended: dict[Any, list[Any]] = defaultdict(list)
+        self.failure = self._failure(log)
+        self._log = log
+        for run in (log.samples if log is not None else None) or ():
+            if run.error is None or not self.failure:  # else it may have been interrupted
+                self.ended[run.id].append(run)
+        epochs = (log.eval.config.epochs or 1) if log is not None else 1
+        for id in [id for id, runs in self.ended.items() if len(runs) < epochs and not self.error_of(id)]:
+            del self.ended[id]
+        self._reduced = self._reductions() if epochs > 1 else None
+
+    def _failure(self, log: Any) -> str:
+        if log is None or log.status == "cancelled":
+            return f"the evaluation of task {self.task!r} was cancelled"
+        if log.status != "success":
+            return f"task {self.task!r} failed: {_one_line(log.error.message if log.error else log.status)}"
+        return ""
+
+    def _reductions(self) -> dict[Any, dict[str, Any]]:
+        """Return the scores of each sample over its epochs, by scorer."""
+        found: dict[Any, dict[str, Any]] = defaultdict(dict)
+        for each in self._log.reductions or ():
+            for score in each.samples:
+                found[score.sample_id][each.scorer] = score
+        return found
+
+    def scores(self, id: Any) -> Mapping[str, Any]:
+        """Return the scores of a sample, by scorer."""
+        if self._reduced is not None:
+            return self._reduced.get(id, {})
+        return self.ended[id][0].scores or {}
+
+    def tokens(self, id: Any) -> float:
+        """Return what a sample took in all its epochs, in tokens."""
+        return float(sum(usage.total_tokens for run in self.ended[id] for usage in run.model_usage.values()))
+
+    def error_of(self, id: Any) -> str:
+        """Return what went wrong with a sample, in words; empty if nothing did."""
+        return next((_one_line(run.error.message) for run in self.ended[id] if run.error is not None), "")
+
+    @property
+    def first_error(self) -> str:
+        """What went wrong with the first sample that failed."""
+        return next((error for id in self.ended if (error := self.error_of(id))), "")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:500]

@@ -1,0 +1,54 @@
+"""The groups that samples of inspect_ai belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
+
+from equipoise.inputs import shown
+
+# A key of the samples' metadata, a function of a sample, or None for the task itself.
+GroupBy = str | Callable[[Any], Hashable] | None
+
+
+def check_group_by(group_by: Any) -> None:
+    """Refuse what cannot say which group a sample belongs to."""
+    if not (group_by is None or isinstance(group_by, str) or callable(group_by)):
+        raise TypeError(
+            "group_by must be a key of the samples' metadata, a function of a sample, or None for one group per task, "
+            f"got {shown(group_by)}"
+        )
+
+
+def with_ids(samples: Iterable[Any]) -> list[Any]:
+    """Return samples that have ids: their own, or their position from 1 on, as inspect_ai numbers them."""
+    return [
+        sample.model_copy(update={"id": position}) if sample.id is None else sample
+        for position, sample in enumerate(samples, start=1)
+    ]
+
+
+def groups_of(task: str, samples: Sequence[Any], group_by: GroupBy) -> list[Hashable]:
+    """Return the group of each sample of a task, in order."""
+    return [_group_of(task, sample, group_by) for sample in samples]
+
+
+def _group_of(task: str, sample: Any, group_by: GroupBy) -> Hashable:
+    if group_by is None:
+        return task
+    if callable(group_by):
+        group = group_by(sample)
+    else:
+        metadata = sample.metadata or {}
+        if group_by not in metadata:
+            raise ValueError(
+                f"group_by must be a key of every sample's metadata, got {group_by!r}, "
+                f"which sample {shown(sample.id)} of task {task!r} does not have"
+            )
+        group = metadata[group_by]
+    if not isinstance(group, str | int | float | tuple):
+        raise TypeError(
+            f"group_by must give a text or a number for every sample, got {shown(group)} "
+            f"for sample {shown(sample.id)} of task {task!r}"
+        )
+    return group

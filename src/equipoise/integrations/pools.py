@@ -1,0 +1,302 @@
+"""
+Groups of items that are sampled without replacement, many at a time.
+
+A group is an arm, and its items come in a random order that the seed decides. `sample` asks which groups come next,
+hands the items of a whole batch to one function, and tells what that returns: a value and a cost for each item, or that
+there is none. All that happens is in the log before the next batch begins, so that a call with a store can be repeated.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from equipoise.arrays import Bools, Ints
+from equipoise.errors import EquipoiseError
+from equipoise.inputs import Names, integer, probability
+from equipoise.run import seeds
+from equipoise.run.course import Course
+from equipoise.run.estimate import explain
+from equipoise.run.options import objective_for, options_of, savable
+from equipoise.run.pace import Pace
+from equipoise.run.progress import Display, Progress, check_progress, display
+from equipoise.store import Header, Log, Turn
+from equipoise.store.leases import DRIVER_SECONDS, Owner, sweep
+from equipoise.store.memory import Memory
+from equipoise.store.replica import EXHAUSTED
+from equipoise.strategies import Strategy, Support, check_support, resolve
+from equipoise.study import Result
+from equipoise.study.evidence import LEVEL
+from equipoise.study.goal import Stopping, check_stopping
+from equipoise.study.goal import precision as precision_of
+
+# A batch has this many items for each group at first, and later this share of the samples so far, of the groups that
+# are still sampled: what is in a batch was decided without its answers.
+FIRST: Final = 4
+SHARE: Final = 1 / 8
+
+
+class Answer(NamedTuple):
+    """What came of an item: its value, or None where there is none; and what it cost, if that is known."""
+
+    value: float | None
+    cost: float | None = None
+
+
+@dataclass(frozen=True)
+class Answers:
+    """
+    What came of a batch.
+
+    Attributes
+    ----------
+    by_item
+        The answers, in the order of the items; None for an item that is to be tried again by the next call.
+    failure
+        Why no further batch can be sampled, in words; empty if it can.
+    """
+
+    by_item: Sequence[Answer | None]
+    failure: str = ""
+
+
+class _Job(NamedTuple):
+    """A ticket, by its id, and the item that it is for."""
+
+    ticket: int
+    item: Any
+
+
+def sample(
+    groups: Mapping[Any, Sequence[Any]],
+    answer: Callable[[Sequence[Any]], Answers],
+    *,
+    budget: float | None = None,
+    precision: Any = None,
+    level: float = LEVEL,
+    interval: Stopping = "fixed-width",
+    strategy: str | Strategy = "auto",
+    support: Support = None,
+    costs: Mapping[Any, float] | None = None,
+    finite: bool = True,
+    seed: int | None = None,
+    store: str | os.PathLike[str] | None = None,
+    about: Mapping[str, Any] | None = None,
+    batch: int | None = None,
+    progress: bool | Callable[[Progress], Any] | None = None,
+) -> Result:
+    """
+    Sample the items of groups until the budget is spent, the precision is reached or no item is left.
+
+    Parameters
+    ----------
+    groups
+        The items of each group.
+    answer
+        Returns what came of some items.
+    budget, precision, level, interval, strategy, support, costs, seed, store, about, progress
+        As in `estimate`.
+    finite
+        Whether the mean of a group is that of its items, and known exactly once all are sampled; False where the items
+        are themselves a sample, and the mean is that of where they come from.
+    batch
+        How many items to hand to `answer` at once; None for four of each group at first, and later an eighth of the
+        samples so far of the groups that are still sampled.
+    """
+    size = None if batch is None else integer("batch", batch, least=1)
+    check_progress(progress)
+    header = header_of(groups, budget, precision, level, interval, strategy, support, costs, finite, seed, about)
+    Course(header)  # refuses what cannot be used, before anything is written
+    log = Memory(header) if store is None else Log(store, header)
+    owner = Owner(log, store, DRIVER_SECONDS) if isinstance(log, Log) and store is not None else None
+    watcher = display(progress)
+    try:
+        return _Pools(log, groups, answer, size, owner, watcher).run()
+    except EquipoiseError as error:
+        explain(error, log, bool(error.reason))
+        raise
+    finally:
+        if owner is not None:
+            owner.close()
+        if watcher is not None:
+            watcher.close()
+        log.close()
+
+
+def header_of(
+    groups: Mapping[Any, Sequence[Any]],
+    budget: float | None,
+    precision: Any,
+    level: float,
+    interval: Stopping,
+    strategy: str | Strategy = "auto",
+    support: Support = None,
+    costs: Mapping[Any, float] | None = None,
+    finite: bool = True,
+    seed: int | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> Header:
+    """Return what a study of groups is made of, or refuse it."""
+    names = Names.of(groups).names
+    level = probability("level", level)
+    if precision is not None:
+        precision_of(precision, level, names, interval)
+    return Header(
+        arms=names,
+        strategy=resolve(strategy),
+        support=check_support(support),
+        budget=budget,
+        seed=None if seed is None else integer("seed", seed, least=0),
+        options=options_of(objective_for(precision, math.inf), None, costs),
+        populations=tuple(len(items) for items in groups.values()) if finite else None,
+        precision=savable(precision),
+        level=level,
+        interval=check_stopping(interval),
+        about=None if about is None else dict(about),
+    )
+
+
+class _Pools:
+    """The loop of `sample`."""
+
+    def __init__(
+        self,
+        log: Log | Memory,
+        groups: Mapping[Any, Sequence[Any]],
+        answer: Callable[[Sequence[Any]], Answers],
+        batch: int | None,
+        owner: Owner | None,
+        watcher: Display | None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._log, self._groups, self._answer = log, groups, answer
+        self._batch, self._owner, self._watcher, self._clock = batch, owner, watcher, clock
+        self._course = Course(log.header)
+        self._arms: Sequence[Hashable] = log.header.arms
+        self._sizes = np.array([len(groups[arm]) for arm in self._arms])
+        self._orders: dict[int, Ints] = {}
+        self._start = clock()
+        self._pace = Pace(self._start, log.study.ledger.samples)
+
+    def run(self) -> Result:
+        """Sample batch after batch."""
+        self._log.turn(self._judge)
+        while jobs := self._log.turn(self._next):
+            answers = self._answer([job.item for job in jobs])
+            self._log.turn(lambda turn, jobs=jobs, answers=answers: self._tell(turn, jobs, answers))  # type: ignore[misc]
+            self._show()
+            if answers.failure:
+                error = EquipoiseError(answers.failure)
+                error.reason = answers.failure
+                raise error
+        return self._result()
+
+    # ---- asking
+
+    def _next(self, turn: Turn) -> list[_Job]:
+        """Return what to sample next: what others left behind, then what the study asks for."""
+        if self._owner is not None:
+            turn.own(self._owner.number, self._owner.seconds)
+            left = sweep(turn, self._owner.number, self._owner.seconds)
+            if left:
+                return self._jobs(turn, left)
+        while True:
+            asked = self._course.hand_out(turn, self._size(turn))
+            jobs = self._jobs(turn, asked)
+            if jobs or not (asked or self._judge(turn)):
+                return jobs
+
+    def _size(self, turn: Turn) -> int:
+        """Return how many items to sample at once."""
+        still = ~turn.ledger.retired
+        return self._batch or max(FIRST * int(still.sum()), int(SHARE * self._asked(turn)[still].sum()), 1)
+
+    def _jobs(self, turn: Turn, tickets: Sequence[int]) -> list[_Job]:
+        """Return the items of tickets; give back those for which there is none, and close groups without more."""
+        if not tickets:
+            return []
+        places = turn.ledger.arms_of(slice(0, turn.ledger.issued))
+        ranks = _ranks(places)
+        jobs = []
+        for ticket in tickets:
+            k, i = int(places[ticket]), int(ranks[ticket])
+            if i < self._sizes[k]:
+                jobs.append(_Job(ticket, self._groups[self._arms[k]][self._order(k)[i]]))
+            else:
+                turn.forget(ticket, EXHAUSTED)
+        for k in np.flatnonzero(self._handed_out(turn) & ~turn.ledger.retired).tolist():
+            turn.retire(k, EXHAUSTED)
+        return jobs
+
+    def _order(self, k: int) -> Ints:
+        """Return the random order of a group's items."""
+        if k not in self._orders:
+            base = seeds.base(self._log.header.seed or 0, self._arms[k])
+            self._orders[k] = seeds.order(base, int(self._sizes[k]))
+        return self._orders[k]
+
+    def _asked(self, turn: Turn) -> Ints:
+        """Return how many tickets each group has had."""
+        places = turn.ledger.arms_of(slice(0, turn.ledger.issued))
+        return np.bincount(places, minlength=len(self._arms))
+
+    def _handed_out(self, turn: Turn) -> Bools:
+        """Return which groups have had as many tickets as they have items."""
+        return np.asarray(self._asked(turn) >= self._sizes)
+
+    def _judge(self, turn: Turn) -> bool:
+        """Close the groups that are known well enough or have no more items; return whether any was reopened."""
+        return self._course.judge(turn, self._handed_out(turn))
+
+    # ---- telling
+
+    def _tell(self, turn: Turn, jobs: Sequence[_Job], answers: Answers) -> None:
+        """Record what came of a batch, and judge which groups are known well enough."""
+        for job, answer in zip(jobs, answers.by_item, strict=True):
+            if answer is None or not turn.ledger.is_in_flight(job.ticket):
+                continue  # to be tried again, or somebody else was faster
+            cost = math.nan if answer.cost is None else answer.cost
+            if answer.value is None:
+                turn.decline(job.ticket, cost)
+            else:
+                turn.tell(job.ticket, answer.value, cost=cost)
+        if self._course.look_due(turn.replica):
+            self._judge(turn)
+
+    # ---- what is known, and who is told
+
+    def _result(self) -> Result:
+        return self._course.result(self._log.replica, self._pace.seconds)
+
+    def _show(self) -> None:
+        now, study = self._clock(), self._log.study
+        self._pace.note(now, study.ledger.samples)
+        if self._watcher is None:
+            return
+        result = self._result()
+        left = result.left
+        self._watcher.show(
+            Progress(
+                samples=study.ledger.samples,
+                in_flight=study.in_flight,
+                spent=study.spent,
+                budget=study.budget,
+                seconds=now - self._start,
+                seconds_left=math.inf if left is None else (left.seconds_low + left.seconds_high) / 2,
+                result=result,
+            )
+        )
+
+
+def _ranks(places: Ints) -> Ints:
+    """For each ticket, return how many of its arm came before it."""
+    order, counts = np.argsort(places, kind="stable"), np.bincount(places)
+    ranks = np.empty(len(places), np.int64)
+    ranks[order] = np.arange(len(places)) - (np.cumsum(counts) - counts)[places[order]]
+    return ranks

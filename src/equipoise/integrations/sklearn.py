@@ -1,0 +1,129 @@
+"""Accuracies of a classifier by class, from as few predictions as a precision needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from equipoise.inputs import shown
+from equipoise.integrations.pools import Answer, Answers, sample
+from equipoise.keywords import suggests_keywords
+from equipoise.run.progress import Progress
+from equipoise.strategies import Strategy
+from equipoise.study import Result
+from equipoise.study.goal import Stopping
+
+try:
+    import sklearn  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name != "sklearn":
+        raise
+    raise ModuleNotFoundError(
+        "equipoise.integrations.sklearn needs scikit-learn, which is not installed: pip install scikit-learn",
+        name="sklearn",
+    ) from None
+
+from sklearn.utils import _safe_indexing, check_consistent_length, indexable
+from sklearn.utils.multiclass import type_of_target
+
+
+@suggests_keywords
+def per_class_accuracy(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    precision: Any = None,
+    *,
+    budget: int | None = None,
+    level: float = 0.95,
+    interval: Stopping = "fixed-width",
+    strategy: str | Strategy = "auto",
+    batch: int | None = None,
+    seed: int | None = None,
+    progress: bool | Callable[[Progress], Any] | None = None,
+) -> Result:
+    """
+    Estimate a classifier's accuracy on each class, predicting only the rows that the precision needs.
+
+    The accuracy of a class is the share of its rows that are predicted as that class, its recall. Rows are drawn at
+    random, without replacement: a class whose rows are used up is known exactly.
+
+    Parameters
+    ----------
+    estimator
+        Anything that has a method `predict`, which is called with rows of `X`.
+    X, y
+        The rows and their classes: arrays, data frames, sparse matrices or lists.
+    precision
+        Stop when every accuracy is known to plus or minus this, as in `estimate`.
+    budget
+        The most rows to predict.
+    level, interval, strategy, seed, progress
+        As in `estimate`.
+    batch
+        How many rows to predict at once. By default four of each class at first, and later an eighth of those so far,
+        of the classes whose accuracy is still open.
+
+    Returns
+    -------
+    Result
+        Its arms are the classes, in sorted order.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from equipoise.integrations.sklearn import per_class_accuracy
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = GaussianNB().fit(X[:600], y[:600])
+    >>> result = per_class_accuracy(model, X[600:], y[600:], precision=0.1, seed=1)
+    >>> result.reached, result.samples < len(y[600:])
+    (True, True)
+    """
+    if not callable(getattr(estimator, "predict", None)):
+        raise TypeError(f"estimator must have a method `predict`, got {shown(estimator)}")
+    rows, labels = _checked(X, y)
+    classes, codes = np.unique(labels, return_inverse=True)
+    names = classes.tolist()
+    known = set(names)
+
+    def answer(items: Sequence[int]) -> Answers:
+        predicted = np.asarray(estimator.predict(_safe_indexing(rows, np.array(items))), dtype=object)
+        if predicted.shape != (len(items),):
+            raise ValueError(
+                f"estimator.predict must return one class for each of {len(items):,} rows, "
+                f"got an array of shape {predicted.shape}"
+            )
+        if known.isdisjoint(predicted.tolist()):
+            raise ValueError(
+                f"estimator must predict classes of y such as {shown(names[0])}, got {shown(predicted.tolist()[0])}"
+            )
+        correct = predicted == labels[items].astype(object)
+        return Answers([Answer(float(each)) for each in correct.tolist()])
+
+    return sample(
+        {name: np.flatnonzero(codes == k).tolist() for k, name in enumerate(names)},
+        answer,
+        budget=budget,
+        precision=precision,
+        level=level,
+        interval=interval,
+        strategy=strategy,
+        support="binary",
+        seed=seed,
+        batch=batch,
+        progress=progress,
+    )
+
+
+def _checked(X: Any, y: Any) -> tuple[Any, Any]:
+    """Return rows that can be indexed and an array of their classes, or refuse them."""
+    kind = type_of_target(y, input_name="y")
+    if kind not in ("binary", "multiclass"):
+        raise ValueError(f"y must be one class for each row, got a target that is {kind}")
+    labels = np.asarray(y).reshape(-1)
+    (rows,) = indexable(X)
+    check_consistent_length(rows, labels)
+    return rows, labels

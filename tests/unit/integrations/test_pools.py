@@ -1,0 +1,179 @@
+"""Items of groups, sampled in batches without replacement: each once, also across calls that ended early."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import equipoise as eq
+from equipoise.errors import EquipoiseError
+from equipoise.integrations.pools import Answer, Answers, sample
+
+GROUPS = {"a": [("a", i) for i in range(40)], "b": [("b", i) for i in range(60)], "few": [("few", 0), ("few", 1)]}
+
+
+class Asked:
+    """Answers 1 for every third item, and keeps the batches."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[Any]] = []
+
+    def __call__(self, items: Sequence[Any]) -> Answers:
+        self.batches.append(list(items))
+        return Answers([Answer(float(i % 3 == 0)) for _, i in items])
+
+    @property
+    def items(self) -> list[Any]:
+        return [item for batch in self.batches for item in batch]
+
+
+def test_without_a_limit_every_item_is_sampled_once_and_known_exactly() -> None:
+    asked = Asked()
+    result = sample(GROUPS, asked, support="binary", seed=1)
+    assert sorted(asked.items) == sorted(item for items in GROUPS.values() for item in items)
+    assert dict(result.counts) == {"a": 40, "b": 60, "few": 2}
+    assert result.means["a"] == pytest.approx(14 / 40)
+    assert (result.intervals().half_widths == 0).all()
+
+
+def test_a_budget_is_spent_exactly_and_the_batches_grow() -> None:
+    asked = Asked()
+    groups = {name: range(100_000) for name in ("a", "b")}
+    result = sample({name: [(name, i) for i in items] for name, items in groups.items()}, asked, budget=1000, seed=1)
+    assert len(asked.items) == len(set(asked.items)) == result.samples == 1000
+    sizes = [len(batch) for batch in asked.batches]
+    assert sizes[0] == 8
+    assert sizes[:-1] == sorted(sizes[:-1])
+    assert sizes[-2] > 80
+    fixed = Asked()
+    sample(GROUPS, fixed, budget=50, batch=20, seed=1)
+    assert [len(batch) for batch in fixed.batches] == [20, 20, 10]
+
+
+def test_items_come_in_a_random_order_that_the_seed_decides() -> None:
+    first, again, other = Asked(), Asked(), Asked()
+    for asked, seed in ((first, 1), (again, 1), (other, 2)):
+        sample(GROUPS, asked, budget=60, seed=seed)
+    assert first.batches == again.batches
+    assert first.batches != other.batches
+    of_a = [i for name, i in first.items if name == "a"]
+    assert of_a != sorted(of_a)
+
+
+def test_a_precision_leaves_groups_alone_that_are_known() -> None:
+    groups = {"same": [("same", 0)] * 400, "varied": [("varied", i) for i in range(400)]}
+    result = sample(groups, Asked(), precision=0.1, support="binary", seed=1)
+    assert result.reached
+    assert result.counts["same"] < result.counts["varied"] < 400
+
+
+def test_items_that_are_themselves_a_sample_are_never_known_exactly() -> None:
+    asked = Asked()
+    result = sample(GROUPS, asked, support="binary", finite=False, seed=1)
+    assert len(asked.items) == 102
+    assert result.populations is None
+    assert (result.intervals().half_widths > 0.05).all()
+
+
+def test_what_has_no_value_is_declined_and_not_asked_for_again() -> None:
+    seen: list[Any] = []
+
+    def answer(items: Sequence[Any]) -> Answers:
+        seen.extend(items)
+        return Answers([Answer(None if i < 5 else 1.0, 2.0) for _, i in items])
+
+    costs = dict.fromkeys(GROUPS, 1.0)
+    result = sample(GROUPS, answer, support="binary", costs=costs, seed=1)
+    assert len(seen) == len(set(seen)) == 102
+    assert dict(result.declined) == {"a": 5, "b": 5, "few": 2}
+    assert dict(result.counts) == {"a": 35, "b": 55, "few": 0}
+    assert result.spent == 204
+
+
+def test_the_same_call_continues_after_a_failure(tmp_path: Path) -> None:
+    store = tmp_path / "study.db"
+    told: list[Any] = []
+    tried: list[Any] = []
+
+    def failing(items: Sequence[Any]) -> Answers:
+        if not told:
+            told.extend(items)
+            return Answers([Answer(1.0) for _ in items])
+        tried.extend(items)
+        # The first item was answered, and the others were not.
+        return Answers([Answer(0.0), *[None] * (len(items) - 1)], "the power failed")
+
+    with pytest.raises(EquipoiseError, match=r"the power failed; 13 samples saved in .*study.db; repeat the call") as e:
+        sample(GROUPS, failing, budget=40, store=store, seed=1)
+    assert e.value.study.in_flight == len(tried) - 1
+    asked = Asked()
+    result = sample(GROUPS, asked, budget=60, store=store)
+    assert asked.batches[0] == tried[1:]
+    assert result.samples == 60
+    assert len(set(asked.items) | set(told) | {tried[0]}) == 60
+    more = Asked()
+    assert sample(GROUPS, more, budget=60, store=store).samples == 60
+    assert not more.batches
+
+
+def test_an_interruption_gives_the_items_to_the_next_call(tmp_path: Path) -> None:
+    store = tmp_path / "study.db"
+    tried: list[Any] = []
+
+    def interrupted(items: Sequence[Any]) -> Answers:
+        tried.extend(items)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sample(GROUPS, interrupted, budget=40, store=store)
+    asked = Asked()
+    sample(GROUPS, asked, budget=40, store=store)
+    assert asked.batches[0] == tried
+
+
+def test_without_a_store_the_error_has_the_samples() -> None:
+    with pytest.raises(EquipoiseError, match="no power; 1 sample taken so far; they are in the `study`") as error:
+        sample(GROUPS, lambda items: Answers([Answer(1.0), *[None] * (len(items) - 1)], "no power"), budget=40)
+    assert error.value.reason == "no power"
+    assert error.value.study.result().samples == 1
+
+
+def test_progress_is_told_after_every_batch() -> None:
+    seen: list[eq.Progress] = []
+    sample(GROUPS, Asked(), budget=40, batch=20, progress=seen.append)
+    assert [each.samples for each in seen] == [20, 40]
+    assert seen[-1].spent == seen[-1].budget == 40
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"batch": 0}, "batch must be a positive integer, got 0"),
+        ({"precision": -1}, "precision must be a positive half-width"),
+        ({"level": 2}, "level must be strictly between 0 and 1, got 2"),
+        ({"interval": "some"}, "interval must be one of"),
+        ({"progress": 3}, "progress must be True, False, None or a function, got 3"),
+    ],
+)
+def test_what_is_wrong_is_refused_before_anything_is_sampled(arguments: dict[str, Any], message: str) -> None:
+    asked = Asked()
+    with pytest.raises((ValueError, TypeError), match=message):
+        sample(GROUPS, asked, **arguments)
+    assert not asked.batches
+
+
+def test_a_value_outside_the_support_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"a sample must be 0 or 1, got 0\.5"):
+        sample(GROUPS, lambda items: Answers([Answer(0.5)] * len(items)), support="binary", budget=20)
+
+
+def test_the_mean_of_a_group_is_that_of_the_items_that_were_asked_for() -> None:
+    asked = Asked()
+    result = sample(GROUPS, asked, budget=50, seed=3)
+    for name in GROUPS:
+        values = [i % 3 == 0 for group, i in asked.items if group == name]
+        assert result.means[name] == pytest.approx(np.mean(values))

@@ -1,0 +1,136 @@
+"""Accuracies by class of classifiers that count the rows they predict."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+
+from equipoise.integrations.sklearn import per_class_accuracy
+
+RNG = np.random.default_rng(1)
+LABELS = np.array(["cat", "dog", "owl"])[RNG.integers(0, 3, 900)]
+LABELS[:3] = "yak"
+# The first column is the label, or another one for a share of the rows that depends on the class.
+NAMES = np.unique(LABELS)
+RIGHT = RNG.random(900) < np.select([LABELS == "cat", LABELS == "dog"], [0.95, 0.6], 0.8)
+CODES = np.searchsorted(NAMES, LABELS)
+TABLE = np.column_stack([np.where(RIGHT, CODES, (CODES + 1) % 4), np.arange(900)]).astype(float)
+TRUTH = {name: RIGHT[name == LABELS].mean() for name in NAMES.tolist()}
+
+
+class Classifier:
+    """Predicts what the first column says; keeps the rows it was asked for, by the second column."""
+
+    def __init__(self, names: Any = NAMES) -> None:
+        self.rows: list[int] = []
+        self.calls = 0
+        self._names = np.asarray(names)
+
+    def predict(self, X: Any) -> Any:
+        if sparse.issparse(X):
+            X = X.toarray()
+        X = np.asarray(X)
+        self.calls += 1
+        self.rows += X[:, 1].astype(int).tolist()
+        return self._names[X[:, 0].astype(int)]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        TABLE,
+        TABLE.tolist(),
+        pd.DataFrame(TABLE, columns=["a", "b"], index=np.arange(900)[::-1]),
+        pl.DataFrame(TABLE, schema=["a", "b"]),
+        sparse.csr_matrix(TABLE),
+        sparse.coo_array(TABLE),
+    ],
+    ids=["array", "list", "pandas", "polars", "csr", "coo"],
+)
+def test_a_precision_is_reached_with_some_of_the_rows(rows: Any) -> None:
+    classifier = Classifier()
+    result = per_class_accuracy(classifier, rows, LABELS, precision=0.08, seed=1)
+    assert result.reached
+    assert len(classifier.rows) == len(set(classifier.rows)) == result.samples < 700
+    assert classifier.calls < 40
+    for name, (low, high) in result.intervals().items():
+        assert low <= TRUTH[name] <= high
+    # Three rows are soon used up, and then their accuracy is known.
+    assert result.counts["yak"] == 3
+    assert result.means["yak"] == TRUTH["yak"]
+    assert result.intervals()["yak"].low == result.intervals()["yak"].high
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        (LABELS, NAMES),
+        (LABELS.astype(object), NAMES.astype(object)),
+        (pd.Series(LABELS, index=np.arange(900) + 5).astype("category"), NAMES),
+        (CODES, [0, 1, 2, 3]),
+        (CODES[:, None].tolist(), [0.0, 1.0, 2.0, 3.0]),
+    ],
+    ids=["texts", "objects", "categories", "numbers", "column"],
+)
+def test_without_a_limit_every_row_is_predicted_and_the_accuracy_exact(labels: Any, names: Any) -> None:
+    classifier = Classifier(names)
+    result = per_class_accuracy(classifier, TABLE, labels, seed=1)
+    assert sorted(classifier.rows) == list(range(900))
+    assert result.means.array == pytest.approx(list(TRUTH.values()))
+    assert (result.intervals().half_widths == 0).all()
+
+
+def test_a_budget_is_the_number_of_rows() -> None:
+    classifier = Classifier()
+    result = per_class_accuracy(classifier, TABLE, LABELS, budget=200, batch=50, seed=1)
+    assert len(set(classifier.rows)) == result.samples == 200
+    assert classifier.calls == 4
+    assert list(result.arms) == ["cat", "dog", "owl", "yak"]
+    assert result.counts["dog"] > result.counts["cat"]
+    again = per_class_accuracy(Classifier(), TABLE, LABELS, budget=200, batch=50, seed=1)
+    assert dict(again.counts) == dict(result.counts)
+
+
+class Wrong:
+    def predict(self, X: Any) -> Any:
+        return np.zeros((len(X), 2))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "rows", "labels", "message"),
+    [
+        (object(), TABLE, LABELS, "estimator must have a method `predict`, got <object"),
+        (Classifier(), TABLE, RNG.random(900), "y must be one class for each row, got a target that is continuous"),
+        (
+            Classifier(),
+            TABLE,
+            np.eye(3)[CODES % 3],
+            "y must be one class for each row, got a target that is multilabel",
+        ),
+        (Classifier(), TABLE, LABELS[:800], "inconsistent numbers of samples"),
+        (Classifier([7, 8, 9, 10]), TABLE, LABELS, "estimator must predict classes of y such as 'cat', got "),
+        (Wrong(), TABLE, LABELS, r"must return one class for each of 16 rows, got an array of shape \(16, 2\)"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(estimator: Any, rows: Any, labels: Any, message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        per_class_accuracy(estimator, rows, labels, budget=100)
+
+
+def test_a_misspelt_argument_is_suggested() -> None:
+    with pytest.raises(TypeError, match="has no argument 'precison'; did you mean 'precision'"):
+        per_class_accuracy(Classifier(), TABLE, LABELS, precison=0.1)  # type: ignore[call-arg]
+
+
+def test_without_scikit_learn_one_sentence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    monkeypatch.delitem(sys.modules, "equipoise.integrations.sklearn")
+    with pytest.raises(ModuleNotFoundError, match="needs scikit-learn, which is not installed: pip install scikit"):
+        importlib.import_module("equipoise.integrations.sklearn")

@@ -1,0 +1,55 @@
+"""The site builds without warnings; among them are links that lead nowhere and public names without a description."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+pytest.importorskip("sphinx", reason="the site needs the docs extra")
+
+
+def test_the_site_builds_without_warnings(tmp_path: Path) -> None:
+    options = ["-W", "--keep-going", "--quiet", "-d", str(tmp_path / "trees")]
+    command = [sys.executable, "-m", "sphinx", *options, str(ROOT / "docs"), str(tmp_path / "site")]
+    built = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert built.returncode == 0, built.stderr
+    described = (tmp_path / "site" / "reference" / "api" / "results.html").read_text()
+    assert 'id="equipoise.Result.intervals"' in described
+    commands = (tmp_path / "site" / "reference" / "command-line.html").read_text()
+    assert "--max-seconds" in commands
+
+
+@pytest.fixture(scope="module")
+def checks() -> object:
+    spec = importlib.util.spec_from_file_location("checks", ROOT / "docs" / "extensions" / "checks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("body", "wrong"),
+    [
+        ('<a href="b.html#here">', ""),
+        ('<a href="b.html#gone">', "b.html#gone has no such anchor"),
+        ('<a href="c.html">', "c.html does not exist"),
+        ('<a href="#own"><p id="own">', ""),
+        ('<a href="https://example.org/c.html">', ""),
+        ('<script src="https://example.org/x.js">', "loads https://example.org/x.js from another host"),
+        ('<link rel="stylesheet" href="//example.org/x.css">', "loads //example.org/x.css from another host"),
+        ('<img src="data:image/png;base64,AAAA">', ""),
+        ('<img src="gone.png">', "gone.png does not exist"),
+    ],
+)
+def test_broken_links_are_found(tmp_path: Path, checks: object, body: str, wrong: str) -> None:
+    (tmp_path / "a.html").write_text(body)
+    (tmp_path / "b.html").write_text('<h2 id="here">')
+    assert checks.broken(tmp_path) == ([f"a.html: {wrong}"] if wrong else [])  # type: ignore[attr-defined]
