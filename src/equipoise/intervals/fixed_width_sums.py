@@ -10,7 +10,10 @@ what is of second order is put into the half-width::
 G is the skewness of the sum's error. The squared error of one of many arms is larger than s²/T because its samples were
 chosen by its variance to the power e, by e (3.5 + (1.5 + 4.5 e) γ²)/T to second order (`study.formulas`). 5 and 8 make
 up for what few samples show too little of, and were fitted to simulations (benchmarks/precision.py). Binary arms have a
-prior, and 1.75 + 1.875 γ² will do. The interval is trusted where b G² is small, as for one arm; where the sum rests on
+prior, and 1.75 + 1.875 γ² will do. In contrasts, whose weights have both signs, skewness cancels, but not what stopping
+early costs a skewed arm, 4 γ² of b: there Σ π_k² γ_k²/T_k takes the place of G² in 4 G².
+
+The interval is trusted where b G² is at most 0.15, or as for one arm if it is one or binary; where the sum rests on
 enough samples, 1/Σ(π_k²/T_k) of them, and its arms on about 15 each, 1/Σ(π_k/T_k); and where no arm's samples are all
 equal, unless there are at least 30. A binary arm of m has z²/(2m) ones and zeros seen before, which is Agresti and
 Caffo's rule [1]_ for a difference, and at least one half.
@@ -33,6 +36,7 @@ import numpy as np
 from equipoise.arrays import Bools, Floats
 from equipoise.intervals.fixed_width import (
     COUNT,
+    EARLY_SKEWED,
     LEAST,
     M2,
     M3,
@@ -49,6 +53,8 @@ from equipoise.intervals.fixed_width import (
 # What choosing samples by their variances to the power e adds to the squared error of one of many arms: e (5 + 8 γ²)/T.
 CHOSEN, CHOSEN_SKEWED = 5.0, 8.0
 CHOSEN_BINARY, CHOSEN_BINARY_SKEWED = 1.75, 1.875
+# b G² up to which the expansion is trusted for several arms that are not binary.
+TRUSTED_SUMS = 0.15
 # The fewest samples of each of several arms, weighted by their shares.
 LEAST_EACH = 15.0
 
@@ -76,7 +82,7 @@ class HalfWidths(NamedTuple):
 
 
 def half_widths(
-    weights: Floats, state: Floats, sizes: Floats, alpha: float, binary: bool, power: float = 1.0
+    weights: Floats, state: Floats, sizes: Floats, alpha: float, binary: bool, power: float = 0.5
 ) -> HalfWidths:
     """
     Return the half-widths of several sums, each at level 1 - alpha.
@@ -90,7 +96,8 @@ def half_widths(
     binary
         Whether the arms are binary.
     power
-        e, the power of a variance in the allocation: 1/2 for strata, 1 where the largest loss is made small.
+        e, the power of a variance in the allocation: 1/2 where the sum of the losses is made small, as strata and
+        contrasts do by default; 1 for the largest of them.
     """
     z = quantile(alpha)
     counts = state[:, COUNT]
@@ -104,21 +111,25 @@ def half_widths(
         total = parts.sum(1)
         shares = parts / np.where(total > 0, total, 1.0)[:, None]
         cubes = np.where(inside & ~known, weights**3 * skewness * variances**1.5 / clocks**2, 0.0).sum(1)
-        noise = 0.0 if binary else (shares**3 * 6 / np.maximum(counts, 1)).sum(1)
-        skewed = skewness_term(z) * np.maximum(cubes**2 / np.where(total > 0, total, 1.0) ** 3 - noise, 0.0)
+        noise = 0.0 if binary else (shares**3 * 6 / np.maximum(counts, 1) ** 2).sum(1)
+        squares = np.maximum(cubes**2 / np.where(total > 0, total, 1.0) ** 3 - noise, 0.0)
         chosen = power * (CHOSEN + CHOSEN_SKEWED * squared)
         if binary:
             chosen = CHOSEN_BINARY + CHOSEN_BINARY_SKEWED * squared
         own = student_term(z) * shares + chosen * (1 - shares)
+        contrast = (weights > 0).any(1) & (weights < 0).any(1)
+        early = np.where(contrast, (shares**2 * squared / np.maximum(clocks, 1)).sum(1), squares)
         lattice = np.where(several == 1, np.where(inside, np.abs(weights) / clocks, 0.0).sum(1) / 2, 0.0) * binary
         more = np.where(parts > 0, shares * own / np.maximum(clocks, 1), 0.0).sum(1)
+        skewed = (skewness_term(z) - EARLY_SKEWED) * squares + EARLY_SKEWED * early
         plain = z * np.sqrt(total * (1 + more + skewed)) + lattice
         rests_on = 1 / (shares**2 / np.maximum(counts, 1)).sum(1)
     few = (inside & (counts < np.minimum(2, sizes))).any(1)
     equal = (inside & ~varies & ~known & (counts < LEAST)).any(1)
     enough = (rests_on >= np.minimum(fewest(z), _drawn(inside, shares, sizes))) | (total == 0)
     enough &= (shares * np.minimum(LEAST_EACH, sizes) / np.maximum(counts, 1)).sum(1) <= 1
-    trusted = (skewed <= (TRUSTED_BINARY if binary else TRUSTED)) & enough & ~few & ~equal
+    limit = np.where(several == 1, TRUSTED, TRUSTED_SUMS) if not binary else TRUSTED_BINARY
+    trusted = (skewness_term(z) * squares <= limit) & enough & ~few & ~equal
     # Nothing varies: there is no telling how much it might.
     trusted &= (total > 0) | (known | ~inside).all(1)
     seen = np.where(inside & ~known, weights**2 * state[:, M2] / np.maximum(counts, 1) / np.maximum(clocks, 1), 0.0)

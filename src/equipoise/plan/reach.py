@@ -107,9 +107,8 @@ class Reach:
         if self.interval == "fixed-n":
             return np.asarray(self.z * np.sqrt(total))
         shares = parts / np.where(total > 0, total, 1.0)[:, None]
-        # Strata minimise the sum of the losses, contrasts the largest of them.
-        power = 0.5 if (sums.weights >= 0).all() else 1.0
-        more = fixed_width.student_term(self.z) * shares + power * CHOSEN * (1 - shares)
+        # The sum of the losses is made small, so that a variance has the power 1/2 in the allocation.
+        more = fixed_width.student_term(self.z) * shares + CHOSEN / 2 * (1 - shares)
         return np.asarray(self.z * np.sqrt((parts * (1 + more / clocks)).sum(1)))
 
     def trusts(self, terms: Terms, counts: Floats, sums: Sums) -> bool:

@@ -100,6 +100,14 @@ def test_a_sum_of_one_arm_is_that_arm(binary: bool, size: float) -> None:
     assert found.trusted[0]
 
 
+def test_a_sum_of_one_skewed_arm_is_that_arm() -> None:
+    state = told(drawn(1000, skewed=True))
+    found = fixed_width_sums.half_widths(np.array([[1.0]]), state, np.array([math.inf]), 0.05, False)
+    whole, skewed = fixed_width.plain(state[0], math.inf, Z, False)
+    assert skewed > 0.01
+    assert found.plain[0] == pytest.approx(whole, rel=1e-9)
+
+
 def test_a_sum_adds_the_squares_of_its_parts() -> None:
     state = np.concatenate([told(drawn(4000, seed=seed)) for seed in (1, 2, 3)])
     weights = np.array([[1.0, -1.0, 0.0], [1.0, -0.5, -0.5]])
@@ -115,6 +123,11 @@ def test_skewness_cancels_in_a_difference_and_adds_in_a_mean() -> None:
     found = fixed_width_sums.half_widths(np.array([[1.0, -1.0], [1.0, 1.0]]), state, np.full(2, math.inf), 0.05, False)
     assert found.trusted.tolist() == [True, False]
     assert found.plain[0] < found.plain[1]
+    # What stopping early costs does not cancel: 4 γ² for each of two arms with half of the squared error.
+    t, m2, m3 = state[0, [fixed_width.COUNT, fixed_width.M2, fixed_width.M3]]
+    total, squared = 2 * m2 / (t - 1) / t, (m3 / t) ** 2 / (m2 / t) ** 3 - 6 / t
+    more = (fixed_width.student_term(Z) / 2 + 0.5 * (5 + 8 * squared) / 2 + 4 * squared / 2) / t
+    assert found.plain[0] == pytest.approx(Z * math.sqrt(total * (1 + more)), rel=1e-6)
 
 
 def test_a_sum_is_not_trusted_where_an_arm_has_few_samples_or_equal_ones() -> None:
@@ -141,6 +154,22 @@ def test_a_sum_is_not_trusted_where_its_arms_have_fewer_than_15_samples_each() -
     for size, trusted in ((math.inf, False), (9.0, True)):
         found = fixed_width_sums.half_widths(weights, state, np.array([math.inf] * 3 + [size]), 0.05, False)
         assert found.trusted.tolist() == [trusted]
+
+
+def test_a_sum_may_be_more_skewed_than_one_arm() -> None:
+    """Two arms are trusted up to b G² = 0.15, one arm alone up to 0.08."""
+    limits = {}
+    for count in (150, 200, 600):
+        state = np.concatenate([told(drawn(count, skewed=True))] * 2)
+        t, m2, m3 = state[0, [fixed_width.COUNT, fixed_width.M2, fixed_width.M3]]
+        squared = (m3 / t) ** 2 / (m2 / t) ** 3
+        weights = np.array([[1.0, 1.0], [1.0, 0.0]])
+        sums = fixed_width_sums.half_widths(weights, state, np.full(2, math.inf), 0.05, False).trusted
+        limits[count] = fixed_width.skewness_term(Z) * squared / (2 * t), *sums.tolist()
+    assert all(trusted == (skewed < 0.15) for skewed, trusted, _ in limits.values())
+    assert all(alone == (2 * skewed < 0.08) for skewed, _, alone in limits.values())
+    assert {trusted for _, trusted, _ in limits.values()} == {True, False}
+    assert any(0.08 < skewed < 0.14 for skewed, _, _ in limits.values())
 
 
 def test_contrasts_of_this_kind_are_sums_within_the_support() -> None:
