@@ -91,7 +91,7 @@ def simulate_numbered(setup: Setup, wanted: Ints, tuning: Tuning = TUNING) -> En
     runs = len(wanted)
     whole = -(-runs // at_once) * at_once
     # The last lanes repeat a run where there is none left.
-    laws = Laws.of(setup.problem, setup.seed, np.pad(wanted, (0, whole - runs), "edge"))
+    laws = Laws.of(setup.problem, setup.seed, np.pad(wanted, (0, whole - runs), "edge"), side_by_side=at_once > 1)
     ends = np.empty((3, len(setup.checkpoints), arms, whole))
     costs = objective.cost(arms)
     if objective.costs is None:

@@ -291,6 +291,7 @@ class Laws(NamedTuple):
     """
     What samples depend on apart from arm and i: the encoded laws, the seed, and the numbers of the runs.
 
+    `fills` has the addresses of the functions that draw samples of several runs, by arm; 0 where these are not needed.
     Kernels know a run by its place in `runs`, so that they simulate any runs, not only consecutive ones.
     """
 
@@ -302,11 +303,15 @@ class Laws(NamedTuple):
     runs: Any
 
     @classmethod
-    def of(cls, problem: Problem, seed: int, runs: Any) -> Laws:
-        """Return the laws of a problem for the runs with these numbers."""
+    def of(cls, problem: Problem, seed: int, runs: Any, side_by_side: bool = False) -> Laws:
+        """
+        Return the laws of a problem for the runs with these numbers.
+
+        With `side_by_side`, samples of several runs can be drawn at once by `fill_of`.
+        """
         kinds, parameters, table = encode(problem.arms)
         fills = np.zeros(len(KINDS), np.int64)
-        for kind in np.unique(kinds):
+        for kind in np.unique(kinds) if side_by_side else ():
             fills[kind] = _fill_address(int(kind))
         return cls(kinds, fills[kinds], parameters, table, U(seed), np.asarray(runs, np.uint64))
 
