@@ -223,14 +223,15 @@ def _view(context: Any, builder: Any, signature: Any, memory: Any, first: Any, c
     return found._getvalue()
 
 
-def address(function: Callable[..., Any], signature: Any) -> int:
+def address(function: Callable[..., Any], signature: Any, borrows: bool = False) -> int:
     """
     Return the address of `function`, compiled, for kernels that take it as a number and call it with `call_address`.
 
-    The function stays compiled for as long as the process lives.
+    The function stays compiled for as long as the process lives. With `borrows` it only borrows arrays, as one that is
+    compiled by `borrowing` does.
     """
     arguments, _ = sigutils.normalize_signature(signature)
-    dispatcher: Any = _compiled(function, no_cpython_wrapper=True)
+    dispatcher: Any = _compiled(function, no_cpython_wrapper=True, _nrt=not borrows)
     dispatcher.compile(arguments)
     _KEPT.append(dispatcher)
     result = dispatcher.overloads[arguments]

@@ -109,7 +109,7 @@ def simulate_numbered(setup: Setup, wanted: Ints, tuning: Tuning = TUNING) -> En
         _replayed[Rule.of(setup.strategy, setup.form)] += runs * int(limits[-1])
     whole = -(-runs // at_once) * at_once
     # The last lanes repeat a run where there is none left.
-    laws = Laws.of(setup.problem, setup.seed, np.pad(wanted, (0, whole - runs), "edge"), filled=at_once > 1)
+    laws = Laws.of(setup.problem, setup.seed, np.pad(wanted, (0, whole - runs), "edge"), side_by_side=at_once > 1)
     ends = np.empty((3, len(setup.checkpoints), arms, whole))
     # No more can be in flight than the budget has pulls.
     extra = (costs, min(setup.in_flight, 1 + int(limits.max() / costs.min()))) if at_once == 1 else ()

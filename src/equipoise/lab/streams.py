@@ -183,8 +183,22 @@ def _filler(kind: int) -> Any:
     """
     gaussian, one_word = kind == GAUSSIAN, kind not in (GAUSSIAN, LOGNORMAL, STUDENT)
 
-    def fill(a: float, b: float, table: Any, seed: Any, runs: Any, arm: Any, block: Any, even: Any, odd: Any) -> float:
-        for i in range(len(even)):
+    def fill(
+        a: float,
+        b: float,
+        table: Any,
+        seed: Any,
+        all_runs: Any,
+        place: Any,
+        arm: Any,
+        block: Any,
+        out: Any,
+        at: int,
+        lanes: int,
+    ) -> float:
+        # Slices, as the compiler makes vectors only where it knows that no index is negative.
+        runs, even, odd = all_runs[place : place + lanes], out[at : at + lanes], out[at + lanes : at + 2 * lanes]
+        for i in range(lanes):
             if gaussian:
                 w0, w1 = words(seed, runs[i], arm, block)
                 z0, z1 = normals(w0, w1)
@@ -201,24 +215,19 @@ def _filler(kind: int) -> Any:
     return fill
 
 
-_NUMBERS, _WORDS = types.Array(types.float64, 1, "C"), types.Array(types.uint64, 1, "C")
-_FILL = types.float64(
-    types.float64,
-    types.float64,
-    _NUMBERS,
-    types.uint64,
-    _WORDS,
-    types.uint64,
-    types.uint64,
-    _NUMBERS,
-    _NUMBERS,
+# The arguments of such a function. A tuple, which has a fingerprint, and not a signature, which has none.
+_NUMBERS, _RUNS = types.Array(types.float64, 1, "C"), types.Array(types.uint64, 1, "C")
+_FILL = (
+    *(types.float64, types.float64, _NUMBERS),
+    *(types.uint64, _RUNS, types.int64, types.uint64, types.uint64),
+    *(_NUMBERS, types.int64, types.int64),
 )
 
 
 @lru_cache(maxsize=len(KINDS))
 def _fill_address(kind: int) -> int:
     """Return where the function for a kind of laws is, compiled: once for a machine, not once for each kernel."""
-    return address(_filler(kind), _FILL)
+    return address(_filler(kind), types.float64(*_FILL), borrows=True)
 
 
 @intrinsic
@@ -230,17 +239,19 @@ def _call_fill(
     table: Any,
     seed: Any,
     runs: Any,
+    place: Any,
     arm: Any,
     block: Any,
-    even: Any,
-    odd: Any,
+    out: Any,
+    at: Any,
+    lanes: Any,
 ) -> Any:
     """Call the function of a kind of laws by its address."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return call_address(context, builder, args[0], _FILL, args[1:])
+        return call_address(context, builder, args[0], types.float64(*_FILL), args[1:])
 
-    return types.float64(types.int64, *_FILL.args), code
+    return types.float64(types.int64, *_FILL), code
 
 
 def encode(arms: tuple[Law, ...]) -> tuple[Ints, Floats, Floats]:
@@ -280,6 +291,7 @@ class Laws(NamedTuple):
     """
     What samples depend on apart from arm and i: the encoded laws, the seed, and the numbers of the runs.
 
+    `fills` has the addresses of the functions that draw samples of several runs, by arm; 0 where these are not needed.
     Kernels know a run by its place in `runs`, so that they simulate any runs, not only consecutive ones.
     """
 
@@ -291,11 +303,15 @@ class Laws(NamedTuple):
     runs: Any
 
     @classmethod
-    def of(cls, problem: Problem, seed: int, runs: Any, *, filled: bool = True) -> Laws:
-        """Return the laws of a problem for the runs with these numbers; only if `filled`, `fill_of` can draw them."""
+    def of(cls, problem: Problem, seed: int, runs: Any, side_by_side: bool = False) -> Laws:
+        """
+        Return the laws of a problem for the runs with these numbers.
+
+        With `side_by_side`, samples of several runs can be drawn at once by `fill_of`.
+        """
         kinds, parameters, table = _encoded(_Same(problem.arms))
         fills = np.zeros(len(KINDS), np.int64)
-        for kind in np.unique(kinds) if filled else ():
+        for kind in np.unique(kinds) if side_by_side else ():
             fills[kind] = _fill_address(int(kind))
         return cls(kinds, fills[kinds], parameters, table, U(seed), np.asarray(runs, np.uint64))
 
@@ -334,9 +350,7 @@ def fill_of(laws: Any, place: Any, arm: Any, block: Any, out: Any, at: int, lane
     Those numbered 2 block go to out[at:], run by run, the others to out[at + lanes:].
     """
     a, b = laws.parameters[arm, 0], laws.parameters[arm, 1]
-    runs, middle = laws.runs[place : place + U(lanes)], at + lanes
-    even, odd = out[at:middle], out[middle : middle + lanes]
-    _call_fill(laws.fills[arm], a, b, laws.table, laws.seed, runs, U(arm), U(block), even, odd)
+    _call_fill(laws.fills[arm], a, b, laws.table, laws.seed, laws.runs, place, U(arm), U(block), out, at, lanes)
 
 
 @jit
@@ -350,7 +364,7 @@ def _draw(laws: Any, arm: int, first: int, out: Any) -> None:
 def samples(problem: Problem, seed: int, run: int, arm: int, count: int, first: int = 0) -> Floats:
     """Return `count` samples X_{k,i}, i from `first` on: what every simulation with this seed sees in this run."""
     out = np.empty(count)
-    _draw(Laws.of(problem, seed, [run], filled=False), arm, first, out)
+    _draw(Laws.of(problem, seed, [run]), arm, first, out)
     return out
 
 
@@ -368,5 +382,5 @@ def samples_of_run(problem: Problem, seed: int, run: int, counts: npt.ArrayLike)
     """Return the first samples of every arm, as many of each as `counts` says, that a simulation sees in this run."""
     each = np.asarray(counts).astype(np.int64)
     out = np.empty(each.sum())
-    _draw_run(Laws.of(problem, seed, [run], filled=False), each, out)
+    _draw_run(Laws.of(problem, seed, [run]), each, out)
     return np.split(out, np.cumsum(each)[:-1])

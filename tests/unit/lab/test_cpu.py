@@ -15,9 +15,11 @@ import numpy.typing as npt
 import pytest
 
 import equipoise as eq
+from equipoise.compiled import fingerprint
 from equipoise.lab import cpu, streams, work
 from equipoise.lab.cpu import Tuning
-from equipoise.lab.lanes import Layout
+from equipoise.lab.lanes import Layout, lanes
+from equipoise.lab.rule import PLAIN, Rule
 from equipoise.lab.setup import Ends, Setup
 from equipoise.problem import Objective
 from equipoise.strategies import Numbers, Strategy, Support, available
@@ -432,3 +434,9 @@ def test_a_changed_formula_never_meets_an_old_kernel(tmp_path: Path) -> None:
     assert run(tmp_path) == (pulls, False)
     rewrite(tmp_path / "helper.py", "0.0 * count", "9e9 / count")
     assert run(tmp_path) == (20, True)
+
+
+@pytest.mark.parametrize("arms", [0, 2])
+def test_kernels_that_call_by_address_are_kept(arms: int) -> None:
+    """A kernel without a fingerprint would be compiled again in every process."""
+    assert fingerprint(lanes(Rule.of(eq.strategies.Uniform(), PLAIN), arms, Layout()))

@@ -72,7 +72,7 @@ report["first"] = all(
 
 # The starts of 96 runs, of which 16 are quiet; ties of a coin stay together.
 problem, after, pool = eq.Problem([eq.Gaussian(0, 4), eq.Rademacher(), eq.Gaussian(1, 1)]), [[4, 6, 8], [4], []], 96
-here, laws = np.full(pool, pool), Laws.of(problem, 3, np.arange(pool))
+here, laws = np.full(pool, pool), Laws.of(problem, 3, np.arange(pool), True)
 for arm, each in enumerate(after):
     for values in starts.variations(laws, arm, each):
         starts.lower(here, values, 16)

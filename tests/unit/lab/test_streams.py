@@ -219,7 +219,7 @@ def test_lanes_are_drawn_as_one_by_one(name: str) -> None:
     for lanes, first, block, seed in itertools.product((64, 7), (0, 2**32 - 3), (0, 5), (1, 2**64 - 1)):
         out = np.full(3 + 2 * lanes, np.nan)
         # From the third of these runs on.
-        drawn = streams.Laws.of(problem, seed, U(first) + np.arange(lanes + 4, dtype=U) - U(2))
+        drawn = streams.Laws.of(problem, seed, U(first) + np.arange(lanes + 4, dtype=U) - U(2), side_by_side=True)
         streams.fill_of(drawn, U(2), 1, block, out, 3, lanes)
         for i in range(lanes):
             two = streams.pair(kind, a, b, table, U(seed), U(first + i), U(1), U(block))
