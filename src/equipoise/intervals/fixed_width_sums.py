@@ -13,9 +13,9 @@ up for what few samples show too little of, and were fitted to simulations (benc
 prior, and 1.75 + 1.875 γ² will do. In contrasts, whose weights have both signs, skewness cancels, but not what stopping
 early costs a skewed arm, 4 γ² of b: there Σ π_k² γ_k²/T_k takes the place of G² in 4 G².
 
-The interval is trusted where b G² is small, as for one arm; where the sum rests on enough samples, 1/Σ(π_k²/T_k) of
-them, and its arms on about 15 each, 1/Σ(π_k/T_k); and where no arm's samples are all equal, unless there are at least
-30. A binary arm of m has z²/(2m) ones and zeros seen before, which is Agresti and
+The interval is trusted where b G² is at most 0.15, or as for one arm if it is one or binary; where the sum rests on
+enough samples, 1/Σ(π_k²/T_k) of them, and its arms on about 15 each, 1/Σ(π_k/T_k); and where no arm's samples are all
+equal, unless there are at least 30. A binary arm of m has z²/(2m) ones and zeros seen before, which is Agresti and
 Caffo's rule [1]_ for a difference, and at least one half.
 
 For one arm this is `fixed_width`.
@@ -53,6 +53,8 @@ from equipoise.intervals.fixed_width import (
 # What choosing samples by their variances to the power e adds to the squared error of one of many arms: e (5 + 8 γ²)/T.
 CHOSEN, CHOSEN_SKEWED = 5.0, 8.0
 CHOSEN_BINARY, CHOSEN_BINARY_SKEWED = 1.75, 1.875
+# b G² up to which the expansion is trusted for several arms that are not binary.
+TRUSTED_SUMS = 0.15
 # The fewest samples of each of several arms, weighted by their shares.
 LEAST_EACH = 15.0
 
@@ -126,7 +128,8 @@ def half_widths(
     equal = (inside & ~varies & ~known & (counts < LEAST)).any(1)
     enough = (rests_on >= np.minimum(fewest(z), _drawn(inside, shares, sizes))) | (total == 0)
     enough &= (shares * np.minimum(LEAST_EACH, sizes) / np.maximum(counts, 1)).sum(1) <= 1
-    trusted = (skewness_term(z) * squares <= (TRUSTED_BINARY if binary else TRUSTED)) & enough & ~few & ~equal
+    limit = np.where(several == 1, TRUSTED, TRUSTED_SUMS) if not binary else TRUSTED_BINARY
+    trusted = (skewness_term(z) * squares <= limit) & enough & ~few & ~equal
     # Nothing varies: there is no telling how much it might.
     trusted &= (total > 0) | (known | ~inside).all(1)
     seen = np.where(inside & ~known, weights**2 * state[:, M2] / np.maximum(counts, 1) / np.maximum(clocks, 1), 0.0)

@@ -156,6 +156,22 @@ def test_a_sum_is_not_trusted_where_its_arms_have_fewer_than_15_samples_each() -
         assert found.trusted.tolist() == [trusted]
 
 
+def test_a_sum_may_be_more_skewed_than_one_arm() -> None:
+    """Two arms are trusted up to b G² = 0.15, one arm alone up to 0.08."""
+    limits = {}
+    for count in (150, 200, 600):
+        state = np.concatenate([told(drawn(count, skewed=True))] * 2)
+        t, m2, m3 = state[0, [fixed_width.COUNT, fixed_width.M2, fixed_width.M3]]
+        squared = (m3 / t) ** 2 / (m2 / t) ** 3
+        weights = np.array([[1.0, 1.0], [1.0, 0.0]])
+        sums = fixed_width_sums.half_widths(weights, state, np.full(2, math.inf), 0.05, False).trusted
+        limits[count] = fixed_width.skewness_term(Z) * squared / (2 * t), *sums.tolist()
+    assert all(trusted == (skewed < 0.15) for skewed, trusted, _ in limits.values())
+    assert all(alone == (2 * skewed < 0.08) for skewed, _, alone in limits.values())
+    assert {trusted for _, trusted, _ in limits.values()} == {True, False}
+    assert any(0.08 < skewed < 0.14 for skewed, _, _ in limits.values())
+
+
 def test_contrasts_of_this_kind_are_sums_within_the_support() -> None:
     rule = Intervals(2, (0, 1), "fixed-width")
     state = rule.start()
