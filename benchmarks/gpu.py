@@ -4,11 +4,13 @@ Pulls per second of the CUDA engine, and that it agrees with the CPU.
 Run it on a machine with an NVIDIA GPU: `python benchmarks/gpu.py`. The last line is one JSON object. Each figure is the
 best of five launches of 4 million runs with n = 1000, the first arm N(0, 4) and the others N(0, 1), samples drawn by
 address (seed, run, arm, i). Whole calls of `simulate`, with their pilot, their sums and their checks, stand beside the
-kernels, and so does the card's own generator of normals.
+kernels, and so do the whole leaderboard and the card's own generator of normals. Comparing with the CPU compiles
+another twenty kernels, which takes minutes; `--speed` leaves it out.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import time
 from typing import Any
@@ -21,8 +23,10 @@ for _old, _new in (("row_stack", "vstack"), ("in1d", "isin"), ("trapz", "trapezo
         setattr(np, _old, getattr(np, _new))
 
 import equipoise as eq  # noqa: E402
-from equipoise.lab import cpu, cuda  # noqa: E402
+from equipoise.lab import cpu, cuda, cuda_starts  # noqa: E402
+from equipoise.lab.leaderboard import leaderboard  # noqa: E402
 from equipoise.lab.setup import Setup  # noqa: E402
+from equipoise.lab.suite import suite  # noqa: E402
 
 RUNS, N = 4_000_000, 1000
 
@@ -83,6 +87,23 @@ def whole_call(strategy: Any, arms: int, precision: str) -> dict[str, Any]:
     }
 
 
+def whole_leaderboard() -> dict[str, Any]:
+    """Seconds of the leaderboard on the suite: the first one of this process, and the best of two more."""
+    cases, seconds = list(suite()), []
+    for _ in range(3):
+        cuda_starts.starts.cache_clear()
+        start = time.perf_counter()
+        board = leaderboard(cases=cases, engine="cuda")
+        seconds.append(time.perf_counter() - start)
+    return {
+        "cells": len(board.cells),
+        "runs": sum(cell.runs for cell in board.cells),
+        "pulls": sum(cell.runs * cell.case.budget for cell in board.cells),
+        "first_seconds": round(seconds[0], 2),
+        "seconds": round(min(seconds[1:]), 2),
+    }
+
+
 def bare_normals() -> float:
     """Single precision normals that the card draws and sums with numba.cuda's own generator."""
     from numba.cuda.random import create_xoroshiro128p_states, xoroshiro128p_normal_float32
@@ -109,8 +130,12 @@ def bare_normals() -> float:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--speed", action="store_true", help="do not compare with the CPU")
+    compare = not parser.parse_args().speed
     b_as, auto = eq.strategies.BAS(exploration=0.5), eq.strategies.Auto()
     report: dict[str, Any] = {"card": str(cuda.check().get_current_device().name)}
+    report["leaderboard"] = whole_leaderboard()
     report["speed"] = [
         speed(b_as, 2, True),
         speed(b_as, 2, False),
@@ -120,19 +145,6 @@ def main() -> None:
         speed(auto, 2, True),
         speed(auto, 2, False),
         speed(auto, 8, True),
-    ]
-    mixed: list[eq.Law] = [
-        eq.Gaussian(1, 4),
-        eq.Rademacher(),
-        eq.Bernoulli(0.3),
-        eq.Uniform(),
-        eq.Laplace(),
-        eq.Empirical([1, 2, 7]),
-    ]
-    report["agreement"] = [
-        agreement(strategy, laws)
-        for strategy in (b_as, auto, eq.strategies.GAFSMAX(), eq.strategies.TwoStage(), eq.strategies.Oracle())
-        for laws in (list(problem(2).arms), mixed, mixed * 3, mixed * 6)
     ]
     report["whole_calls"] = [
         whole_call(strategy, arms, precision)
@@ -144,6 +156,21 @@ def main() -> None:
         )
     ]
     report["bare_normals_giga_per_second"] = bare_normals()
+    mixed: list[eq.Law] = [
+        eq.Gaussian(1, 4),
+        eq.Rademacher(),
+        eq.Bernoulli(0.3),
+        eq.Uniform(),
+        eq.Laplace(),
+        eq.Empirical([1, 2, 7]),
+    ]
+    compared = (b_as, auto, eq.strategies.GAFSMAX(), eq.strategies.TwoStage(), eq.strategies.Oracle())
+    if compare:
+        report["agreement"] = [
+            agreement(strategy, laws)
+            for strategy in compared
+            for laws in (list(problem(2).arms), mixed, mixed * 3, mixed * 6)
+        ]
     print(json.dumps(report, indent=1))
     print(json.dumps(report))
 

@@ -7,8 +7,9 @@ and tells its answer; the processor time of the server's processes, from /proc, 
 Beside the service, endpoints of the same framework parse and return the same bodies (`benchmarks/echo.py`). All cases
 are measured in turn, several times, and the median of each counts; ratios are medians of the ratios within a round.
 
-With `--soak SECONDS` it sends half of the greatest rate for so long instead, and measures what memory and disk take.
-It fails where a request was not answered as it should be.
+With `--soak SECONDS` it sends half of the greatest rate for so long instead, and measures what memory and disk take;
+with `--count 100` as well, a hundred samples at once, so that a minute has a million. It fails where a request was not
+answered as it should be.
 """
 
 from __future__ import annotations

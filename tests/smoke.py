@@ -7,6 +7,7 @@ not there; `all` uses each of them once.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import random
@@ -104,6 +105,8 @@ def what_is_missing_is_named() -> None:
         eq.open("postgresql://nobody@127.0.0.1:1/none", arms=["a"], budget=10)
     with refused("httpx", "[client]"):
         eq.connect("http://127.0.0.1:1", key="none")
+    with refused("inspect", "[inspect]"):
+        importlib.import_module("equipoise.integrations.inspect")
     with refused('engine="cuda"'):
         eq.simulate(eq.Problem([eq.Gaussian()]), budget=10, runs=10, engine="cuda")
     served = subprocess.run([COMMAND, "serve"], capture_output=True, text=True, check=False)
@@ -159,6 +162,12 @@ def a_cluster_samples() -> None:
         assert eq.estimate(sample, arms=["calm", "rough"], budget=40, executor=client).samples == 40
 
 
+def inspect_is_found() -> None:
+    from equipoise.integrations.inspect import EarlyStopping
+
+    assert EarlyStopping(group_by="subject", precision=0.03)
+
+
 def a_gpu_simulates_or_there_is_none() -> None:
     try:
         found = eq.simulate(eq.Problem([eq.Gaussian(), eq.Rademacher()]), budget=100, runs=100, seed=1, engine="cuda")
@@ -183,6 +192,7 @@ EXTRAS: list[Callable[[], None]] = [
     postgres_is_tried,
     a_service_serves,
     a_cluster_samples,
+    inspect_is_found,
     a_gpu_simulates_or_there_is_none,
 ]
 

@@ -52,7 +52,7 @@ def errors(rows: list[dict[str, Any]]) -> Any:
     )
     lines = base.mark_rule(strokeWidth=2, color=PRINT.line).encode(y=y, x=alt.X("min(error):Q"), x2="max(error):Q")
     points = base.mark_point(filled=True, size=130, opacity=1).encode(x=x, y=y, color=colour)
-    return (lines + points).properties(width=460, height=200).configure(**config(PRINT))
+    return (lines + points).properties(width=460, height=200).configure(padding=14, **config(PRINT))
 
 
 def answers(rows: list[dict[str, Any]]) -> Any:
@@ -70,7 +70,7 @@ def answers(rows: list[dict[str, Any]]) -> Any:
     best = base.mark_tick(thickness=3, size=22, color=PRINT.ink).encode(y=y, x=alt.X("best:Q", scale=scale))
     title = alt.Header(title=None, labelFontSize=14, labelColor=PRINT.ink, labelAnchor="start")
     column = alt.Facet("strategy:N", sort=[*STRATEGIES], header=title)
-    return (ranges + best).properties(width=300, height=200).facet(column).configure(**config(PRINT))
+    return (ranges + best).properties(width=300, height=200).facet(column).configure(padding=14, **config(PRINT))
 
 
 def main(folder: Path) -> None:

@@ -7,7 +7,7 @@ import importlib
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -84,6 +84,40 @@ def duration(low: float, high: float) -> str:
 def percent(level: float) -> str:
     """Return a probability in percent, such as 95% or 99.9%."""
     return f"{100 * level:.10g}%"
+
+
+class Unit(NamedTuple):
+    """
+    In what means are written: as they are, or shares in percent, with half-widths and errors in points.
+
+    Attributes
+    ----------
+    factor
+        What numbers are multiplied with.
+    sign, points
+        What follows a mean, and what follows a half-width or an error.
+    """
+
+    factor: float = 1.0
+    sign: str = ""
+    points: str = ""
+
+    def mean(self, mean: float, half: float) -> str:
+        """Return a mean to the digits that its half-width leaves it."""
+        text = rounded(self.factor * mean, self.factor * half)
+        return text if math.isnan(mean) else text + self.sign
+
+    def half(self, half: float, digits: int = 2) -> str:
+        """Return a half-width, such as ±0.064 or ±6.4 points."""
+        return plus_minus(self.factor * half, digits) + self.points
+
+    def size(self, x: float, digits: int = 3) -> str:
+        """Return an error or a difference, such as 0.033 or 3.3 points."""
+        return amount(self.factor * x, digits) + self.points
+
+
+PLAIN: Final = Unit()
+SHARES: Final = Unit(100.0, "%", " points")
 
 
 # ---- tables

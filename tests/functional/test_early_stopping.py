@@ -13,7 +13,7 @@ from inspect_ai.scorer import Score
 
 from equipoise.integrations import inspect as eq_inspect
 
-RUNS = 20
+RUNS = 8
 RIGHT = {"a": 0.9, "b": 0.5}
 SIZE = 120
 # A wrong answer comes when this many later ones are being waited for.

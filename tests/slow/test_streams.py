@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import equipoise as eq
 from equipoise.compiled import jit
-from equipoise.lab.streams import GAUSSIAN, U, fill
+from equipoise.lab.streams import Laws, U, fill_of
 
 LANES, BLOCKS, CHUNKS = 64, 7813, 1000
 COUNT = 2 * LANES * BLOCKS * CHUNKS
@@ -18,11 +19,11 @@ SIGMAS = (3.0, 4.0, 5.0, 6.0)
 
 
 @jit
-def tally(runs: Any, table: Any, sums: Any, beyond: Any) -> None:
+def tally(laws: Any, sums: Any, beyond: Any) -> None:
     """Add the first eight powers of a chunk's normals to `sums`, and those beyond 3, 4, 5, 6 to `beyond`."""
     x = np.empty(2 * LANES)
     for block in range(BLOCKS):
-        fill(GAUSSIAN, 0.0, 1.0, table, U(20), runs, U(0), U(block), x, 0, LANES)
+        fill_of(laws, U(0), 0, block, x, 0, LANES)
         for i in range(2 * LANES):
             power = 1.0
             for p in range(8):
@@ -41,9 +42,10 @@ def test_a_billion_normals() -> None:
 
     P(|x| > s) for s = 3, 4, 5, 6 within 5 standard errors, which are those of a Poisson count.
     """
-    sums, beyond, table = np.zeros((CHUNKS, 8)), np.zeros(4, np.int64), np.zeros(1)
+    sums, beyond, problem = np.zeros((CHUNKS, 8)), np.zeros(4, np.int64), eq.Problem([eq.Gaussian(0, 1)])
     for chunk in range(CHUNKS):
-        tally(np.arange(LANES * chunk, LANES * (chunk + 1), dtype=U), table, sums[chunk], beyond)
+        laws = Laws.of(problem, 20, np.arange(LANES * chunk, LANES * (chunk + 1), dtype=U))
+        tally(laws, sums[chunk], beyond)
 
     def moment(p: int) -> float:
         return 0.0 if p % 2 else float(math.prod(range(p - 1, 0, -2)))

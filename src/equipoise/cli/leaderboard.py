@@ -16,7 +16,8 @@ from equipoise.cli.output import check_chart, check_writable, console, half_widt
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from equipoise.lab.leaderboard import Board, Cell, Entry, Summary
+    from equipoise.lab.cells import Cell
+    from equipoise.lab.leaderboard import Board, Entry, Summary
     from equipoise.lab.suite import Case
 
 

@@ -181,7 +181,7 @@ class _Pools:
         self._arms: Sequence[Hashable] = log.header.arms
         self._sizes = np.array([len(groups[arm]) for arm in self._arms])
         self._orders: dict[int, Ints] = {}
-        self._start = clock()
+        self._start, self._spent_before = clock(), log.study.spent
         self._pace = Pace(self._start, log.study.ledger.samples)
 
     def run(self) -> Result:
@@ -280,7 +280,6 @@ class _Pools:
         if self._watcher is None:
             return
         result = self._result()
-        left = result.left
         self._watcher.show(
             Progress(
                 samples=study.ledger.samples,
@@ -288,10 +287,21 @@ class _Pools:
                 spent=study.spent,
                 budget=study.budget,
                 seconds=now - self._start,
-                seconds_left=math.inf if left is None else (left.seconds_low + left.seconds_high) / 2,
+                seconds_left=self._seconds_left(now - self._start, result),
                 result=result,
             )
         )
+
+    def _seconds_left(self, seconds: float, result: Result) -> float:
+        """Return how long it takes to spend the budget or to reach the precision at this pace; infinite if unknown."""
+        left = [math.inf]
+        spent = self._log.study.spent - self._spent_before
+        if spent > 0:
+            left.append(self._log.study.remaining / spent * seconds)
+        if result.left is not None:
+            more = (result.left.seconds_low + result.left.seconds_high) / 2
+            left.append(math.inf if math.isnan(more) else more)
+        return min(left)
 
 
 def _ranks(places: Ints) -> Ints:

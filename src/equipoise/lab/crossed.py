@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,14 +36,14 @@ from equipoise.problem import Problem
 
 
 @dataclass(frozen=True)
-class Half:
+class Members:
     """
-    A half of the runs.
+    Which runs are simulated of a half.
 
     Attributes
     ----------
-    ends
-        Where the simulated runs ended: consecutive ones, then further ones.
+    numbers
+        The numbers of the runs: consecutive ones, then further ones.
     consecutive
         How many of them are consecutive.
     strata
@@ -51,35 +52,89 @@ class Half:
         How many runs each stratum has in the pool.
     """
 
-    ends: Ends
+    numbers: Ints
     consecutive: int
     strata: Strata
     sizes: Ints
 
-    def mean(self, y: Floats) -> Any:
-        """Return the mean of what is known for each simulated run (columns)."""
-        return sum(share * each.mean(axis=-1) for share, each in self._parts(y))
+    def counts(self) -> Ints:
+        """Return how many runs of each stratum are simulated."""
+        return np.bincount(self.strata, minlength=len(self.sizes))
 
-    def variance(self, y: Floats) -> Any:
-        """Return the variance of that mean."""
-        mean = self.mean(y)
+
+def members(runs: int, starts: Starts | None = None) -> list[Members]:
+    """Return the halves of runs 0, 1, 2, ... and of those that are simulated of a pool, if there is one."""
+    if starts is None or runs >= len(starts.strata):
+        parts = [np.arange(half, runs, 2) for half in (0, 1)]
+        return [Members(each, len(each), np.zeros(len(each), np.int8), np.array([len(each)])) for each in parts]
+    found = []
+    for half, sizes in enumerate(starts.sizes):
+        first = np.arange(half, runs, 2)
+        # Runs that are among the first do not count again.
+        further = starts.simulated[(starts.simulated >= runs) & (starts.simulated % 2 == half)]
+        numbers = np.append(first, further)
+        found.append(Members(numbers, len(first), starts.strata[numbers], sizes))
+    return found
+
+
+@dataclass(frozen=True)
+class ByStratum:
+    """
+    What is known of a half: counts, means and variances of the simulated runs of each stratum (last axis).
+
+    Attributes
+    ----------
+    sizes, counts
+        How many runs each stratum has in the pool, and how many of those are simulated.
+    means, variances
+        Of what is known for each run; a variance is 0 where the run is all that its stratum has.
+    """
+
+    sizes: Ints
+    counts: Ints
+    means: Floats
+    variances: Floats
+
+    def arm(self, k: int) -> ByStratum:
+        """Return what is known of an arm (first axis)."""
+        return ByStratum(self.sizes, self.counts, self.means[k], self.variances[k])
+
+    @cached_property
+    def mean(self) -> Any:
+        """The mean over all strata."""
+        return sum(share * self.means[..., s] for s, share in self._shares())
+
+    @cached_property
+    def variance(self) -> Any:
+        """The variance of that mean."""
+        mean = self.mean
         return sum(
-            share**2 * _variance(each) / each.shape[-1] + share * (each.mean(axis=-1) - mean) ** 2 / self.sizes.sum()
-            for share, each in self._parts(y)
+            share**2 * self.variances[..., s] / self.counts[s]
+            + share * (self.means[..., s] - mean) ** 2 / self.sizes.sum()
+            for s, share in self._shares()
         )
 
-    def _parts(self, y: Floats) -> list[tuple[float, Floats]]:
-        """The share and the simulated runs of each stratum."""
-        return [
-            (size / self.sizes.sum(), y[..., self.strata == s] if len(self.sizes) > 1 else y)
-            for s, size in enumerate(self.sizes)
-            if size
-        ]
+    def _shares(self) -> list[tuple[int, float]]:
+        return [(s, size / self.sizes.sum()) for s, size in enumerate(self.sizes) if size]
 
 
-def _variance(y: Floats) -> Any:
-    """The sample variance; 0 for one run, which is then all that its stratum has."""
-    return y.var(axis=-1, ddof=1) if y.shape[-1] > 1 else 0.0
+@dataclass(frozen=True)
+class Half:
+    """A half of the runs, and where they ended."""
+
+    members: Members
+    ends: Ends
+
+    def seen(self, y: Floats) -> ByStratum:
+        """Return what is known by stratum of numbers for each simulated run (last axis)."""
+        sizes, counts = self.members.sizes, self.members.counts()
+        means, variances = (np.zeros((*y.shape[:-1], len(sizes))) for _ in range(2))
+        for s in np.flatnonzero(counts):
+            part = y[..., self.members.strata == s] if len(sizes) > 1 else y
+            means[..., s] = part.mean(axis=-1)
+            if counts[s] > 1:
+                variances[..., s] = part.var(axis=-1, ddof=1)
+        return ByStratum(sizes, counts, means, variances)
 
 
 def halves(ends: Ends, starts: Starts | None = None, further: Ends | None = None) -> list[Half]:
@@ -94,17 +149,13 @@ def halves(ends: Ends, starts: Starts | None = None, further: Ends | None = None
         The strata of a pool, and where `starts.simulated` ended. By default there is no pool.
     """
     runs = ends.counts.shape[-1]
-    numbers, strata = np.arange(runs), np.zeros(runs, np.int8)
-    if starts is not None and further is not None and runs < len(starts.strata):
-        # Runs that are among the first do not count again.
-        beyond = starts.simulated >= runs
-        ends = Ends.join([ends, _take(further, beyond)])
-        numbers, strata = np.append(numbers, starts.simulated[beyond]), starts.strata
     found = []
-    for half in (0, 1):
-        mine = numbers % 2 == half
-        consecutive = int(mine[:runs].sum())
-        found.append(Half(_take(ends, mine), consecutive, strata[numbers[mine]], np.bincount(strata[half::2])))
+    for half, each in enumerate(members(runs, starts)):
+        mine = _take(ends, slice(half, None, 2))
+        if starts is not None and further is not None and len(each.numbers) > each.consecutive:
+            beyond = (starts.simulated >= runs) & (starts.simulated % 2 == half)
+            mine = Ends.join([mine, _take(further, beyond)])
+        found.append(Half(each, mine))
     return found
 
 
@@ -125,20 +176,31 @@ def crossed(problem: Problem, both: Sequence[Half], chosen: Sequence[Estimator])
     """
     sums = [ArmSums.of(problem, half.ends, 0) for half in both]
     # Multiples are fitted on the consecutive runs, which are like all others.
-    pilots = [ArmSums.of(problem, _take(half.ends, slice(half.consecutive)), 0) for half in both]
+    pilots = [ArmSums.of(problem, _take(half.ends, slice(half.members.consecutive)), 0) for half in both]
     fits = [estimators.fit(pilot, chosen) for pilot in pilots]
-    seen = [estimators.estimates(each, chosen, fit) for each, fit in zip(sums, fits, strict=True)]
-    means = [half.mean(y) for half, y in zip(both, seen, strict=True)]
-    found = [
-        estimators.estimates(each, chosen, fit, [int(there.argmax())])[0]
-        for each, fit, there in zip(sums, reversed(fits), reversed(means), strict=True)
+    seen = [
+        half.seen(estimators.estimates(each, chosen, fit)) for half, each, fit in zip(both, sums, fits, strict=True)
     ]
-    loss = float(np.mean([half.mean(y) for half, y in zip(both, found, strict=True)]))
-    error = math.sqrt(_of_average(both, found))
-    highest = np.mean(means, axis=0) + 2 * np.sqrt(_of_average(both, seen))
+    found = [
+        half.seen(estimators.estimates(each, chosen, fit, [arm])[0])
+        for half, each, fit, arm in zip(both, sums, reversed(fits), named(seen), strict=True)
+    ]
+    return judged(seen, found)
+
+
+def named(seen: Sequence[ByStratum]) -> list[int]:
+    """Return the arm to measure on each half: the worst of the other half."""
+    return [int(np.argmax(other.mean)) for other in reversed(seen)]
+
+
+def judged(seen: Sequence[ByStratum], found: Sequence[ByStratum]) -> tuple[float, float, float]:
+    """Return loss, standard error and doubt, from all arms of each half and from the named arm by the other's fit."""
+    loss = float(np.mean([half.mean for half in found]))
+    error = math.sqrt(_of_average(found))
+    highest = np.mean([half.mean for half in seen], axis=0) + 2 * np.sqrt(_of_average(seen))
     return loss, error, max(error, (float(highest.max()) - loss) / 2)
 
 
-def _of_average(both: Sequence[Half], found: Sequence[Floats]) -> Any:
+def _of_average(both: Sequence[ByStratum]) -> Any:
     """The variance of the average of the means of two halves."""
-    return sum(half.variance(y) for half, y in zip(both, found, strict=True)) / 4
+    return sum(half.variance for half in both) / 4

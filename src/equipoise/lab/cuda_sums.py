@@ -19,20 +19,16 @@ import numpy as np
 from equipoise import moments
 from equipoise.arrays import Bools, Floats, Ints
 from equipoise.lab import estimators
-from equipoise.lab.cuda import CARD, ONE_AT_A_TIME, Card, kept, on_device, prepare
+from equipoise.lab.cuda import CARD, ONE_AT_A_TIME, Card, prepare
+from equipoise.lab.cuda_device import cuda, kept, on_device
 from equipoise.lab.setup import Setup
-
-try:
-    from numba import cuda
-except ImportError:
-    cuda = None
 
 # Threads of a block: a power of two.
 THREADS = 256
 # Runs in a piece, at most.
 MOST_RUNS = 1024
-_CONTROLS = 11
-_OF_VARIANCES = 5
+# The controls of an arm, and how many of them follow variances alone.
+CONTROLS, OF_VARIANCES = 11, 5
 
 
 @dataclass(frozen=True)
@@ -67,7 +63,7 @@ class Estimates:
     ) -> Estimates:
         """Return what is estimated of a setup, with these multiples of the controls for each checkpoint and arm."""
         problem = setup.problem
-        padded = np.zeros((len(multiples), len(chosen), _CONTROLS))
+        padded = np.zeros((len(multiples), len(chosen), CONTROLS))
         for c, by_arm in enumerate(multiples):
             for k, (estimator, found) in enumerate(zip(chosen, by_arm, strict=True)):
                 padded[c, k, estimators.PLACES[estimator][: len(found)]] = found
@@ -81,21 +77,27 @@ class Estimates:
         )
 
 
+@lru_cache(maxsize=1)
+def squares_of() -> Any:
+    """Return the device function that finds S and Q of an arm in a run."""
+
+    @cuda.jit(device=True)
+    def squares(count: Any, mean: Any, m2: Any, mu: Any, variance: Any, known: Any) -> Any:
+        off = mean - mu
+        S = count * off
+        return S, (m2 + S * off - variance * count if known else 0.0)
+
+    return squares
+
+
 @lru_cache(maxsize=8)
 def _kernel(threads: int, largest: bool) -> Any:
     """Return the kernel for this number of threads, and for the largest loss or any other norm."""
     THREADS, AHEAD = threads, -(-MOST_RUNS // threads)
-    CONTROLS, OF_VARIANCES = _CONTROLS, _OF_VARIANCES
+    ALL, FIRST = CONTROLS, OF_VARIANCES
     add, merge = on_device(moments.add), on_device(moments.merge)
     wald, of_variances, of_means = map(on_device, (estimators.wald, estimators.of_variances, estimators.of_means))
-    number = np.float64
-
-    @cuda.jit(device=True)
-    def squares(count: Any, mean: Any, m2: Any, mu: Any, variance: Any, known: Any) -> Any:
-        """S and Q of an arm in a run."""
-        off = mean - mu
-        S = count * off
-        return S, (m2 + S * off - variance * count if known else 0.0)
+    squares, number = squares_of(), np.float64
 
     @cuda.jit(device=True)
     def write(lane: Any, count: Any, mean: Any, m2: Any, counts: Any, means: Any, m2s: Any, found: Any) -> None:
@@ -158,11 +160,11 @@ def _kernel(threads: int, largest: bool) -> Any:
                 i += 1  # noqa: SIM113
                 M = wald(T, S, variance)
                 rows = of_variances(T, Q, kappa, P, others)
-                for j in range(OF_VARIANCES):
+                for j in range(FIRST):
                     loss -= multiples[c, k, j] * rows[j]
                 more = of_means(T, S, Q, M, kappa, mu3, P)
-                for j in range(CONTROLS - OF_VARIANCES):
-                    loss -= multiples[c, k, OF_VARIANCES + j] * more[j]
+                for j in range(ALL - FIRST):
+                    loss -= multiples[c, k, FIRST + j] * more[j]
                 n, mean, m2 = add(n, mean, m2, loss)
                 pulls, mean_pulls, m2_pulls = add(pulls, mean_pulls, m2_pulls, T)
             write(lane, n, mean, m2, counts, means, m2s, found[piece, c, k])

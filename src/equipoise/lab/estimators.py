@@ -174,14 +174,17 @@ def _fit(sums: ArmSums, arms: Ints, estimator: Estimator) -> Floats:
     if rows.shape[1] == 0 or y.shape[1] < 4 * rows.shape[1]:
         return np.empty((len(arms), 0))
     rows -= rows.mean(axis=2, keepdims=True)
-    gram = rows @ rows.swapaxes(1, 2)
+    slopes = (rows @ (y - y.mean(axis=1, keepdims=True))[:, :, None])[:, :, 0]
+    return np.where((y != y[:, :1]).any(axis=1, keepdims=True), solved(rows @ rows.swapaxes(1, 2), slopes), 0.0)
+
+
+def solved(gram: Floats, slopes: Floats) -> Floats:
+    """Return the multiples of the controls of several arms, from products of these with themselves and with y."""
     scale = np.sqrt(gram.diagonal(axis1=1, axis2=2))
     used = scale > 1e-12 * (1e-300 + scale.max(axis=1, keepdims=True))
     unit = np.divide(1, scale, out=np.zeros_like(scale), where=used)
     inverse = np.linalg.pinv(unit[:, :, None] * gram * unit[:, None, :], rcond=RCOND, hermitian=True)
-    slopes = rows @ (y - y.mean(axis=1, keepdims=True))[:, :, None]
-    found = unit * (inverse @ (unit[:, :, None] * slopes))[:, :, 0]
-    return np.where((y != y[:, :1]).any(axis=1, keepdims=True), found, 0.0)
+    return np.asarray(unit * (inverse @ (unit * slopes)[:, :, None])[:, :, 0])
 
 
 def estimates(

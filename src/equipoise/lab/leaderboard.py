@@ -17,10 +17,7 @@ exist on such problems only, and are listed last. Oracles do not take part.
 **The even split** has fixed counts, so that its loss is known exactly. The ratio is a strategy's loss over it: where it
 is above one, an even split would have been better.
 
-**Runs** follow from the problem and from the error of the runs so far, by a fixed rule (`first_runs`, `more_runs`),
-never from the clock: the same seed gives the same board on any machine. An error that is estimated from runs knows of
-no failure that none of them had. So 64 runs of each of seven strata are added, in which an arm starts as quietly as in
-the quietest 64, 128, 256, ... 4,096 of 131,072 runs (`starts.py`), and weighted by the size of the stratum.
+How a cell is measured, and on how many runs, is in `cells.py`.
 """
 
 from __future__ import annotations
@@ -38,27 +35,17 @@ import numpy as np
 
 from equipoise import chart, strategies
 from equipoise.inputs import choice, integer
-from equipoise.lab import cpu, estimators, texts
-from equipoise.lab.crossed import crossed, halves
-from equipoise.lab.setup import Ends, Setup
-from equipoise.lab.simulator import first_ends, setups
-from equipoise.lab.starts import starts
+from equipoise.lab import texts
+from equipoise.lab.cells import SEED, Cell, EntryRun
 from equipoise.lab.suite import Case, suite, unknown
 from equipoise.problem import Gaussian
 from equipoise.strategies import Strategy, label
 from equipoise.tables import json_ready
 
-SEED = 4
 # The values of A, in units of sqrt(Sigma/K), with which strategies that have one enter.
 EXPLORATIONS = (0.5, 2)
-# Runs to begin with: this many steps of all runs together, within the fewest and most runs.
-FIRST_STEPS, FEWEST, MOST = 1 << 21, 2048, 8192
-# Runs are added until the standard error is at this percentage of the loss, with at most this many steps; where a
-# strategy loses more than twice the best, until it is at the rougher one.
-AIM, ROUGH_AIM, MORE_STEPS = 1.0, 5.0, 1 << 26
-# Above this standard error, in percent of the loss, few runs decide (arms that starve): controls, fitted on runs that
-# include few of those, would add noise, and squared errors are averaged as they are.
-RARE = 10.0
+# Called with the number of cells done so far and their total.
+Progress = Callable[[int, int], Any]
 
 
 @dataclass(frozen=True)
@@ -76,64 +63,6 @@ class Entry:
 
     name: str
     make: Callable[[Case], Strategy | None]
-
-
-@dataclass(frozen=True)
-class Cell:
-    """
-    The result of a strategy on a problem.
-
-    Attributes
-    ----------
-    strategy, case
-        The name of the entry, and the problem.
-    excess, error
-        The excess and its standard error, in percent of Sigma/n.
-    runs
-        How many runs were simulated.
-    pool
-        How many runs those stand for: more, where some were chosen by the quiet start of an arm.
-    """
-
-    strategy: str
-    case: Case
-    excess: float
-    error: float
-    runs: int
-    pool: int
-
-    @property
-    def limit(self) -> float:
-        """The problem's limit, in percent."""
-        return 100 * self.case.limit
-
-    @property
-    def ratio(self) -> float:
-        """The loss over that of an even split."""
-        return (1 + self.excess / 100) * self.case.optimal_loss / self.case.even_loss
-
-    @property
-    def ratio_error(self) -> float:
-        """The standard error of the ratio."""
-        return self.error / 100 * self.case.optimal_loss / self.case.even_loss
-
-    def row(self) -> dict[str, Any]:
-        """Return all of it as strings and numbers."""
-        return {
-            "strategy": self.strategy,
-            "problem": self.case.name,
-            "kind": self.case.kind,
-            "tails": self.case.tails,
-            "K": len(self.case.problem),
-            "n": self.case.budget,
-            "n/K": self.case.per_arm,
-            "limit": self.limit,
-            "excess": self.excess,
-            "error": self.error,
-            "ratio": self.ratio,
-            "runs": self.runs,
-            "pool": self.pool,
-        }
 
 
 @dataclass(frozen=True)
@@ -386,68 +315,6 @@ def problems(patterns: Iterable[str] | None = None) -> list[Case]:
     return [case for case in suite() if case.name in wanted]
 
 
-def first_runs(case: Case) -> int:
-    """Return the runs to begin with: so many that they take a fixed number of steps, within the fewest and most."""
-    return min(MOST, max(FEWEST, 1 << round(math.log2(FIRST_STEPS / case.budget))))
-
-
-def more_runs(case: Case, excess: float, doubt: float, runs: int) -> int:
-    """Return the runs to continue to, from the doubt so far: a power of two, no fewer than there were."""
-    # A loss that noise has put below the best possible one counts as the best possible.
-    aim = (AIM if excess <= 100 else ROUGH_AIM) / 100 * max(100 + excess, 100)
-    wanted = math.ceil(math.log2(max(1.0, runs * (doubt / aim) ** 2)))
-    return max(runs, 1 << min(wanted, math.floor(math.log2(MORE_STEPS / case.budget))))
-
-
-@dataclass(frozen=True)
-class EntryRun:
-    """
-    The measurement of one cell: an entry on a problem.
-
-    Attributes
-    ----------
-    entry, strategy, case
-        The name of the entry, its strategy for the problem, and the problem.
-    runs
-        How many consecutive runs; None for as many as the standard error asks for, and runs with quiet starts.
-    estimator, in_flight
-        As in `simulate`.
-    one_kernel
-        Whether to use the kernel for any number of arms, which is compiled once for a strategy.
-    """
-
-    entry: str
-    strategy: Strategy
-    case: Case
-    runs: int | None = None
-    estimator: str = "auto"
-    in_flight: int = 1
-    one_kernel: bool = False
-
-    def measure(self, seed: int = SEED, engine: Any = "cpu") -> Cell:
-        """Simulate the cell, in this thread on a CPU."""
-        case, estimator = self.case, self.estimator
-        [setup] = setups(
-            case.problem, self.strategy, [case.budget], case.support, seed, self.in_flight, one_kernel=self.one_kernel
-        )
-        simulate = _engine(engine)
-        ends = first_ends(simulate, setup, 0, self.runs or first_runs(case))
-        pool = starts(setup.problem, case.budget, seed) if self.runs is None else None
-        further = cpu.simulate_numbered(setup, pool.simulated) if pool else None
-        while True:
-            chosen = estimators.choose(estimator, case.problem, self.strategy)
-            runs = ends.counts.shape[-1]
-            both = halves(ends, pool, further)
-            loss, error, doubt = (100 * each / case.optimal_loss for each in crossed(setup.problem, both, chosen))
-            more = self.runs or more_runs(case, loss - 100, doubt, runs)
-            if more <= runs:
-                simulated, of = sum(len(half.strata) for half in both), sum(int(half.sizes.sum()) for half in both)
-                return Cell(self.entry, case, loss - 100, error, simulated, of)
-            if error > RARE / 100 * max(loss, 100):
-                estimator = "naive"
-            ends = Ends.join([ends, simulate(setup, runs, more - runs)])
-
-
 def entry_runs(lines: Sequence[Entry], cases: Sequence[Case], runs: int | None = None) -> list[EntryRun]:
     """
     Return the cells to measure, strategy by strategy.
@@ -468,16 +335,6 @@ def entry_runs(lines: Sequence[Entry], cases: Sequence[Case], runs: int | None =
     return ordered
 
 
-def _engine(name: Any) -> Callable[[Setup, int, int], Ends]:
-    """Return the simulator of an engine; refuse a GPU that is not there."""
-    if choice("engine", name, ("cpu", "cuda")) == "cpu":
-        return cpu.simulate
-    from equipoise.lab import cuda
-
-    cuda.check()
-    return cuda.simulate
-
-
 def leaderboard(
     given: Sequence[Entry] | None = None,
     cases: Sequence[Case] | None = None,
@@ -485,7 +342,7 @@ def leaderboard(
     seed: int = SEED,
     engine: Any = "cpu",
     threads: int | None = None,
-    progress: Callable[[int, int], Any] | None = None,
+    progress: Progress | None = None,
 ) -> Board:
     """
     Measure every strategy on every problem.
@@ -500,10 +357,10 @@ def leaderboard(
     seed
         Which samples; the same for all strategies.
     engine
-        "cpu" or "cuda"; runs with quiet starts, which are not consecutive, are simulated on the CPU.
+        "cpu" or "cuda".
     threads
-        How many cells are measured at the same time; by default as many as there are cores. The result does not depend
-        on it. One cell at a time uses the GPU, while others are prepared and summed up.
+        How many cells the CPU measures at the same time; by default as many as there are cores. The result does not
+        depend on it.
     progress
         Called with the number of cells done so far and their total.
 
@@ -517,16 +374,28 @@ def leaderboard(
     chosen = problems() if cases is None else list(cases)
     if runs is not None:
         runs = integer("runs", runs, 4)
-    _engine(engine)
+    on_card = choice("engine", engine, ("cpu", "cuda")) == "cuda"
     workers = os.cpu_count() or 1 if threads is None else integer("threads", threads, 1)
-    found: dict[tuple[str, str], Cell] = {}
     todo = entry_runs(lines, chosen, runs)
     if not todo:
         raise ValueError("at least one of the strategies must take part in one of the problems, got none that does")
-    with ThreadPoolExecutor(workers) as pool:
-        for done, cell in enumerate(pool.map(lambda each: each.measure(seed, engine), todo), 1):
-            found[cell.strategy, cell.case.name] = cell
-            if progress:
-                progress(done, len(todo))
+    measured = _on_card(todo, seed, progress) if on_card else _on_cpu(todo, seed, workers, progress)
+    found = {(cell.strategy, cell.case.name): cell for cell in measured}
     names = [line.name for line in lines]
     return Board(tuple(found[n, c.name] for n in names for c in chosen if (n, c.name) in found), seed)
+
+
+def _on_cpu(todo: Sequence[EntryRun], seed: int, workers: int, progress: Progress | None) -> list[Cell]:
+    found = []
+    with ThreadPoolExecutor(workers) as pool:
+        for cell in pool.map(lambda each: each.measure(seed), todo):
+            found.append(cell)
+            if progress:
+                progress(len(found), len(todo))
+    return found
+
+
+def _on_card(todo: Sequence[EntryRun], seed: int, progress: Progress | None) -> list[Cell]:
+    from equipoise.lab import cuda_cells
+
+    return cuda_cells.measure(todo, seed, progress)

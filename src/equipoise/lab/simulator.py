@@ -302,9 +302,14 @@ def setups(
 def first_ends(ends: Callable[[Setup, int, int], Ends], setup: Setup, first: int, runs: int) -> Ends:
     """Simulate the first runs of a setup; refuse a strategy whose numbers are wrong there, as kernels do not look."""
     found = ends(setup, first, runs)
+    check_ends(setup, found)
+    return found
+
+
+def check_ends(setup: Setup, ends: Ends) -> None:
+    """Refuse a strategy whose numbers are wrong where the first of these runs ended."""
     own = setup.initial_own
     for c in range(len(setup.checkpoints)):
         for k in range(min(len(setup.problem), CHECKED_ARMS)):
-            count, mean, m2 = (float(each[c, k, 0]) for each in (found.counts, found.means, found.m2s))
+            count, mean, m2 = (float(each[c, k, 0]) for each in (ends.counts, ends.means, ends.m2s))
             check_formula(setup.strategy, setup.params, count, mean, m2, tuple(own[k]))
-    return found

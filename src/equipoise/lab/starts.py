@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from equipoise import moments
-from equipoise.arrays import Floats, Ints
+from equipoise.arrays import Ints
 from equipoise.compiled import jit
 from equipoise.lab.streams import Laws, U, fill_of
 from equipoise.problem import Problem
@@ -39,6 +39,7 @@ SIMULATED, QUIETEST = 64, 4096
 
 # One small integer for each run: the pools of hundreds of problems are kept.
 Strata = npt.NDArray[np.int8]
+Singles = npt.NDArray[np.float32]
 
 _LANES = 64
 _add = jit(moments.add)
@@ -64,12 +65,21 @@ class Starts:
     def of(cls, ranks: Ints) -> Starts:
         """Return the strata of runs by their ranks; low ranks are quiet."""
         # Runs of one rank are in one stratum, so that strata do not depend on the numbers of the runs.
-        at_most = np.cumsum(np.bincount(ranks))[ranks]
+        at_most = np.cumsum(np.bincount(ranks))
         rest = np.log2(QUIETEST / SIMULATED) + 1
-        strata = np.ceil(np.log2(np.maximum(at_most / SIMULATED, 1))).clip(max=rest).astype(np.int8)
-        numbers = np.arange(len(ranks))
-        parts = (numbers[(strata == s) & (numbers % 2 == half)] for s in np.unique(strata) for half in (0, 1))
-        return cls(strata, np.sort(np.concatenate([part[: SIMULATED // 2] for part in parts])))
+        by_rank = np.ceil(np.log2(np.maximum(at_most / SIMULATED, 1))).clip(max=rest).astype(np.int8)
+        strata = by_rank[ranks]
+        parts = [
+            half + 2 * np.flatnonzero(strata[half::2] == s)[: SIMULATED // 2]
+            for s in range(int(rest) + 1)
+            for half in (0, 1)
+        ]
+        return cls(strata, np.sort(np.concatenate(parts)))
+
+    @cached_property
+    def sizes(self) -> list[Ints]:
+        """How many even and how many odd runs each stratum has."""
+        return [np.bincount(self.strata[half::2]) for half in (0, 1)]
 
 
 def lengths(problem: Problem, budget: int) -> list[list[int]]:
@@ -81,22 +91,36 @@ def lengths(problem: Problem, budget: int) -> list[list[int]]:
 def starts(problem: Problem, budget: int, seed: int) -> Starts | None:
     """Return the runs of a pool by their starts; None if the budget is too small for any, or arms are too many."""
     found = lengths(problem, budget)
-    drawn = sum(each[-1] for each in found if each)
-    pool = min(MOST_RUNS, 1 << math.floor(math.log2(SAMPLES / drawn))) if drawn else 0
+    pool = pool_size(found)
     if pool <= QUIETEST:
         return None
     laws = Laws.of(problem, seed, np.arange(pool))
     ranks = np.full(pool, pool)
     for arm, each in enumerate(found):
         for values in variations(laws, arm, each):
-            low = np.flatnonzero(values < np.partition(values, QUIETEST)[QUIETEST])
-            ranks[low] = np.minimum(ranks[low], np.searchsorted(np.sort(values[low]), values[low], "right"))
+            lower(ranks, values, QUIETEST)
     return Starts.of(ranks)
 
 
-def variations(laws: Laws, arm: int, after: list[int]) -> Floats:
-    """Return the M2 of an arm's first samples: a row for each number of samples, a column for each run."""
-    out = np.empty((len(after), len(laws.runs)))
+def lower(ranks: Ints, values: Singles, quietest: int) -> None:
+    """Lower the ranks of runs to those that they have by these values, where that is among the quietest."""
+    low = np.flatnonzero(values < np.partition(values, quietest)[quietest])
+    ranks[low] = np.minimum(ranks[low], np.searchsorted(np.sort(values[low]), values[low], "right"))
+
+
+def pool_size(found: list[list[int]]) -> int:
+    """Return how many runs are looked at, given the `lengths` of the starts."""
+    drawn = sum(each[-1] for each in found if each)
+    return min(MOST_RUNS, 1 << math.floor(math.log2(SAMPLES / drawn))) if drawn else 0
+
+
+def variations(laws: Laws, arm: int, after: list[int]) -> Singles:
+    """
+    Return the M2 of an arm's first samples: a row for each number of samples, a column for each run.
+
+    They are in single precision, so that those of discrete samples that differ by rounding alone are equal.
+    """
+    out = np.empty((len(after), len(laws.runs)), np.float32)
     if after:
         _scan(laws, arm, np.array(after), out)
     return out

@@ -20,13 +20,16 @@ References
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numba import types
+from numba.extending import intrinsic
 
 from equipoise.arrays import Floats, Ints
-from equipoise.compiled import jit
+from equipoise.compiled import address, call_address, jit
 from equipoise.floats import as_bits, as_float, fma, log, select
 from equipoise.problem import (
     Bernoulli,
@@ -45,7 +48,8 @@ from equipoise.problem import (
 
 U = np.uint64
 
-GAUSSIAN, RADEMACHER, BERNOULLI, UNIFORM, EXPONENTIAL, LAPLACE, LOGNORMAL, STUDENT, CONSTANT, EMPIRICAL = range(10)
+KINDS = range(10)
+GAUSSIAN, RADEMACHER, BERNOULLI, UNIFORM, EXPONENTIAL, LAPLACE, LOGNORMAL, STUDENT, CONSTANT, EMPIRICAL = KINDS
 
 _M0, _M1 = U(0xD2511F53), U(0xCD9E8D57)
 _W0, _W1 = U(0x9E3779B9), U(0xBB67AE85)
@@ -171,31 +175,72 @@ def pair(kind: int, a: float, b: float, table: Any, seed: Any, run: Any, arm: An
     return one(kind, a, b, table, w0), one(kind, a, b, table, w1)
 
 
-@jit
-def fill(
-    kind: int, a: float, b: float, table: Any, seed: Any, runs: Any, arm: Any, block: Any, out: Any, at: int, lanes: int
-) -> None:
+def _filler(kind: int) -> Any:
     """
-    Draw samples 2 block and 2 block + 1 of an arm in the first `lanes` of these runs.
+    Return the function that draws samples 2 block and 2 block + 1 of an arm with a law of this kind in several runs.
 
-    Those numbered 2 block go to out[at:], run by run, the others to out[at + lanes:].
+    It is compiled for the kind, so that the compiler makes vectors of its loop.
     """
-    if kind == GAUSSIAN:
-        for i in range(lanes):
-            w0, w1 = words(seed, runs[i], arm, block)
-            z0, z1 = normals(w0, w1)
-            out[at + i] = fma(b, z0, a)
-            out[at + lanes + i] = fma(b, z1, a)
-    elif kind == RADEMACHER:
-        for i in range(lanes):
-            w0, w1 = words(seed, runs[i], arm, block)
-            out[at + i] = select((w0 >> _63) != U(0), a, -a)
-            out[at + lanes + i] = select((w1 >> _63) != U(0), a, -a)
-    else:
-        for i in range(lanes):
-            x0, x1 = pair(kind, a, b, table, seed, runs[i], arm, block)
-            out[at + i] = x0
-            out[at + lanes + i] = x1
+    gaussian, one_word = kind == GAUSSIAN, kind not in (GAUSSIAN, LOGNORMAL, STUDENT)
+
+    def fill(a: float, b: float, table: Any, seed: Any, runs: Any, arm: Any, block: Any, even: Any, odd: Any) -> float:
+        for i in range(len(even)):
+            if gaussian:
+                w0, w1 = words(seed, runs[i], arm, block)
+                z0, z1 = normals(w0, w1)
+                even[i] = fma(b, z0, a)
+                odd[i] = fma(b, z1, a)
+            elif one_word:
+                w0, w1 = words(seed, runs[i], arm, block)
+                even[i] = one(kind, a, b, table, w0)
+                odd[i] = one(kind, a, b, table, w1)
+            else:
+                even[i], odd[i] = pair(kind, a, b, table, seed, runs[i], arm, block)
+        return 0.0
+
+    return fill
+
+
+_NUMBERS, _WORDS = types.Array(types.float64, 1, "C"), types.Array(types.uint64, 1, "C")
+_FILL = types.float64(
+    types.float64,
+    types.float64,
+    _NUMBERS,
+    types.uint64,
+    _WORDS,
+    types.uint64,
+    types.uint64,
+    _NUMBERS,
+    _NUMBERS,
+)
+
+
+@lru_cache(maxsize=len(KINDS))
+def _fill_address(kind: int) -> int:
+    """Return where the function for a kind of laws is, compiled: once for a machine, not once for each kernel."""
+    return address(_filler(kind), _FILL)
+
+
+@intrinsic
+def _call_fill(
+    typing: Any,
+    where: Any,
+    a: Any,
+    b: Any,
+    table: Any,
+    seed: Any,
+    runs: Any,
+    arm: Any,
+    block: Any,
+    even: Any,
+    odd: Any,
+) -> Any:
+    """Call the function of a kind of laws by its address."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return call_address(context, builder, args[0], _FILL, args[1:])
+
+    return types.float64(types.int64, *_FILL.args), code
 
 
 def encode(arms: tuple[Law, ...]) -> tuple[Ints, Floats, Floats]:
@@ -239,6 +284,7 @@ class Laws(NamedTuple):
     """
 
     kinds: Any
+    fills: Any
     parameters: Any
     table: Any
     seed: Any
@@ -247,7 +293,11 @@ class Laws(NamedTuple):
     @classmethod
     def of(cls, problem: Problem, seed: int, runs: Any) -> Laws:
         """Return the laws of a problem for the runs with these numbers."""
-        return cls(*encode(problem.arms), U(seed), np.asarray(runs, np.uint64))
+        kinds, parameters, table = encode(problem.arms)
+        fills = np.zeros(len(KINDS), np.int64)
+        for kind in np.unique(kinds):
+            fills[kind] = _fill_address(int(kind))
+        return cls(kinds, fills[kinds], parameters, table, U(seed), np.asarray(runs, np.uint64))
 
 
 @jit
@@ -259,9 +309,15 @@ def pair_of(laws: Any, place: Any, arm: Any, block: Any) -> tuple[float, float]:
 
 @jit
 def fill_of(laws: Any, place: Any, arm: Any, block: Any, out: Any, at: int, lanes: int) -> None:
-    """Draw samples 2 block and 2 block + 1 of the arm with this number in `lanes` runs from this place on."""
+    """
+    Draw samples 2 block and 2 block + 1 of the arm with this number in `lanes` runs from this place on.
+
+    Those numbered 2 block go to out[at:], run by run, the others to out[at + lanes:].
+    """
     a, b = laws.parameters[arm, 0], laws.parameters[arm, 1]
-    fill(laws.kinds[arm], a, b, laws.table, laws.seed, laws.runs[place:], U(arm), U(block), out, at, lanes)
+    runs, middle = laws.runs[place : place + U(lanes)], at + lanes
+    even, odd = out[at:middle], out[middle : middle + lanes]
+    _call_fill(laws.fills[arm], a, b, laws.table, laws.seed, runs, U(arm), U(block), even, odd)
 
 
 @jit

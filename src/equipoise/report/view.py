@@ -12,15 +12,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from equipoise import chart
 from equipoise.report import series
 from equipoise.report.watch import Report
 from equipoise.report.words import axes, duration, settings, warnings
 from equipoise.study import Result
-from equipoise.study.summary import left_out
-from equipoise.tables import amount, json_ready, percent, plus_minus, rounded
+from equipoise.study.summary import left_out, remarks, verdict
+from equipoise.tables import PLAIN, SHARES, Unit, amount, json_ready, percent, plus_minus, rounded
 
 # The states of a study: how a page says it, and in which tone.
 STATES: Final = {
@@ -58,7 +56,7 @@ def view(
     labels = [(titles or {}).get(str(arm), name) for arm, name in zip(result.arms, names, strict=True)]
     if len(set(labels)) < len(labels):
         labels = names
-    form = _Form(_shares(result))
+    unit = SHARES if _shares(result) else PLAIN
     state = status or _status(report)
     drawn = {
         "estimates": series.estimates(result, labels),
@@ -82,14 +80,14 @@ def view(
             "began": report.began,
             "latest": report.latest,
         },
-        "verdict": result.verdict,
-        "figures": _figures(report, form, labels),
+        "verdict": verdict(result, unit),
+        "figures": _figures(report, unit, labels),
         "charts": chart.drawable(drawn),
         "shape": chart.drawable(_shape(report, drawn)),
-        "table": _table(report, form, labels),
+        "table": _table(report, unit, labels),
         "arms": _arms(report, names, labels),
-        "remarks": [*result.remarks(), *warnings(report)],
-        "account": list(report.account.sentences),
+        "remarks": [*remarks(result, unit), *warnings(report)],
+        "account": report.account.certificate.sentences(unit),
         "about": [list(pair) for pair in settings(report)],
     }
     return json_ready(found)  # type: ignore[no-any-return]
@@ -108,29 +106,17 @@ def _shares(result: Result) -> bool:
     return result.support == "binary" or result.recognised
 
 
-class _Form:
-    """Writes means and half-widths: shares in percent, other numbers as they are."""
-
-    def __init__(self, shares: bool) -> None:
-        self.factor = 100.0 if shares else 1.0
-        self._sign, self.unit = ("%", "points") if shares else ("", "")
-
-    def mean(self, mean: float, half: float) -> str:
-        """Return a mean to the digits that its half-width leaves it."""
-        text = rounded(self.factor * mean, self.factor * half)
-        return text if math.isnan(mean) else text + self._sign
-
-    def half(self, half: float) -> str:
-        """Return a half-width; a dash where there is none."""
-        return plus_minus(self.factor * half) if math.isfinite(half) else "—"
+def _half(unit: Unit, half: float) -> str:
+    """Return a half-width whose unit stands elsewhere; a dash where there is none."""
+    return plus_minus(unit.factor * half) if math.isfinite(half) else "—"
 
 
 # ---- the numbers on top
 
 
-def _figures(report: Report, form: _Form, labels: Sequence[str]) -> list[dict[str, Any]]:
+def _figures(report: Report, unit: Unit, labels: Sequence[str]) -> list[dict[str, Any]]:
     return [
-        _widest(report, form, labels),
+        _widest(report, unit, labels),
         _samples(report),
         _rate(report),
         _even_split(report) or _time(report),
@@ -141,18 +127,18 @@ def _figure(label: str, value: str, note: str = "", unit: str = "", share: float
     return {"label": label, "value": value, "unit": unit, "note": note, "share": share}
 
 
-def _widest(report: Report, form: _Form, labels: Sequence[str]) -> dict[str, Any]:
+def _widest(report: Report, unit: Unit, labels: Sequence[str]) -> dict[str, Any]:
+    """Return the half-width of the arm that the verdict and the remarks call the least precise."""
     result = report.result
-    margins, targets = result.intervals().margins, result.targets
-    asked = np.isfinite(targets).all()
-    k = int(np.argmax(np.nan_to_num(margins / targets if asked else margins, nan=math.inf)))
-    margin, target = float(margins[k]), f" · target {form.half(float(targets[k]))}" if asked else ""
+    k = result.least_precise()
+    margin, wanted = float(result.intervals_of([k]).margins[0]), float(result.targets[k])
+    target = f" · target {_half(unit, wanted)}" if math.isfinite(wanted) else ""
     known = math.isfinite(margin)
     return _figure(
-        "Widest interval",
-        form.half(margin),
+        "Widest interval" if result.by_target else "Least precise",
+        _half(unit, margin),
         f"{labels[k] if known else 'no interval yet'}{target}",
-        form.unit if known else "",
+        unit.points.strip() if known else "",
     )
 
 
@@ -183,7 +169,7 @@ def _rate(report: Report) -> dict[str, Any]:
 
 def _even_split(report: Report) -> dict[str, Any] | None:
     """Return how many times as many samples an even split needs, where it is worth saying."""
-    baseline, samples = report.account.baseline, report.account.samples
+    baseline, samples = report.account.certificate.baseline, report.account.samples
     if baseline is None or not baseline.low > samples:
         return None
     times, low, high = (each / samples for each in (baseline.samples, baseline.low, baseline.high))
@@ -218,7 +204,7 @@ def _shape(report: Report, drawn: Mapping[str, list[dict[str, Any]]]) -> dict[st
 # ---- the table
 
 
-def _table(report: Report, form: _Form, labels: Sequence[str]) -> dict[str, Any]:
+def _table(report: Report, unit: Unit, labels: Sequence[str]) -> dict[str, Any]:
     result = report.result
     places = result.shown()
     ends = result.intervals_shown(places)
@@ -240,30 +226,30 @@ def _table(report: Report, form: _Form, labels: Sequence[str]) -> dict[str, Any]
         known, error = math.isfinite(half), float(report.account.standard_errors[k])
         cells = [
             labels[k],
-            form.mean(float(result.means.array[k]), half),
-            form.half(half),
-            f"{form.mean(low, half)} to {form.mean(high, half)}" if known else "—",
+            unit.mean(float(result.means.array[k]), half),
+            _half(unit, half),
+            f"{unit.mean(low, half)} to {unit.mean(high, half)}" if known else "—",
             f"{result.counts.array[k]:,}",
             f"{report.waiting[k]:,}",
             f"{result.counts.array[k] / max(result.samples, 1):.0%}",
-            rounded(form.factor * error, form.factor * error),
+            rounded(unit.factor * error, unit.factor * error),
         ]
         if declined:
             cells.append(f"{result.declined.array[k]:,}")
         rows.append({"cells": cells, **_standing(result, k)})
     return {
         "titles": [*titles, *(["Declined"] if declined else [])],
-        "target": "" if result.precision is None else _target(report, form),
+        "target": "" if result.precision is None else _target(report, unit),
         "rows": rows,
         "note": " ".join(left_out(result)),
     }
 
 
-def _target(report: Report, form: _Form) -> str:
+def _target(report: Report, unit: Unit) -> str:
     """Return the title of the column that says which arms are precise enough."""
     wanted = report.precision
     if isinstance(wanted, int | float):
-        return form.half(float(wanted))
+        return _half(unit, float(wanted))
     return f"±{wanted}" if isinstance(wanted, str) else "Target"
 
 

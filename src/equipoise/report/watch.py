@@ -17,7 +17,7 @@ from equipoise.run.course import Course
 from equipoise.store import Header, Log, Replica
 from equipoise.store.database import Row
 from equipoise.study import Goal, Result
-from equipoise.study.baseline import Baseline
+from equipoise.study.certificate import Certificate
 from equipoise.study.state import FORGOTTEN
 
 # The account is given again when the samples have grown by this factor: it takes a replay of the study.
@@ -35,23 +35,19 @@ class Account:
         Of the result.
     standard_errors
         In the arms' order.
-    sentences
-        Those of the certificate.
-    baseline
-        What an even split would have needed; None where that cannot be said.
+    certificate
+        How good it is.
     """
 
     samples: int
     goal: Goal
     standard_errors: Floats
-    sentences: tuple[str, ...]
-    baseline: Baseline | None
+    certificate: Certificate
 
     @staticmethod
     def of(result: Result) -> Account:
         """Return the account of a result."""
-        sentences = tuple(result.certificate.sentences())
-        return Account(result.samples, result.goal, result.standard_errors.array, sentences, result.baseline)
+        return Account(result.samples, result.goal, result.standard_errors.array, result.certificate)
 
     def holds(self, result: Result) -> bool:
         """Return whether it is still good enough for a later result of the same study."""

@@ -70,7 +70,7 @@ def facts(report: Report) -> list[str]:
         result.verdict,
         f"Strategy: {report.header.strategy.name}. {spent}, {report.in_flight:,} in flight. {_times_of(report)}",
     ]
-    return [*told, *warnings(report), " ".join(report.account.sentences)]
+    return [*told, *warnings(report), " ".join(report.account.certificate.sentences())]
 
 
 def warnings(report: Report) -> list[str]:

@@ -13,7 +13,7 @@ import numpy as np
 from equipoise.inputs import listed, named
 from equipoise.intervals import Kind, describe
 from equipoise.study.evidence import Answered
-from equipoise.tables import amount, count, percent, plus_minus
+from equipoise.tables import PLAIN, Unit, amount, count, percent
 
 if TYPE_CHECKING:
     from equipoise.arrays import Bools, Floats
@@ -120,8 +120,8 @@ class Certificate:
     samples
         How many are in.
     worst, count, margin, standard_error
-        The least precise arm, by weight; its samples; the margin of its interval, which is infinite where there are too
-        few; its standard error.
+        The least precise arm (`Result.least_precise`); its samples; the margin of its interval, which is infinite where
+        there are too few; its standard error.
     target
         The half-width that was asked for that arm, where errors are judged relative to it; else NaN.
     kind, level, promise
@@ -193,13 +193,12 @@ class Certificate:
         """What the intervals promise, in one sentence."""
         return describe(self.kind, self.level)
 
-    def sentences(self) -> list[str]:
+    def sentences(self, unit: Unit = PLAIN) -> list[str]:
         """Return what there is to say, a sentence or two at a time."""
-        first = (
-            (self._least_precise(), self._best()) if self.combined is None else (self._strata(), self._least_precise())
-        )
-        wrong = (self._bias(), heavy_tails(self.heavy), self._unanswered(), who_declined(self.declined), self._slow())
-        return list(filter(None, (*first, self.even_split, *wrong)))
+        which = self._least_precise(unit)
+        first = (which, self._best(unit)) if self.combined is None else (self._strata(unit), which)
+        silent = (self._unanswered(), who_declined(self.declined), self._slow())
+        return list(filter(None, (*first, self.even_split, self._bias(unit), heavy_tails(self.heavy), *silent)))
 
     def __str__(self) -> str:
         return " ".join(self.sentences())
@@ -209,7 +208,7 @@ class Certificate:
     def _repr_html_(self) -> str:
         return "".join(f"<p>{html.escape(sentence)}</p>" for sentence in self.sentences())
 
-    def _least_precise(self) -> str:
+    def _least_precise(self, unit: Unit) -> str:
         if math.isnan(self.standard_error):
             return too_few(self.worst, self.count)
         if self.without_error:
@@ -217,16 +216,16 @@ class Certificate:
         by = " by weighted error" if self.weighted else ""
         target = ""
         if math.isfinite(self.target):
-            by, target = " relative to its target", f"; target {plus_minus(self.target, 3)}"
-        error = f"standard error {amount(self.standard_error, 3)}"
+            by, target = " relative to its target", f"; target {unit.half(self.target, 3)}"
+        error = f"standard error {unit.size(self.standard_error)}"
         which = f"Least precise{by}: {named(self.worst)},"
         if self.combined is not None:
             which = f"Stratum {named(self.worst).removeprefix('arm ')} contributes most to this error:"
         if not math.isfinite(self.margin):
             return f"{which} {error} ({no_interval(self.level, self.count, self.needed)}{target})."
-        return f"{which} {plus_minus(self.margin, 3)} ({percent(self.level)}{target}), {error}. {self.promise}"
+        return f"{which} {unit.half(self.margin, 3)} ({percent(self.level)}{target}), {error}. {self.promise}"
 
-    def _strata(self) -> str:
+    def _strata(self, unit: Unit) -> str:
         """Return the combined mean of the strata, and the errors that other ways of sampling would have had."""
         if self.combined is None or math.isnan(self.loss):
             return ""
@@ -235,28 +234,30 @@ class Certificate:
             "proportional allocation": self.proportional_loss,
             "the best allocation": self.oracle_loss,
         }
-        known = [f"{amount(math.sqrt(loss), 3)} with {how}" for how, loss in others.items() if not math.isnan(loss)]
+        known = [f"{unit.size(math.sqrt(loss))} with {how}" for how, loss in others.items() if not math.isnan(loss)]
+        value = f"{amount(unit.factor * self.combined.value)}{unit.sign}"
         return (
-            f"The combined mean of the strata is {amount(self.combined.value)}, with a standard error of "
-            f"{amount(self.combined.error, 3)}. Based on the observed variances, the same budget would have given "
+            f"The combined mean of the strata is {value}, with a standard error of {unit.size(self.combined.error)}. "
+            "Based on the observed variances, the same budget would have given "
             f"{', '.join(known[:-1])} and {known[-1]}."
         )
 
-    def _best(self) -> str:
+    def _best(self, unit: Unit) -> str:
         """Return the loss, and that of the best allocation."""
         if self.without_error or math.isnan(self.loss):
             return ""
         what, root = ("largest standard error", math.sqrt) if self.squared else ("loss", float)
-        unit = " times its target half-width" if math.isfinite(self.target) else ""
-        best = "" if math.isnan(self.oracle_loss) else f", with the best allocation {amount(root(self.oracle_loss), 3)}"
-        return f"Based on the observed variances alone, the {what} is {amount(root(self.loss), 3)}{unit}{best}."
+        times = " times its target half-width" if math.isfinite(self.target) else ""
+        of = PLAIN if times or not self.squared else unit
+        best = "" if math.isnan(self.oracle_loss) else f", with the best allocation {of.size(root(self.oracle_loss))}"
+        return f"Based on the observed variances alone, the {what} is {of.size(root(self.loss))}{times}{best}."
 
-    def _bias(self) -> str:
+    def _bias(self, unit: Unit) -> str:
         if self.skewed is None or abs(self.bias_in_errors) < _BIAS:
             return ""
         return (
             f"The samples of {named(self.skewed)} are skewed; adaptive sampling may have shifted its mean by about "
-            f"{self.bias:.2g} ({abs(self.bias_in_errors):.0%} of its standard error)."
+            f"{unit.size(self.bias, 2)} ({abs(self.bias_in_errors):.0%} of its standard error)."
         )
 
     def _unanswered(self) -> str:
@@ -288,7 +289,7 @@ def certify(result: Result, even_split: str = "") -> Certificate:
     even_split
         The sentence about what an even split would have needed.
     """
-    k = result.names.place(result.worst)
+    k = result.least_precise()
     intervals = result.intervals_of([k])
     errors, evidence = result.standard_errors.array, result.snapshot.evidence
     bias = _biases(result)
@@ -304,7 +305,7 @@ def certify(result: Result, even_split: str = "") -> Certificate:
     most = int(np.abs(in_errors).argmax())
     return Certificate(
         samples=result.samples,
-        worst=result.worst,
+        worst=result.arms[k],
         count=int(result.counts.array[k]),
         margin=float(intervals.margins[0]),
         standard_error=float(errors[k]),

@@ -16,7 +16,7 @@ from equipoise.problem.objective import objective as objective_of
 from equipoise.strategies import Strategy, Uniform
 from equipoise.study import sums
 from equipoise.study.evidence import LEVEL
-from equipoise.tables import amount
+from equipoise.tables import PLAIN, Unit, amount
 
 if TYPE_CHECKING:
     from equipoise.study.result import Result
@@ -144,13 +144,13 @@ class Precision:
         most = weights[~unknown].max(initial=0)
         return tuple(np.where(unknown, most, weights).tolist()) if 0 < most < _LIMITS[1] else None
 
-    def words(self, whose: str) -> str:
+    def words(self, whose: str, unit: Unit = PLAIN) -> str:
         """Return the target in words, such as "±0.5" or "±3% of its mean"; empty where the arms' targets differ."""
         if len(set(zip(self.wanted, self.relative, strict=True))) > 1:
             return ""
         wanted, relative = self.wanted[0], self.relative[0]
         if not relative:
-            return f"±{amount(wanted, 6)}"
+            return f"±{unit.size(wanted, 6)}"
         share = f"±{amount(100 * wanted, 6)}%"
         return f"{share} of {whose}" if whose else share
 

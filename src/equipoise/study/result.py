@@ -184,6 +184,12 @@ class Result:
             return False
         return self.goal.by_precision and self.objective.weights is not None
 
+    @property
+    def by_target(self) -> bool:
+        """Whether arms are compared by their half-widths relative to those that were asked for, rather than by loss."""
+        weighted = self.objective.shares is not None or (self.objective.weights is not None and not self.by_precision)
+        return not weighted and bool(np.isfinite(self.targets).all())
+
     # ---- by arm
 
     @cached_property
@@ -260,6 +266,19 @@ class Result:
     def worst_first(self) -> Ints:
         """Return the places of the arms by weighted loss: unknown ones first, then the largest."""
         return np.argsort(-np.nan_to_num(self.weighted_losses, nan=math.inf), kind="stable")
+
+    def least_precise(self) -> int:
+        """
+        Return the place of the arm, of those shown, whose half-width is the largest relative to its target.
+
+        Where arms are not compared by targets, or some loss is unknown, it is the one with the largest weighted loss.
+        """
+        order = self.worst_first()[: tables.MOST_ROWS].tolist()
+        if not self.by_target or math.isnan(self.weighted_losses[order[0]]):
+            return int(order[0])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            wide = self.intervals_of(order).margins / self.targets[order]
+        return int(order[int(np.nan_to_num(wide, nan=math.inf).argmax())])
 
     def shown(self) -> list[int]:
         """Return the places of the arms that tables and charts show: all in order, or the worst if there are many."""

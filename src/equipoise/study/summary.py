@@ -21,8 +21,7 @@ from equipoise.study.certificate import (
     who_declined,
     without_error,
 )
-from equipoise.study.contrasts import interval
-from equipoise.tables import MOST_ROWS, about, amount, between, count, duration, percent, plus_minus, rounded
+from equipoise.tables import MOST_ROWS, PLAIN, Unit, about, amount, between, count, duration, percent, rounded
 
 if TYPE_CHECKING:
     from equipoise.arrays import Bools
@@ -36,18 +35,18 @@ _REMARKS: Final = 3
 BINARY: Final = 'All samples are 0 or 1: intervals are those of binary arms; support="binary" says so from the start.'
 
 
-def verdict(result: Result) -> str:
+def verdict(result: Result, unit: Unit = PLAIN) -> str:
     """Return a result in one line: whether the precision was reached, or what is least precise."""
     if result.precision is None:
-        return f"{_samples(result)}. {least_precise(result)}"
+        return f"{_samples(result)}. {least_precise(result, unit)}"
     if result.precision.sums is not None:
-        return _verdict_of_sums(result, result.precision, result.precision.sums)
+        return _verdict_of_sums(result, result.precision, result.precision.sums, unit)
     if result.reached:
-        to = result.precision.words("") or "the precision asked for"
+        to = result.precision.words("", unit) or "the precision asked for"
         return f"✓ Every mean is known to {to} ({_samples(result)})."
     short = int((~result.reached_by_arm).sum())
     are, whose = ("is", "its mean") if short == 1 else ("are", "their mean")
-    than = result.precision.words(whose) or "asked for"
+    than = result.precision.words(whose, unit) or "asked for"
     left = what_is_left(result)
     needed = f"; it takes {left}" if left else ""
     return f"✗ {short:,} of {count(len(result.arms), 'arm')} {are} still wider than {than}{needed}."
@@ -64,9 +63,9 @@ def what_is_left(result: Result) -> str:
     return f"{more}, {duration(left.seconds_low, left.seconds_high)}"
 
 
-def _verdict_of_sums(result: Result, wanted: Precision, asked: Sums) -> str:
+def _verdict_of_sums(result: Result, wanted: Precision, asked: Sums, unit: Unit) -> str:
     """Return the verdict of a result whose precision is asked of the combined mean, or of contrasts."""
-    to = wanted.words("its value" if asked.combined else "")
+    to = wanted.words("its value" if asked.combined else "", unit)
     if result.reached:
         every = asked.every[0].upper() + asked.every[1:]
         return f"✓ {every} is known to {to} ({_samples(result)})."
@@ -79,20 +78,20 @@ def _verdict_of_sums(result: Result, wanted: Precision, asked: Sums) -> str:
     return f"✗ {which} still wider than {to}{needed}."
 
 
-def _decided_by(result: Result, asked: Sums) -> str:
+def _decided_by(result: Result, asked: Sums, unit: Unit) -> str:
     """Return what the intervals of the sums promise that the precision is asked of."""
     kind: Kind = "fixed-width" if result.sums_found.fixed.all() else result.interval_kind
     if not asked.combined:
         return describe(kind, result.level, f"{asked.noun}s")
     found = result.combine() if kind == "fixed-width" else result.contrasts()[0]
-    ends = interval(found.low, found.high)
-    if ends == "—":
+    half = (found.high - found.low) / 2
+    if not math.isfinite(half):
         return ""
-    value = rounded(found.value, (found.high - found.low) / 2)
-    return f"Combined mean: {value}, {ends}. {describe(kind, result.level, '')}"
+    value, low, high = (unit.mean(each, half) for each in (found.value, found.low, found.high))
+    return f"Combined mean: {value}, {low} to {high}. {describe(kind, result.level, '')}"
 
 
-def _widest(result: Result) -> str:
+def _widest(result: Result, unit: Unit) -> str:
     """Return in a sentence which contrast is the least precise relative to its target."""
     found = result.contrasts()
     with np.errstate(invalid="ignore"):
@@ -101,14 +100,14 @@ def _widest(result: Result) -> str:
     j = int(wide.argmax())
     if not math.isfinite(margins[j]):
         return f"{found[j].words} has no {percent(result.level)} interval yet."
-    target = plus_minus(float(result.sums_found.targets[j]))
-    return f"Least precise relative to its target: {found[j].words}, {plus_minus(float(margins[j]))} (target {target})."
+    margin, target = unit.half(float(margins[j])), unit.half(float(result.sums_found.targets[j]))
+    return f"Least precise relative to its target: {found[j].words}, {margin} (target {target})."
 
 
-def least_precise(result: Result) -> str:
-    """Return in a sentence how large the error is: that of the worst arm, of the strata's mean, or the norm."""
+def least_precise(result: Result, unit: Unit = PLAIN) -> str:
+    """Return in a sentence how large the error is: that of one arm, of the strata's mean, or the norm."""
     if result.precision is not None and result.precision.sums is not None and not result.precision.sums.combined:
-        return _widest(result)
+        return _widest(result, unit)
     unknown = np.flatnonzero(np.isnan(result.weighted_losses))
     if len(unknown) == 1:
         k = int(unknown[0])
@@ -120,25 +119,26 @@ def least_precise(result: Result) -> str:
         )
     if result.objective.shares is not None:
         combined = result.combine()
-        return f"Combined mean of the strata: {amount(combined.value)}, standard error {amount(combined.error, 3)}."
+        value = f"{amount(unit.factor * combined.value)}{unit.sign}"
+        return f"Combined mean of the strata: {value}, standard error {unit.size(combined.error)}."
     if result.objective.p < math.inf:
         what = "losses" if result.objective.weights is None else "weighted losses"
         return f"{result.objective.p:g}-norm of the {what}: {amount(result.loss, 3)}."
     if same := without_error(result):
         return same
-    k = result.names.place(result.worst)
+    k = result.least_precise()
     margin = float(result.intervals_of([k]).margins[0])
     if not math.isfinite(margin):
         error = float(result.standard_errors.array[k])
         why = no_interval(result.level, int(result.counts.array[k]), needed_for_interval(result, k))
-        known = f"standard error {amount(error, 3)} ({why})"
+        known = f"standard error {unit.size(error)} ({why})"
     elif margin == 0 and used_up(result)[k]:
         known = "known exactly"
     elif result.by_precision:
-        known = f"{plus_minus(margin)} (target {plus_minus(float(result.targets[k]))})"
+        known = f"{unit.half(margin)} (target {unit.half(float(result.targets[k]))})"
     else:
-        known = f"{plus_minus(margin)} ({percent(result.level)})"
-    return f"Least precise{ranked_by(result)}: {named(result.worst)}, {known}."
+        known = f"{unit.half(margin)} ({percent(result.level)})"
+    return f"Least precise{ranked_by(result)}: {named(result.arms[k])}, {known}."
 
 
 def ranked_by(result: Result) -> str:
@@ -148,19 +148,19 @@ def ranked_by(result: Result) -> str:
     return "" if result.objective.weights is None else " by weighted error"
 
 
-def remarks(result: Result) -> list[str]:
+def remarks(result: Result, unit: Unit = PLAIN) -> list[str]:
     """
     Return at most three of: what the intervals promise, that arms look binary or have heavy tails, what is still least
     precise, who declined, and what an even split would have needed.
     """
     found = [result.intervals_shown(result.shown()).promise] if _with_interval(result).any() else []
     if result.precision is not None and result.precision.sums is not None:
-        found = [_decided_by(result, result.precision.sums), *found]
+        found = [_decided_by(result, result.precision.sums, unit), *found]
     if found and result.recognised:
         found.append(BINARY)
     found.append(heavy_tails(heavy(result)))
     if result.reached is False:
-        found.append(least_precise(result))
+        found.append(least_precise(result, unit))
     return list(filter(None, (*found, who_declined(declines(result)), even_split(result))))[:_REMARKS]
 
 

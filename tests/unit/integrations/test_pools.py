@@ -147,6 +147,15 @@ def test_progress_is_told_after_every_batch() -> None:
     sample(GROUPS, Asked(), budget=40, batch=20, progress=seen.append)
     assert [each.samples for each in seen] == [20, 40]
     assert seen[-1].spent == seen[-1].budget == 40
+    assert seen[0].seconds_left > 0
+    assert seen[-1].seconds_left == 0
+
+
+def test_progress_toward_a_precision_is_told_from_the_first_batch() -> None:
+    seen: list[eq.Progress] = []
+    sample(GROUPS, Asked(), precision=0.2, support="binary", progress=seen.append, seed=1)
+    assert len(seen) > 1
+    assert all(each.seconds_left >= 0 for each in seen)  # never NaN
 
 
 @pytest.mark.parametrize(

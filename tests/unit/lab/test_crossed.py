@@ -124,9 +124,9 @@ def test_strata_have_no_bias_and_honest_errors() -> None:
         loss, error, _ = crossed(eq.Problem([eq.Gaussian(0, 1)]), both, ("naive",))
         found.append(loss)
         errors.append(error)
-        runs.append(sum(len(half.strata) for half in both))
-        assert sum(half.sizes.sum() for half in both) == 1024
-        assert [half.consecutive for half in both] == [100, 100]
+        runs.append(sum(len(half.members.numbers) for half in both))
+        assert sum(half.members.sizes.sum() for half in both) == 1024
+        assert [half.members.consecutive for half in both] == [100, 100]
     assert abs(np.mean(found) - 2.98) < 5 * np.std(found) / math.sqrt(1000)
     assert np.mean(np.square(errors)) == pytest.approx(np.var(found), rel=0.25)
     assert max(runs) < 600
@@ -139,22 +139,22 @@ def test_runs_that_are_in_a_stratum_and_among_the_first_count_once() -> None:
     even, odd = halves(ends_of(losses[:4]), starts, ends_of(losses[starts.simulated]))
     np.testing.assert_allclose(even.ends.means[0, 0] ** 2, [0, 2, 4])
     np.testing.assert_allclose(odd.ends.means[0, 0] ** 2, [1, 3, 5])
-    assert even.strata.tolist() == [0, 1, 0]
-    assert even.sizes.tolist() == [4, 4]
-    assert odd.sizes.tolist() == [0, 8]
+    assert even.members.strata.tolist() == [0, 1, 0]
+    assert even.members.sizes.tolist() == [4, 4]
+    assert odd.members.sizes.tolist() == [0, 8]
     y = np.array([0.0, 2.0, 4.0])
-    assert even.mean(y) == pytest.approx((2 + 2) / 2)
-    assert even.variance(y) == pytest.approx(8 / 4 / 2)
-    assert odd.mean(y) == pytest.approx(2)
-    assert odd.variance(y) == pytest.approx(4 / 3)
+    assert even.seen(y).mean == pytest.approx((2 + 2) / 2)
+    assert even.seen(y).variance == pytest.approx(8 / 4 / 2)
+    assert odd.seen(y).mean == pytest.approx(2)
+    assert odd.seen(y).variance == pytest.approx(4 / 3)
     y = np.array([0.0, 4.0, 4.0])
-    assert even.mean(y) == pytest.approx((2 + 4) / 2)
-    assert even.variance(y) == pytest.approx(8 / 4 / 2 + (1 + 1) / 2 / 8)
+    assert even.seen(y).mean == pytest.approx((2 + 4) / 2)
+    assert even.seen(y).variance == pytest.approx(8 / 4 / 2 + (1 + 1) / 2 / 8)
 
 
 def test_a_pool_that_is_all_simulated_has_no_strata() -> None:
     starts = Starts(np.array([0, 1, 1, 1] * 4, np.int8), np.array([0, 4, 1, 5]))
     losses = np.arange(16.0)[:, None]
     for half in halves(ends_of(losses), starts, ends_of(losses[starts.simulated])):
-        assert half.sizes.tolist() == [8]
-        assert half.consecutive == 8
+        assert half.members.sizes.tolist() == [8]
+        assert half.members.consecutive == 8

@@ -211,14 +211,16 @@ def test_streams_are_uncorrelated() -> None:
 
 @pytest.mark.parametrize("name", LAWS)
 def test_lanes_are_drawn_as_one_by_one(name: str) -> None:
-    """`fill` for 64 and for 7 runs, `pair` for each, and `samples`: the same bits."""
+    """`fill_of` for 64 and for 7 runs, `pair` for each, and `samples`: the same bits."""
     laws = (eq.Empirical([9.0, 8.0]), LAWS[name])  # the table has values of another arm before
     problem = eq.Problem(laws)
     kinds, parameters, table = streams.encode(problem.arms)
     kind, (a, b) = int(kinds[1]), parameters[1]
     for lanes, first, block, seed in itertools.product((64, 7), (0, 2**32 - 3), (0, 5), (1, 2**64 - 1)):
         out = np.full(3 + 2 * lanes, np.nan)
-        streams.fill(kind, a, b, table, U(seed), U(first) + np.arange(lanes, dtype=U), U(1), U(block), out, 3, lanes)
+        # From the third of these runs on.
+        drawn = streams.Laws.of(problem, seed, U(first) + np.arange(lanes + 4, dtype=U) - U(2))
+        streams.fill_of(drawn, U(2), 1, block, out, 3, lanes)
         for i in range(lanes):
             two = streams.pair(kind, a, b, table, U(seed), U(first + i), U(1), U(block))
             assert (out[3 + i], out[3 + lanes + i]) == two

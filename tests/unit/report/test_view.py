@@ -19,6 +19,8 @@ from equipoise.report.charts import HEADINGS, charts, png, specs
 from equipoise.report.history import Moment
 from equipoise.report.words import duration
 from equipoise.study.baseline import Baseline
+from equipoise.study.summary import remarks
+from equipoise.tables import SHARES
 
 RATES = {"rare": 0.05, "even": 0.5, "often": 0.9}
 
@@ -42,9 +44,10 @@ def view(poll: report.Report) -> dict[str, Any]:
 def test_shares_are_in_percent(poll: report.Report, view: dict[str, Any]) -> None:
     json.dumps(view, allow_nan=False)
     result = poll.result
-    assert view["verdict"] == result.verdict
+    assert view["verdict"] == f"✓ Every mean is known to ±20 points ({result.samples} samples)."
+    assert view["account"][0].startswith(f"Least precise: {result.arms[_widest(result)]}, ±20.0 points (95%), standard")
     widest, samples, rate, _ = view["figures"]
-    k = int((result.intervals().margins / result.targets).argmax())
+    k = _widest(result)
     assert widest["value"] == f"±{100 * result.intervals().margins[k]:.0f}"
     assert (widest["unit"], widest["note"]) == ("points", f"{result.arms[k]} · target ±20")
     assert (samples["value"], samples["share"]) == (str(result.samples), result.samples / 500)
@@ -60,8 +63,8 @@ def test_shares_are_in_percent(poll: report.Report, view: dict[str, Any]) -> Non
     assert view["shape"]["percent"]
     assert view["shape"]["factor"] == 100
     assert [row["wide"] for row in view["charts"]["estimates"]] == [False] * 3
-    assert view["account"] == result.certificate.sentences()
-    assert set(result.remarks()) <= set(view["remarks"])
+    assert view["account"] == result.certificate.sentences(SHARES)
+    assert set(remarks(result, SHARES)) <= set(view["remarks"])
 
 
 def test_numbers_of_arms(poll: report.Report, view: dict[str, Any]) -> None:
@@ -93,11 +96,30 @@ def test_states(poll: report.Report, tmp_path: Path) -> None:
     study.close()
 
 
+def _widest(result: eq.Result) -> int:
+    return int((result.intervals().margins / result.targets).argmax())
+
+
+def test_all_parts_call_the_same_arm_the_least_precise(tmp_path: Path) -> None:
+    """Of eight zeros the variance is 0 and the interval wide; of a hundred zeros and ones it is the other way round."""
+    with eq.open(tmp_path / "poll.db", arms=["even", "zeros"], support="binary", precision=0.1) as study:
+        tickets = study.ask(200)
+        study.tell_many([(ticket, ticket.id // 2 % 2) for ticket in tickets if ticket.arm == "even"])
+        study.tell_many([(ticket, 0) for ticket in tickets if ticket.arm == "zeros"][:8])
+    found = report.read(tmp_path / "poll.db")
+    shown = report.view(found)
+    assert found.result.worst == "even"
+    assert (shown["figures"][0]["label"], shown["figures"][0]["note"]) == ("Widest interval", "zeros · target ±10")
+    assert shown["remarks"][1].startswith("Least precise: zeros, ±49 points (95%)")
+    assert shown["account"][0].startswith("Least precise: zeros, ±48.6 points (95%)")
+
+
 def test_an_even_split_is_mentioned_where_it_needs_clearly_more(poll: report.Report) -> None:
     n = poll.account.samples
     for low, label in ((1.6 * n, "Compared with an even split"), (n, "Time")):
         baseline = Baseline(1.9 * n, low, 2.2 * n, 1.9 * n)
-        shown = report.view(replace(poll, account=replace(poll.account, baseline=baseline)))["figures"][3]
+        certificate = replace(poll.account.certificate, baseline=baseline)
+        shown = report.view(replace(poll, account=replace(poll.account, certificate=certificate)))["figures"][3]
         assert shown["label"] == label
         if label != "Time":
             assert (shown["value"], shown["note"]) == ("1.9×", "fewer samples (1.6 to 2.2)")

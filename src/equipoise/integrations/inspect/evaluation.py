@@ -231,12 +231,18 @@ def _about(known: Sequence[_Questions], groups: Mapping[Any, Sequence[Item]], mo
     content = hashlib.blake2b(digest_size=8)
     for group, items in groups.items():
         for item in items:
-            content.update(repr((group, known[item.task].name, known[item.task].samples[item.position].id)).encode())
+            question = known[item.task].samples[item.position]
+            content.update(repr((group, known[item.task].name, question.id, _text(question.input))).encode())
     return {
         "tasks": ", ".join(each.name for each in known),
         "model": "" if model is None else str(model),
         "questions": content.hexdigest(),
     }
+
+
+def _text(given: Any) -> Any:
+    """Return what a sample asks: a text, or the texts of messages."""
+    return given if isinstance(given, str) else [(message.role, message.text) for message in given]
 
 
 # ---- how
