@@ -57,6 +57,11 @@ def used_up(result: Result) -> Bools:
     return np.asarray(result.counts.array >= result.populations)
 
 
+def shown_error(result: Result, k: int, error: float) -> float:
+    """Return an arm's standard error as tables show it: NaN where it is 0 because its samples so far are all equal."""
+    return math.nan if error == 0 and not used_up(result)[k] else error
+
+
 def without_error(result: Result) -> str:
     """Return the sentence about a result in which nothing varies or all is known; empty for any other."""
     if result.loss != 0:

@@ -16,6 +16,7 @@ from equipoise.study.certificate import (
     heavy_tails,
     needed_for_interval,
     no_interval,
+    shown_error,
     too_few,
     used_up,
     who_declined,
@@ -210,7 +211,7 @@ def rows(result: Result, places: Sequence[int], intervals: IntervalsByArm) -> li
         found[0].insert(2, "declined")
     for i, k in enumerate(places):
         half, low, high = (float(ends[i]) for ends in (intervals.half_widths, intervals.low, intervals.high))
-        error = float(result.standard_errors.array[k])
+        error = shown_error(result, k, float(result.standard_errors.array[k]))
         found.append(
             [
                 str(result.arms[k]),

@@ -29,9 +29,9 @@ def result_of(samples: dict[Any, list[float]]) -> eq.Result:
     return study.result()
 
 
-def asked_for(samples: dict[Any, list[float]]) -> eq.Result:
+def asked_for(samples: dict[Any, list[float]], **options: Any) -> eq.Result:
     """The result of a study that asked for these samples."""
-    study = eq.Study(samples)
+    study = eq.Study(samples, **options)
     places = np.repeat(np.arange(len(samples)), [len(values) for values in samples.values()])
     ids = study.ledger.latest(study.ledger.ask_for(places))
     study.ledger.tell(ids, np.concatenate([np.array(values) for values in samples.values()]))
@@ -194,8 +194,14 @@ def test_a_person_can_read_it(result: eq.Result) -> None:
         "arm  count  mean  95% interval  std. error",
         "a        4     3             —         1.1",
         "b        2     5             —         5.0",
-        "c        3     5             —           0",
+        # All of its samples are equal, which says nothing about its error.
+        "c        3     5             —           —",
     ]
+
+
+def test_the_error_of_a_population_that_is_used_up_is_0() -> None:
+    result = asked_for({"whole": [2.0, 2.0], "part": [1.0, 1.0]}, populations={"whole": 2, "part": 9})
+    assert [line.split()[-1] for line in repr(result).splitlines()[2:4]] == ["0", "—"]
 
 
 def test_a_person_is_told_that_nothing_varies() -> None:
