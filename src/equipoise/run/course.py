@@ -43,8 +43,8 @@ class Course:
     def __init__(self, header: Header) -> None:
         self._header = header
         self._guessed = _first_arms(header)
-        self._rounds = _first_rounds(header)
-        self._most_first = len(self._guessed) + len(self._rounds)
+        # The same, and then a few rounds of all arms, for a precision.
+        self._in_rounds = np.concatenate([self._guessed, _first_rounds(header)])
         self._goal: tuple[Any, Any, Goal] | None = None
         # Remembered, not decided: the samples at which to look again, and the arms that are due in a round.
         self._next_look = 0
@@ -89,18 +89,17 @@ class Course:
 
     def leads(self, ledger: Ledger) -> bool:
         """Return whether it may say which arms come first."""
-        return self._header.rounds is not None or ledger.issued < self._most_first
+        return self._header.rounds is not None or ledger.issued < len(self._in_rounds)
 
     def first(self, replica: Replica) -> Ints:
         """Return the places of the arms to ask for now, whatever the strategy says; none of them is retired."""
         ledger = replica.study.ledger
-        order = self._guessed
-        if self.goal(replica).by_precision:
-            order = np.concatenate([order, self._rounds])
+        order = self._in_rounds if self.goal(replica).by_precision else self._guessed
         places = order[ledger.issued :]
         if not len(places):
             places = self._due_in_round(ledger)
-        return places[~ledger.retired[places]] if len(places) else places
+        # Looking at very many arms takes a while, and few studies retire any.
+        return places[~ledger.retired[places]] if len(places) and ledger.retired.any() else places
 
     def _due_in_round(self, ledger: Ledger) -> Ints:
         """Return the arms that were not asked in the last round, nor since."""

@@ -214,7 +214,7 @@ def test_without_a_gpu_one_sentence() -> None:
 
 def test_without_numba_cuda_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda, "cuda", None)
-    with pytest.raises(ValueError, match=r"needs numba-cuda, which is not installed; install it from a checkout"):
+    with pytest.raises(ValueError, match=r"needs numba-cuda, which is not installed; to install it: pip install"):
         cuda.check()
 
 
