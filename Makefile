@@ -10,9 +10,10 @@ INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 demo: $(VENV)/core
 	$(BIN)/equipoise demo
 
-# In another order each time; the first line of the output has the seed.
+# In another order each time; the first line of the output has the seed. Three processes keep two cores busy, since some
+# tests wait for a browser or a database.
 test: $(VENV)/dev browser
-	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+	$(BIN)/python -m pytest --numprocesses 3 --dist worksteal
 
 # The tests marked slow, which take minutes: a billion normals, 200 runs killed, 500 faults, 10,000 damaged stores.
 test-slow: $(VENV)/dev browser
