@@ -79,6 +79,7 @@ def test_weights_make_up_for_units(unit: float) -> None:
     assert sim.mean_pulls == pytest.approx(same.mean_pulls, abs=0.1)
 
 
+@pytest.mark.slow
 def test_a_common_factor_of_the_weights_changes_nothing() -> None:
     problem = eq.Problem([eq.Gaussian(0, 1), eq.Exponential(2), eq.Rademacher()])
 

@@ -28,6 +28,7 @@ def test_an_even_split_of_equal_arms_needs_as_many(arms: Arms) -> None:
     assert abs(ratios.mean() - 1) < 0.03 + 5 * error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arms",
     [

@@ -7,6 +7,7 @@ import random
 from typing import Any
 
 import numpy as np
+import pytest
 
 import equipoise as eq
 
@@ -34,6 +35,7 @@ def worst(budget: int, **options: Any) -> tuple[float, float]:
     return float(np.mean(errors)), float(np.std(errors, ddof=1)) / math.sqrt(len(errors))
 
 
+@pytest.mark.slow
 def test_weights_that_follow_the_means() -> None:
     """
     Three arms with means 1, 10 and 100 and standard deviations as large, 5% asked for; 20 studies of 600 samples and 10

@@ -351,7 +351,10 @@ def test_one_kernel_gives_the_same() -> None:
     assert_equal(cpu.simulate(replace(given, one_kernel=True), 3, 20), cpu.simulate(given, 3, 20))
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize(
+    "name",
+    [name if name in ("auto", "b-as", "icy") else pytest.param(name, marks=pytest.mark.slow) for name in STRATEGIES],
+)
 def test_a_strategy_by_address_gives_the_same(name: str) -> None:
     given = replace(plan(STRATEGIES[name], mixed(3), 20, 60), one_kernel=True)
     for objective in (Objective(), Objective(2.0, weights=(1.0, 2.0, 3.0))):

@@ -136,7 +136,7 @@ def chi_square_7(x: float) -> float:
     return math.erf(math.sqrt(x / 2)) - tail
 
 
-@pytest.mark.parametrize(("arms", "budget"), [(2, 4096), (10, 8192)])
+@pytest.mark.parametrize(("arms", "budget"), [(2, 4096), pytest.param(10, 8192, marks=pytest.mark.slow)])
 def test_a_rare_failure_is_seen(arms: int, budget: int) -> None:
     """
     Arms that starve once in 5,160 runs: the board says so, within five standard errors of the exact excess.

@@ -320,6 +320,7 @@ def test_the_error_of_a_norm(given: dict[str, Any]) -> None:
     assert float(np.mean([sim.regret_error for sim in sims])) == pytest.approx(regrets.std(ddof=1), rel=0.2)
 
 
+@pytest.mark.slow
 def test_the_bias_of_a_norm() -> None:
     """
     The 3-norm of two losses of 1, known from 8 batches of error 0.3 each: it is too large by the stated bias.

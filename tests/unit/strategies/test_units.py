@@ -111,7 +111,11 @@ def test_arms_of_other_units_are_sampled_evenly() -> None:
 STRATA = Objective(1.0, (0.16, 0.09, 0.04, 0.01), shares=(0.4, 0.3, 0.2, 0.1))
 
 
-@pytest.mark.parametrize("goal", [Objective(weights=(1.0, 5.0, 0.0, 0.3)), STRATA], ids=["weights", "strata"])
+@pytest.mark.parametrize(
+    "goal",
+    [Objective(weights=(1.0, 5.0, 0.0, 0.3)), pytest.param(STRATA, marks=pytest.mark.slow)],
+    ids=["weights", "strata"],
+)
 def test_simulations_fill_weights_in(goal: Objective) -> None:
     """Every kernel, against the definition in plain Python."""
     problem = eq.Problem([eq.Gaussian(0, 4), eq.Exponential(2), eq.Rademacher(), eq.Laplace()])
