@@ -7,15 +7,12 @@ A real GPU fuses multiplications and additions, so that there M2 agrees to round
 from __future__ import annotations
 
 import contextlib
-import json
-import os
-import subprocess
-import sys
 
 import pytest
 
 import equipoise as eq
 from equipoise.lab import cuda
+from tests.simulated_card import reported
 
 SCRIPT = """
 import json, math, sys, warnings
@@ -168,15 +165,7 @@ print(json.dumps(report))
 
 
 def test_the_simulator_gives_the_cpus_bits() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
-        env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    report = json.loads(done.stdout)
+    report = reported(SCRIPT)
     fewest, most, loss = report.pop("single")
     assert (fewest, most) == (60, 60)
     # Single precision has samples of its own: the loss of arm 1 is 0.09 (bounds.md), to a few percent in 200 runs.

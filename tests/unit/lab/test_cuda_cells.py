@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
+
+from tests.simulated_card import reported
 
 SCRIPT = """
 import json
@@ -84,16 +82,7 @@ print(json.dumps(report))
 
 @pytest.fixture(scope="module")
 def report() -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
-        env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    return reported(SCRIPT)
 
 
 def test_cells_are_those_of_the_cpu_however_many_are_at_once(report: dict[str, Any]) -> None:
