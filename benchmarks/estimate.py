@@ -112,7 +112,7 @@ def naps(samples: int) -> int:
 def dask(samples: int = 10_000) -> dict[str, float]:
     """Beside a bare loop of half the samples on each of the two workers at once, which is the ideal."""
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50) as cluster,
         Client(cluster) as client,
     ):
         eq.estimate(nap, budget=200, arms=ARMS, executor=client, progress=False)  # so that the workers have it all

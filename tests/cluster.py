@@ -20,7 +20,11 @@ def local_cluster(workers: int = 2) -> Iterator[Client]:
             try:
                 cluster = stack.enter_context(
                     LocalCluster(
-                        n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+                        n_workers=workers,
+                        threads_per_worker=1,
+                        processes=True,
+                        dashboard_address="127.0.0.1:0",  # another process of the tests may have the usual port
+                        silence_logs=50,
                     )
                 )
                 break

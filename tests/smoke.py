@@ -158,7 +158,7 @@ def a_service_serves() -> None:
 def a_cluster_samples() -> None:
     from distributed import Client
 
-    with Client(processes=False, dashboard_address=None) as client:
+    with Client(processes=False, dashboard_address="127.0.0.1:0") as client:
         assert eq.estimate(sample, arms=["calm", "rough"], budget=40, executor=client).samples == 40
 
 
@@ -172,7 +172,7 @@ def a_gpu_simulates_or_there_is_none() -> None:
     try:
         found = eq.simulate(eq.Problem([eq.Gaussian(), eq.Rademacher()]), budget=100, runs=100, seed=1, engine="cuda")
     except ValueError as error:
-        assert "found no NVIDIA GPU" in str(error), error  # noqa: PT017
+        assert "found no NVIDIA GPU" in str(error) or "found no CUDA toolkit" in str(error), error  # noqa: PT017
     else:
         assert found.excess < 50
 
