@@ -30,7 +30,7 @@ from equipoise.lab.setup import Setup  # noqa: E402
 from equipoise.lab.streams import U  # noqa: E402
 from equipoise.strategies import Strategy  # noqa: E402
 
-ROUNDS, LENGTH, TIMES = 15, 1024, 256
+ROUNDS, LENGTH, TIMES, RUNS = 15, 1024, 256, 1024
 BAS: Strategy = eq.strategies.BAS(exploration=0.5)
 # What a pull of B-AS does besides drawing: divisions and roots of its formula, and numbers of its arm read and written.
 DIVISIONS, ROOTS, BYTES = 4, 2, 64
@@ -85,8 +85,8 @@ def pulls(arms: int) -> Callable[[], int]:
     setup = _setup(arms, 1000)
 
     def work() -> int:
-        cpu.simulate(setup, 0, 256)
-        return 256 * 1000
+        cpu.simulate(setup, 0, RUNS)
+        return RUNS * 1000
 
     return work
 

@@ -4,7 +4,8 @@ What a simulated pull costs, as a ratio to drawing one normal with NumPy, and ho
 Run it with `make bench`. The last line is one JSON object. The unit is the time that one number takes when
 `numpy.random.Generator.standard_normal` draws a million of them on one thread of the same process; it is measured in
 turn with what it is compared with, and the best of the rounds counts on both sides. A pull is everything: the arm is
-chosen, the sample is drawn, the arm's numbers are updated.
+chosen, the sample is drawn, the arm's numbers are updated. Times are those of the processor, except where two threads
+are compared with one.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import numpy.typing as npt
 import equipoise as eq
 from equipoise.lab import cpu
 from equipoise.lab.setup import Setup
-from equipoise.lab.work import PILOT
+from equipoise.lab.work import SHORTEST_PILOT
 from equipoise.problem import Objective
 from equipoise.strategies import Strategy
 
@@ -61,16 +62,16 @@ def threaded_normals(threads: int) -> Work:
     return work
 
 
-def best(*works: Work, rounds: int = ROUNDS) -> list[float]:
+def best(*works: Work, rounds: int = ROUNDS, clock: Callable[[], float] = time.process_time) -> list[float]:
     """Nanoseconds per unit of each work, the best of rounds in which they take turns."""
     times = [math.inf] * len(works)
     for work in works:
         work()  # compile, warm up
     for _ in range(rounds):
         for i, work in enumerate(works):
-            start = time.perf_counter()
+            start = clock()
             units = work()
-            times[i] = min(times[i], (time.perf_counter() - start) / units * 1e9)
+            times[i] = min(times[i], (clock() - start) / units * 1e9)
     return times
 
 
@@ -129,15 +130,25 @@ def whole(strategy: Strategy, problem: eq.Problem, budget: int, runs: int) -> Wo
 
 
 def whole_calls() -> dict[str, dict[str, float]]:
-    """Whole calls by strategy, arms and runs, for each pull of the runs that were asked for."""
+    """Whole calls by arms, strategy and runs, for each pull of the runs that were asked for, beside the kernel."""
     report: dict[str, dict[str, float]] = {}
-    sizes = {2: (1000, (100, 10_000, 1_000_000)), 10: (1000, (100, 10_000)), 1000: (10_000, (100,))}
-    for arms, (budget, each) in sizes.items():
+    # A million runs of a thousand arms would take five minutes.
+    sizes = {
+        2: (1000, 2048, (100, 10_000, 1_000_000)),
+        10: (1000, 1024, (100, 10_000, 1_000_000)),
+        1000: (10_000, 64, (100, 10_000)),
+    }
+    for arms, (budget, at_once, each) in sizes.items():
         problem = eq.Problem([eq.Gaussian(0, 4), *[eq.Gaussian(0, 1)] * (arms - 1)])
         for name, strategy in {"b-as": BAS, "auto": eq.strategies.Auto()}.items():
+            costs = report[f"{name}, {arms} arms"] = {}
+            [kernel] = ratios([pulls(strategy, problem, budget, at_once)], rounds=5)
+            costs["kernel"] = round(kernel, 3)
             for runs in each:
-                [cost] = ratios([whole(strategy, problem, budget, runs)], rounds=1 if runs > 10_000 else 5)
-                report.setdefault(name, {})[f"{arms} arms, {runs} runs"] = round(cost, 3)
+                rounds = 1 if runs * budget > 20_000_000 else 5
+                [cost] = ratios([whole(strategy, problem, budget, runs)], rounds=rounds)
+                costs[f"{runs} runs"] = round(cost, 3)
+            print(name, arms, costs, flush=True)
     return report
 
 
@@ -183,17 +194,17 @@ def adaptive_pulls(samples: int) -> Work:
     return work
 
 
-def ratios(works: Sequence[Work], rounds: int = ROUNDS) -> list[float]:
+def ratios(works: Sequence[Work], rounds: int = ROUNDS, clock: Callable[[], float] = time.process_time) -> list[float]:
     """The costs of works in units of one bulk normal."""
-    unit, *times = best(bulk_normals, *works, rounds=rounds)
+    unit, *times = best(bulk_normals, *works, rounds=rounds, clock=clock)
     return [each / unit for each in times]
 
 
 def simulated(runs: int, threads: int) -> tuple[float, float]:
     """Seconds that the regret of B-AS takes, all included, and its standard error once rescaled."""
-    start = time.perf_counter()
+    start = time.process_time()
     sim = eq.simulate(PAIR, BAS, BUDGET, runs=runs, threads=threads)
-    return time.perf_counter() - start, sim.rescaled_error
+    return time.process_time() - start, sim.rescaled_error
 
 
 def time_to_precision(numpy_ns: float) -> dict[str, Any]:
@@ -207,7 +218,7 @@ def time_to_precision(numpy_ns: float) -> dict[str, Any]:
     naive = naive_runs * BUDGET * numpy_ns * 1e-9
     return {
         "runs": runs,
-        "pilot_runs": PILOT,
+        "pilot_runs": SHORTEST_PILOT,
         "seconds": round(seconds, 4),
         "standard_error": round(simulated(runs, threads=1)[1], 4),
         "numpy_naive_runs": naive_runs,
@@ -248,7 +259,8 @@ def main() -> None:
     b_as, *costs = ratios([pulls(each, PAIR, 1000, 2048) for each in (BAS, *others.values())])
     report["strategy_over_b_as_2_arms"] = {name: round(c / b_as, 2) for name, c in zip(others, costs, strict=True)}
     works = [pulls(BAS, PAIR, 1000, 8192, threads) for threads in (1, 2)]
-    one, two, draw_one, draw_two = ratios([*works, threaded_normals(1), threaded_normals(2)])
+    draws = [threaded_normals(threads) for threads in (1, 2)]
+    one, two, draw_one, draw_two = ratios([*works, *draws], clock=time.perf_counter)
     report["two_threads_over_one_2_arms"] = round(two / one, 3)
     report["pull_over_bulk_normal_two_threads"] = round(two, 3)
     # What two threads can bring on this machine at this time: where others use a core, nothing.

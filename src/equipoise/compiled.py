@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import dis
+import gc
 import hashlib
 import itertools
 import math
@@ -33,7 +34,7 @@ import numpy as np
 from llvmlite import binding as llvm
 from llvmlite import ir
 from numba.core import bytecode, caching, codegen, compiler, serialize, sigutils
-from numba.extending import intrinsic, register_jitable
+from numba.extending import intrinsic
 from numba.np import arrayobj
 
 from equipoise.people import watched
@@ -104,15 +105,17 @@ def inlined(function: Function) -> Function:
 
 
 def callable_compiled(function: Function) -> Function:
-    """Let compiled code call a plain function by its name; in Python it stays as it is."""
-    register_jitable(forceinline=True, **OPTIONS)(function)
+    """Let compiled code call a plain function by its name, where it is inlined; in Python it stays as it is."""
+    dispatcher: Any = jit(function)
+    # What Numba, and a card (`lab.cuda_device`), take the function for.
+    vars(function).update(_numba_type_=dispatcher._type, py_func=function, dispatcher=dispatcher)
     return function
 
 
 def _compiled(function: Function, **options: bool) -> Function:
     """Compile a function, for Python as a whole and for other compiled code as a part of that."""
     options = OPTIONS | options
-    dispatcher: Any = numba.njit(**options)(function)
+    dispatcher: Any = numba.njit(pipeline_class=_Compiler, **options)(function)
     dispatcher._cache = _Cache(function, options)
     # What other compiled code finds where it calls the function.
     dispatcher.part = part = _part(function, options | {"no_cpython_wrapper": True})
@@ -127,13 +130,26 @@ def _part(function: Function, options: dict[str, Any]) -> Any:
     return part
 
 
-class _Part(codegen.JITCodeLibrary):  # type: ignore[misc]
+class _Library(codegen.JITCodeLibrary):  # type: ignore[misc]
+    """Compiled code, as Numba keeps it."""
+
+    def _optimize_functions(self, module: Any) -> None:
+        # As Numba does, but with one pass manager for all functions, and without a look at declarations.
+        module.data_layout = self._codegen._data_layout
+        passes, builder = self._codegen._function_pass_manager()
+        for function in module.functions:
+            if not function.is_declaration:
+                passes.run(function, builder)
+
+
+class _Part(_Library):
     """
     Code that is there to be linked into other code.
 
     It is optimised there, with everything else, and has no machine code of its own: making that for each of a hundred
     small functions would take longer than making the kernel that they are parts of. Only a part with loops is optimised
-    by itself before: loops that the compiler finds alone become vectors, others may not.
+    by itself before: loops that the compiler finds alone become vectors, others may not. Those of `internal` functions,
+    which go from record to record, are no vectors.
     """
 
     has_loops = False
@@ -180,13 +196,39 @@ class _NoEnvironments:
     def set_env(self, name: str, environment: Any) -> None: ...
 
 
-class _PartCompiler(compiler.Compiler):  # type: ignore[misc]
-    """Numba's compiler, putting the code into a `_Part`."""
+class _Compiler(compiler.Compiler):  # type: ignore[misc]
+    """
+    Numba's compiler, without the garbage collector.
+
+    It makes millions of objects, most of which are there to stay: looking for garbage among them takes a tenth of the
+    time. Numba lets one thread compile at a time.
+    """
 
     def compile_extra(self, function: Any) -> Any:
-        self.state.library = _Part(self.state.targetctx.codegen(), function.__qualname__)
-        self.state.library.has_loops = any(each.opname == "FOR_ITER" for each in dis.get_instructions(function))
-        return super().compile_extra(function)
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            self.state.library = self.library(function)
+            return super().compile_extra(function)
+        finally:
+            if collects:
+                gc.enable()
+
+    def library(self, function: Any) -> _Library:
+        """Return where the code goes."""
+        library = _Library(self.state.targetctx.codegen(), function.__qualname__)
+        library.enable_object_caching()
+        return library
+
+
+class _PartCompiler(_Compiler):
+    """The same for a part."""
+
+    def library(self, function: Any) -> _Part:
+        library = _Part(self.state.targetctx.codegen(), function.__qualname__)
+        loops = any(each.opname == "FOR_ITER" for each in dis.get_instructions(function))
+        library.has_loops = loops and self.state.flags.nrt
+        return library
 
 
 @intrinsic
@@ -256,6 +298,28 @@ def cache_directory() -> Path:
     if chosen:
         return Path(chosen)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "equipoise"
+
+
+def can_keep() -> bool:
+    """Return whether compiled code can be kept on disk; makes the folder for it."""
+    with contextlib.suppress(Exception):
+        cache_directory().mkdir(parents=True, exist_ok=True)
+        return os.access(cache_directory(), os.R_OK | os.W_OK | os.X_OK)
+    return False
+
+
+def anything_kept() -> bool:
+    """Return whether there is compiled code on disk, of whatever make."""
+    with contextlib.suppress(Exception):
+        return any(cache_directory().glob("*.nbc"))
+    return False
+
+
+def is_kept(function: Any, signature: tuple[Any, ...]) -> bool:
+    """Return whether the code of a compiled function for these types is on disk."""
+    with contextlib.suppress(Exception):
+        return bool(function._cache._path(signature, function.targetctx.codegen()).exists())
+    return False
 
 
 def fingerprint(function: Callable[..., Any]) -> str:

@@ -2,13 +2,19 @@
 Tuples of numbers in kernels: read from memory, written to it, and combined number by number.
 
 A compiled tuple has a fixed length and no loop over it, so each of these functions is written out for a length. They
-run on the CPU and as device functions.
+run on the CPU and as device functions. `loader`, `storer` and `accumulator` are for the CPU alone: they write out the
+instructions, so that there is no function to compile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core.errors import TypingError
+from numba.extending import intrinsic
 
 Compile = Callable[[Any], Any]
 
@@ -38,6 +44,81 @@ def selector(n: int, select: Any, compiled: Compile) -> Any:
     """Return `pick(condition, a, b)`: a where the condition holds, else b, for tuples of n numbers, by selects."""
     values = [f"select(condition, a[{i}], b[{i}])" for i in range(max(n, 1))]
     return compiled(_written("pick", "condition, a, b", [f"return {_tuple(values)}"], select=select))
+
+
+def loader(n: int) -> Any:
+    """Return `read` as `reader` does, of a flat array or of a pointer; places must not be negative."""
+
+    @intrinsic
+    def read(typing: Any, memory: Any, at: Any, step: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            found = [builder.load(place) for place in _pointers(context, builder, signature, args, n)]
+            zero = ir.Constant(ir.DoubleType(), 0.0)
+            return context.make_tuple(builder, signature.return_type, found or [zero])
+
+        return types.UniTuple(types.float64, max(n, 1))(memory, types.intp, types.intp), code
+
+    return read
+
+
+def storer(n: int) -> Any:
+    """Return `write` as `writer` does, in the way of `loader`."""
+
+    @intrinsic
+    def write(typing: Any, memory: Any, at: Any, step: Any, values: Any) -> Any:
+        _check_length(n, values)
+
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            for place, value in zip(*_pairs(context, builder, signature, args, n), strict=True):
+                builder.store(value, place)
+            return context.get_dummy_value()
+
+        return types.void(memory, types.intp, types.intp, values), code
+
+    return write
+
+
+def accumulator(n: int) -> Any:
+    """Return `add(memory, at, step, values)`, which adds a tuple of n numbers to those that `read` finds."""
+
+    @intrinsic
+    def add(typing: Any, memory: Any, at: Any, step: Any, values: Any) -> Any:
+        _check_length(n, values)
+
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            for place, value in zip(*_pairs(context, builder, signature, args, n), strict=True):
+                builder.store(builder.fadd(builder.load(place), value), place)
+            return context.get_dummy_value()
+
+        return types.void(memory, types.intp, types.intp, values), code
+
+    return add
+
+
+def _check_length(n: int, values: Any) -> None:
+    """Refuse anything but a tuple of n numbers: there is no room for more."""
+    if not isinstance(values, types.BaseTuple) or max(len(values), 1) != max(n, 1):
+        raise TypingError(f"it returns {values}, not a tuple of {n} numbers")
+
+
+def _pointers(context: Any, builder: Any, signature: Any, args: Any, n: int) -> list[Any]:
+    """Return where n numbers are, the first at args[1] and each args[2] after the other; inside an intrinsic."""
+    memory, at, step = args[:3]
+    if isinstance(signature.args[0], types.Array):
+        memory = context.make_array(signature.args[0])(context, builder, memory).data
+    found = []
+    for _ in range(n):
+        found.append(builder.gep(memory, [at], inbounds=True))
+        at = builder.add(at, step)
+    return found
+
+
+def _pairs(context: Any, builder: Any, signature: Any, args: Any, n: int) -> tuple[list[Any], list[Any]]:
+    """Return where n numbers are, and those of the tuple args[3] as floats; inside an intrinsic."""
+    numbers = [
+        context.cast(builder, builder.extract_value(args[3], i), signature.args[3][i], types.float64) for i in range(n)
+    ]
+    return _pointers(context, builder, signature, args, n), numbers
 
 
 def _places(n: int) -> list[str]:

@@ -23,7 +23,7 @@ def tally(laws: Any, sums: Any, beyond: Any) -> None:
     """Add the first eight powers of a chunk's normals to `sums`, and those beyond 3, 4, 5, 6 to `beyond`."""
     x = np.empty(2 * LANES)
     for block in range(BLOCKS):
-        fill_of(laws, U(0), 0, block, x, 0, LANES)
+        fill_of(laws, U(0), 0, block, 1, x, 0, LANES)
         for i in range(2 * LANES):
             power = 1.0
             for p in range(8):

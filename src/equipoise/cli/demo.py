@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,10 +24,15 @@ def demo(
     from equipoise.demo import comparison, poll
 
     results = {}
-    with progress_bar() as progress:
+    with progress_bar(thread=False) as progress:
+
+        def asked(some: int) -> None:
+            progress.advance(task, some)
+            progress.refresh()
+
         for strategy in ("auto", "uniform"):
             task = progress.add_task(strategy, total=customers)
-            results[strategy] = poll(strategy, customers, seed, partial(progress.advance, task))
+            results[strategy] = poll(strategy, customers, seed, asked)
             progress.update(task, completed=customers)
     if as_json:
         print_json({name: result.to_dict() for name, result in results.items()})

@@ -53,8 +53,13 @@ def check_chart(path: Path | None) -> None:
         chart.require()
 
 
-def progress_bar(counts: bool = True) -> Progress:
-    """Return a progress bar on standard error, which is shown if a person waits."""
+def progress_bar(counts: bool = True, thread: bool = True) -> Progress:
+    """
+    Return a progress bar on standard error, which is shown if a person waits.
+
+    A thread redraws it, or else its `refresh` does: what a program compiles first, it compiles in two processes only
+    while it has one thread (`fork`).
+    """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -64,6 +69,7 @@ def progress_bar(counts: bool = True) -> Progress:
         *((MofNCompleteColumn(),) if counts else ()),
         TimeRemainingColumn(),
         console=Console(stderr=True),
+        auto_refresh=thread,
         disable=not people.terminal(),
     )
 

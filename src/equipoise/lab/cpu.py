@@ -25,7 +25,8 @@ from equipoise.lab.lanes import Layout, lanes
 from equipoise.lab.rule import NORM, PLAIN, Numbers, Rule
 from equipoise.lab.setup import Ends, Setup
 from equipoise.lab.single import single
-from equipoise.lab.streams import Laws
+from equipoise.lab.streams import Laws, all_observed
+from equipoise.lab.sweeps import sweeps
 from equipoise.problem.money import limit
 
 
@@ -51,7 +52,7 @@ class Tuning:
     """
 
     few: int = 16
-    many: int = 320
+    many: int = 240
     scanned: int = 64
     layout: Layout = field(default_factory=Layout)
     replayed: float = 3e7
@@ -67,6 +68,11 @@ def _lanes(rule: Rule, arms: int, layout: Layout) -> Callable[..., None]:
 
 
 @lru_cache(maxsize=256)
+def _sweeps(rule: Rule) -> Callable[..., None]:
+    return jit(sweeps(rule), nogil=True)
+
+
+@lru_cache(maxsize=256)
 def _single(rule: Rule, scanned: bool, priced: bool, late: bool) -> Callable[..., None]:
     return jit(single(rule, scanned=scanned, priced=priced, late=late), nogil=True)
 
@@ -78,13 +84,16 @@ _replayed: Counter[Rule] = Counter()
 def kernel(setup: Setup, tuning: Tuning = TUNING) -> tuple[Callable[..., None], int]:
     """Return the kernel for a setup, and how many runs it simulates at once."""
     rule, arms = Rule.of(setup.strategy, setup.form), len(setup.problem)
-    if setup.replay and not setup.one_by_one and arms <= tuning.scanned and _replayed[rule] <= tuning.replayed:
+    small = setup.replay and _replayed[rule] <= tuning.replayed and all_observed(setup.problem)
+    if small and not setup.one_by_one and arms <= tuning.scanned:
         return lean.kernel(setup.strategy, setup.params), 1
     if not setup.one_by_one and arms <= tuning.many:
         for_arms = arms if arms <= tuning.few and not setup.one_kernel else 0
         return _lanes(rule, for_arms, tuning.layout), tuning.layout.lanes
     # Raising to a power of one costs nothing to speak of there.
     rule = rule._replace(form=PLAIN if rule.form == PLAIN else NORM)
+    if not setup.one_by_one:
+        return _sweeps(rule), 1
     return _single(rule, arms <= tuning.scanned, setup.objective.costs is not None, setup.in_flight > 1), 1
 
 
@@ -112,6 +121,6 @@ def simulate_numbered(setup: Setup, wanted: Ints, tuning: Tuning = TUNING) -> En
     laws = Laws.of(setup.problem, setup.seed, np.pad(wanted, (0, whole - runs), "edge"), side_by_side=at_once > 1)
     ends = np.empty((3, len(setup.checkpoints), arms, whole))
     # No more can be in flight than the budget has pulls.
-    extra = (costs, min(setup.in_flight, 1 + int(limits.max() / costs.min()))) if at_once == 1 else ()
+    extra = (costs, min(setup.in_flight, 1 + int(limits.max() / costs.min()))) if setup.one_by_one else ()
     run(laws, limits, numbers, ends, *extra)
     return Ends(*ends[..., :runs])

@@ -176,7 +176,7 @@ def crossed(problem: Problem, both: Sequence[Half], chosen: Sequence[Estimator])
     """
     sums = [ArmSums.of(problem, half.ends, 0) for half in both]
     # Multiples are fitted on the consecutive runs, which are like all others.
-    pilots = [ArmSums.of(problem, _take(half.ends, slice(half.members.consecutive)), 0) for half in both]
+    pilots = [each.first(half.members.consecutive) for half, each in zip(both, sums, strict=True)]
     fits = [estimators.fit(pilot, chosen) for pilot in pilots]
     seen = [
         half.seen(estimators.estimates(each, chosen, fit)) for half, each, fit in zip(both, sums, fits, strict=True)

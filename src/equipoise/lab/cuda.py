@@ -24,7 +24,7 @@ import numpy as np
 
 from equipoise.inputs import install_hint
 from equipoise.lab import cuda_many
-from equipoise.lab.cuda_device import cuda, kept, launching, on_device
+from equipoise.lab.cuda_device import cuda, kept, launching, no_toolkit, on_device
 from equipoise.lab.cuda_rule import decision_of, four_of, steps_of, tuples_of
 from equipoise.lab.rule import NORM, PLAIN, Rule
 from equipoise.lab.setup import Ends, Setup
@@ -71,6 +71,11 @@ def ring_size(arms: int, single: bool) -> int:
 
 def check() -> Any:
     """Return numba.cuda, or raise an error that says what is missing."""
+    if no_toolkit:
+        raise ValueError(
+            'engine="cuda" found no CUDA toolkit on this machine, which numba-cuda needs; '
+            "pip install 'numba-cuda[cu13]' or 'numba-cuda[cu12]' installs one; engine=\"cpu\" needs none"
+        )
     if cuda is None or not hasattr(cuda, "is_available"):
         raise ValueError(f'engine="cuda" needs numba-cuda, which is not installed; {install_hint("gpu")}')
     if not cuda.is_available():

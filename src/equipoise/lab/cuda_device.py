@@ -22,10 +22,14 @@ import numpy as np
 
 from equipoise import compiled, floats
 
+# Whether numba-cuda is installed and found no libraries of CUDA.
+no_toolkit = False
 try:
     from numba import cuda as cuda
 except ImportError:
     cuda = None
+except RuntimeError:
+    cuda, no_toolkit = None, True
 
 
 def _in_simulator() -> bool:

@@ -20,7 +20,7 @@ from equipoise import moments
 from equipoise.arrays import Bools, Floats, Ints
 from equipoise.lab import estimators
 from equipoise.lab.cuda import CARD, ONE_AT_A_TIME, Card, prepare
-from equipoise.lab.cuda_device import cuda, kept, on_device
+from equipoise.lab.cuda_device import cuda, kept, launching, on_device
 from equipoise.lab.setup import Setup
 
 # Threads of a block: a power of two.
@@ -218,6 +218,6 @@ def measure(
     card: Card = CARD,
 ) -> Floats:
     """Simulate runs `first` to `first + runs` on the card; return their `sums`, where `firsts` counts from `first`."""
-    with ONE_AT_A_TIME:
+    with ONE_AT_A_TIME, launching():
         launch, _ = prepare(setup, first, runs, single, card)
         return sums(launch(), firsts, wanted)

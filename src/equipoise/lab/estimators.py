@@ -14,7 +14,6 @@ keeps the estimate free of bias.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -53,18 +52,17 @@ def choose(estimator: str, problem: Problem, strategy: Strategy) -> tuple[Estima
 
 def known_fourth(problem: Problem) -> Bools:
     """Return which arms have a finite fourth moment."""
-    return np.array([math.isfinite(law.fourth) for law in problem.arms])
+    return np.isfinite(problem.fourths)
 
 
 def third(problem: Problem) -> Floats:
     """Return mu3 of each arm; 0 where the fourth moment is infinite."""
-    return np.array([law.third if math.isfinite(law.fourth) else 0.0 for law in problem.arms])
+    return np.where(known_fourth(problem), problem.thirds, 0.0)
 
 
 def kappa(problem: Problem) -> Floats:
     """Return mu4 - s⁴ of each arm, the variance of (X - mu)²; 0 where it is infinite."""
-    values = [law.fourth - law.variance**2 for law in problem.arms]
-    return np.where(np.isfinite(values), values, 0.0)
+    return np.where(known_fourth(problem), problem.fourths - problem.variances**2, 0.0)
 
 
 @dataclass(frozen=True)
@@ -85,6 +83,10 @@ class ArmSums:
         Q = ends.m2s[checkpoint] + S * deviations - problem.variances[:, None] * T
         Q[~known_fourth(problem)] = 0.0
         return cls(problem, T, S, Q)
+
+    def first(self, runs: int) -> ArmSums:
+        """Return the sums in the first runs."""
+        return ArmSums(self.problem, self.T[:, :runs], self.S[:, :runs], self.Q[:, :runs])
 
     @cached_property
     def third(self) -> Floats:

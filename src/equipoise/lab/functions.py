@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -21,7 +20,7 @@ from numba.extending import intrinsic
 from equipoise.arrays import Floats
 from equipoise.compiled import address, call_address, jit
 from equipoise.strategies import Numbers, Strategy, compile_error
-from equipoise.tuples import adder, reader, writer
+from equipoise.tuples import accumulator, loader, storer
 
 # The addresses, by name; 0 where a strategy has no use for a function.
 FUNCTIONS = np.dtype([(name, np.int64) for name in ("variance", "floor", "keep", "share", "pool")])
@@ -65,51 +64,33 @@ def _signature(numbers: int, pointers: int) -> Any:
 # ---- functions of numbers and of pointers to the tuples, built for their lengths; they return a float
 
 
-def _read(n: int) -> Any:
-    """Return the function that reads the n numbers at a pointer."""
-    read = reader(n, jit)
-
-    def numbers(pointer: Any) -> Any:
-        return read(numba.carray(pointer, n), 0, 1)
-
-    return jit(numbers)
-
-
-def _write(n: int) -> Any:
-    """Return the function that writes n numbers to a pointer."""
-    write = writer(n, jit)
-
-    def put(pointer: Any, values: Any) -> None:
-        write(numba.carray(pointer, n), 0, 1, values)
-
-    return jit(put)
-
-
 def _variance(function: Callable[..., float], pooled: int, own: int, sums: int, params: int) -> Callable[..., float]:
-    read_pooled, read_own, read_params = _read(pooled), _read(own), _read(params)
+    read_pooled, read_own, read_params = loader(pooled), loader(own), loader(params)
 
     def variance(count: float, mean: float, m2: float, shared: Any, kept: Any, given: Any) -> float:
-        return float(function(count, mean, m2, read_pooled(shared), read_own(kept), read_params(given)))
+        numbers = read_params(given, 0, 1)
+        return float(function(count, mean, m2, read_pooled(shared, 0, 1), read_own(kept, 0, 1), numbers))
 
     return variance
 
 
 def _floor(function: Callable[..., float], pooled: int, own: int, sums: int, params: int) -> Callable[..., float]:
-    read_params = _read(params)
+    read_params = loader(params)
 
     def floor(t: float, arms: float, given: Any) -> float:
-        return float(function(t, arms, read_params(given)))
+        return float(function(t, arms, read_params(given, 0, 1)))
 
     return floor
 
 
 def _keep(function: Callable[..., Numbers], pooled: int, own: int, sums: int, params: int) -> Callable[..., float]:
     """Build the function that replaces an arm's own numbers."""
-    read_pooled, read_own, read_params, write_own = _read(pooled), _read(own), _read(params), _write(own)
+    read_pooled, read_own, read_params, write_own = loader(pooled), loader(own), loader(params), storer(own)
 
     def keep(sample: float, count: float, mean: float, m2: float, shared: Any, kept: Any, given: Any) -> float:
-        found = function(sample, count, mean, m2, read_pooled(shared), read_own(kept), read_params(given))
-        write_own(kept, found)
+        numbers = read_params(given, 0, 1)
+        found = function(sample, count, mean, m2, read_pooled(shared, 0, 1), read_own(kept, 0, 1), numbers)
+        write_own(kept, 0, 1, found)
         return 0.0
 
     return keep
@@ -117,12 +98,12 @@ def _keep(function: Callable[..., Numbers], pooled: int, own: int, sums: int, pa
 
 def _share(function: Callable[..., Numbers], pooled: int, own: int, sums: int, params: int) -> Callable[..., float]:
     """Build the function that adds an arm's shares to the sums."""
-    read_pooled, read_own, read_params = _read(pooled), _read(own), _read(params)
-    read_sums, add, write_sums = _read(sums), adder(sums, jit), _write(sums)
+    read_pooled, read_own, read_params = loader(pooled), loader(own), loader(params)
+    add = accumulator(sums)
 
     def share(count: float, mean: float, m2: float, shared: Any, kept: Any, totals: Any, given: Any) -> float:
-        found = function(count, mean, m2, read_pooled(shared), read_own(kept), read_params(given))
-        write_sums(totals, add(read_sums(totals), found))
+        numbers = read_params(given, 0, 1)
+        add(totals, 0, 1, function(count, mean, m2, read_pooled(shared, 0, 1), read_own(kept, 0, 1), numbers))
         return 0.0
 
     return share
@@ -130,11 +111,11 @@ def _share(function: Callable[..., Numbers], pooled: int, own: int, sums: int, p
 
 def _pool(function: Callable[..., Numbers], pooled: int, own: int, sums: int, params: int) -> Callable[..., float]:
     """Build the function that replaces the pooled numbers."""
-    read_pooled, read_sums, read_params, write_pooled = _read(pooled), _read(sums), _read(params), _write(pooled)
+    read_pooled, read_sums, read_params, write_pooled = loader(pooled), loader(sums), loader(params), storer(pooled)
 
     def pool(arms: float, totals: Any, shared: Any, given: Any) -> float:
-        found = function(read_sums(totals), arms, read_pooled(shared), read_params(given))
-        write_pooled(shared, found)
+        found = function(read_sums(totals, 0, 1), arms, read_pooled(shared, 0, 1), read_params(given, 0, 1))
+        write_pooled(shared, 0, 1, found)
         return 0.0
 
     return pool

@@ -8,19 +8,21 @@ arm at once, into a ring of its latest samples; a lane that has fallen behind th
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numba import types
 
 from equipoise.compiled import inlined, jit
 from equipoise.floats import select
 from equipoise.lab.rule import NORM, PLAIN, Rule, steps
-from equipoise.lab.streams import U, fill_of, pair_of
+from equipoise.lab.streams import U, fill_of
 from equipoise.strategies import key as keys
-from equipoise.tuples import reader, selector, writer
+from equipoise.tuples import loader, selector, storer
 
 _next_refresh = jit(keys.next_refresh)
 _in_turn = jit(keys.in_turn)
@@ -56,6 +58,31 @@ class Layout:
         return self.few_ring or self.ring * max(1, 4 // 2 ** max(0, (arms - 1).bit_length() - 2))
 
 
+def strategy_parts(run: Callable[..., None], params: int) -> list[tuple[Any, tuple[Any, ...]]]:
+    """
+    Return the parts of a kernel that have the strategy in them, with the types that they are compiled for.
+
+    Parameters
+    ----------
+    run
+        The kernel, not compiled yet.
+    params
+        How many parameters the strategy takes, at least 1.
+    """
+    names = inspect.getclosurevars(run).nonlocals
+    row = types.Array(types.float64, 1, "C")
+    numbers = types.UniTuple(types.float64, params), row, types.float64
+    found: list[tuple[Any, tuple[Any, ...]]]
+    if names["selected"]:
+        found = [(names["update_by_selects"].part, (row, *numbers))]
+    else:
+        found = [(names["update_by_index"].part, (row, types.Array(types.uint64, 1, "C"), *numbers))]
+    if names["has_pool"]:
+        arms = types.literal(names["arms"]) if names["few"] else types.int64
+        found.append((names["rekey"].part, (row, arms, *numbers)))
+    return found
+
+
 def lanes(rule: Rule, arms: int, layout: Layout) -> Callable[..., None]:
     """
     Return the kernel that scans the arms at every step, for this number of arms or, with 0, for any; not compiled yet.
@@ -77,15 +104,17 @@ def lanes(rule: Rule, arms: int, layout: Layout) -> Callable[..., None]:
     COUNT, MEAN, M2, KEY, OWN = (row * W for row in range(5))
     BLOCK = (4 + rule.own | 1) * W
     # Rows that are free at other times serve a second purpose: the scale of the chosen arm; the fewest pulls and the
-    # arm that has them; the number of arms in the sums.
+    # arm that has them; the number of arms in the sums; the two samples that a lane behind the ring draws.
     ITS_SCALE = BEST
     FEWEST, LEAST_PULLED = BEST, ITS_KEY
     KNOWN = ITS_KEY
+    # Not Python's integers, which are literals: `fill_of` would be compiled for each of them.
+    PAIR, ALL, ALONE = (np.int64(number) for number in (BEST, W, 1))
     has_floor, has_keep, has_pool = rule.floor is not None, rule.keep is not None, rule.pool is not None
     own_numbers, has_scale, has_power = rule.own, rule.form != PLAIN, rule.form == NORM
     take, variance, weigh, key_of, floor, add_share, pool = steps(rule, jit, jit)
-    read_own, read_pooled, read_sums = (reader(n, inlined) for n in (rule.own, rule.pooled, rule.sums))
-    write_own, write_pooled, write_sums = (writer(n, inlined) for n in (rule.own, rule.pooled, rule.sums))
+    read_own, read_pooled, read_sums = map(loader, (rule.own, rule.pooled, rule.sums))
+    write_own, write_pooled, write_sums = map(storer, (rule.own, rule.pooled, rule.sums))
     pick_own = selector(rule.own, select, inlined)
 
     @jit
@@ -247,17 +276,20 @@ def lanes(rule: Rule, arms: int, layout: Layout) -> Callable[..., None]:
                 )
 
     @jit
-    def draw_ahead(S: Any, laws: Any, first: Any, drawn: Any, K: int, H: int, X: int) -> bool:
-        """Fill the rings for the next steps; return whether a lane is behind the ring of an arm."""
+    def draw_ahead(S: Any, laws: Any, first: Any, drawn: Any, K: int, H: int, X: int, ahead: int) -> bool:
+        """Fill the rings for so many steps; return whether a lane is behind the ring of an arm."""
         lagging = False
         for k in range(K):
             most, fewest = 0.0, math.inf
             for i in range(W):
                 most = max(most, S[ARMS + k * BLOCK + COUNT + i])
                 fewest = min(fewest, S[ARMS + k * BLOCK + COUNT + i])
-            while drawn[k] < most + STRETCH:
-                fill_of(laws, first, k, drawn[k] >> 1, S, X + (k * H + (drawn[k] & (H - 1))) * W, W)
-                drawn[k] += 2
+            while drawn[k] < most + ahead:
+                # As many as are needed, or as there are to the end of the ring.
+                at = drawn[k] & (H - 1)
+                blocks = min(int(most) + ahead + 1 - drawn[k], H - at) >> 1
+                fill_of(laws, first, k, drawn[k] >> 1, blocks, S, X + (k * H + at) * W, ALL)
+                drawn[k] += 2 * blocks
             lagging = lagging or fewest < drawn[k] - H
         return lagging
 
@@ -273,8 +305,8 @@ def lanes(rule: Rule, arms: int, layout: Layout) -> Callable[..., None]:
             for i in range(W):
                 k, j = int(S[CHOSEN + i]), int(S[ITS_COUNT + i])
                 if j < drawn[k] - H:
-                    x0, x1 = pair_of(laws, first + U(i), k, j >> 1)
-                    S[SAMPLE + i] = x1 if j & 1 else x0
+                    fill_of(laws, first + U(i), k, j >> 1, ALONE, S, PAIR, ALONE)
+                    S[SAMPLE + i] = S[PAIR + (j & 1)]
         if not selected:
             for i in range(W):
                 offsets[i] = U(ARMS) + U(S[CHOSEN + i]) * U(BLOCK) + U(i)
@@ -288,71 +320,69 @@ def lanes(rule: Rule, arms: int, layout: Layout) -> Callable[..., None]:
             k = int(S[CHOSEN + i])
             j = int(S[offsets[i] + U(COUNT)])
             if j >= drawn[k]:
-                fill_of(laws, first, k, j >> 1, S, X + (k * H + (drawn[k] & (H - 1))) * W, W)
+                fill_of(laws, first, k, j >> 1, ALONE, S, X + (k * H + (drawn[k] & (H - 1))) * W, ALL)
                 drawn[k] += 2
             if j >= drawn[k] - H:
                 S[SAMPLE + i] = S[X + (k * H + (j & (H - 1))) * W + i]
             else:
-                x0, x1 = pair_of(laws, first + U(i), k, j >> 1)
-                S[SAMPLE + i] = x1 if j & 1 else x0
+                fill_of(laws, first + U(i), k, j >> 1, ALONE, S, PAIR, ALONE)
+                S[SAMPLE + i] = S[PAIR + (j & 1)]
 
     sample = sample_few if few else sample_many
 
-    @jit
-    def simulate(S: Any, laws: Any, first: Any, checkpoints: Any, numbers: Any, ends: Any, H: int, X: int) -> None:
-        """Simulate the runs in the lanes from place `first` on, in a workspace with the rings from X on."""
-        params, scales, exponent = numbers.params, numbers.scales, numbers.exponent
-        K = arms if few else len(laws.kinds)
-        for row in range(X):
-            S[row] = 0.0
-        for k in range(K):
-            for row in range(own_numbers):
-                for i in range(W):
-                    S[ARMS + k * BLOCK + OWN + row * W + i] = numbers.own[k, row]
-        offsets = np.empty(W, np.uint64)
-        drawn = np.zeros(K, np.int64)
-        lagging = False
-        lowest = 0.0
-        in_turn = _in_turn(numbers.warmup, K)
-        refresh = _next_refresh(0, K)
-        t = 0
-        for c in range(len(checkpoints)):
-            while t < checkpoints[c]:
-                if few and t % STRETCH == 0:
-                    lagging = draw_ahead(S, laws, first, drawn, K, H, X)
-                if t < in_turn:
-                    for i in range(W):
-                        S[CHOSEN + i] = float(t % K)
-                        S[ITS_COUNT + i] = S[ARMS + (t % K) * BLOCK + COUNT + i]
-                else:
-                    choose(S, K)
-                    if has_floor:
-                        least = floor(float(t), float(K), params)
-                        if lowest < least:
-                            lowest = force(S, K, least)
-                sample(S, laws, first, drawn, lagging, H, X, offsets)
-                if selected:
-                    update_by_selects(S, params, scales, exponent)
-                else:
-                    update_by_index(S, offsets, params, scales, exponent)
-                t += 1
-                if has_pool and t >= refresh:
-                    refresh = _next_refresh(t, K)
-                    rekey(S, K, params, scales, exponent)
-            for k in range(K):
-                row = ARMS + k * BLOCK
-                for i in range(W):
-                    column = first + U(i)
-                    ends[0, c, k, column] = S[row + COUNT + i]
-                    ends[1, c, k, column] = S[row + MEAN + i]
-                    ends[2, c, k, column] = S[row + M2 + i]
-
     def run(laws: Any, checkpoints: Any, numbers: Any, ends: Any) -> None:
+        params, scales, exponent = numbers.params, numbers.scales, numbers.exponent
         K = arms if few else len(laws.kinds)
         H = few_H if few else ring_of_many(K)
         X = ARMS + K * BLOCK
         S = np.empty(X + K * H * W)
-        for first in range(0, len(laws.runs), W):
-            simulate(S, laws, U(first), checkpoints, numbers, ends, H, X)
+        offsets = np.empty(W, np.uint64)
+        drawn = np.empty(K, np.int64)
+        # A function for the runs of one round would be optimised twice: by itself, and here.
+        for place in range(0, len(laws.runs), W):
+            first = U(place)
+            for row in range(X):
+                S[row] = 0.0
+            for k in range(K):
+                drawn[k] = 0
+                for row in range(own_numbers):
+                    for i in range(W):
+                        S[ARMS + k * BLOCK + OWN + row * W + i] = numbers.own[k, row]
+            lagging = False
+            lowest = 0.0
+            in_turn = _in_turn(numbers.warmup, K)
+            refresh = _next_refresh(0, K)
+            t = 0
+            for c in range(len(checkpoints)):
+                while t < checkpoints[c]:
+                    if few and t % STRETCH == 0:
+                        ahead = min(STRETCH, checkpoints[len(checkpoints) - 1] - t)
+                        lagging = draw_ahead(S, laws, first, drawn, K, H, X, ahead)
+                    if t < in_turn:
+                        for i in range(W):
+                            S[CHOSEN + i] = float(t % K)
+                            S[ITS_COUNT + i] = S[ARMS + (t % K) * BLOCK + COUNT + i]
+                    else:
+                        choose(S, K)
+                        if has_floor:
+                            least = floor(float(t), float(K), params)
+                            if lowest < least:
+                                lowest = force(S, K, least)
+                    sample(S, laws, first, drawn, lagging, H, X, offsets)
+                    if selected:
+                        update_by_selects(S, params, scales, exponent)
+                    else:
+                        update_by_index(S, offsets, params, scales, exponent)
+                    t += 1
+                    if has_pool and t >= refresh:
+                        refresh = _next_refresh(t, K)
+                        rekey(S, K, params, scales, exponent)
+                for k in range(K):
+                    row = ARMS + k * BLOCK
+                    for i in range(W):
+                        column = first + U(i)
+                        ends[0, c, k, column] = S[row + COUNT + i]
+                        ends[1, c, k, column] = S[row + MEAN + i]
+                        ends[2, c, k, column] = S[row + M2 + i]
 
     return run

@@ -2,7 +2,8 @@
 The CPU kernel for replays of a study: it is compiled once, and takes a strategy's functions by address.
 
 A study compiles its strategy's functions anyway, so that its replays need nothing new. A pull takes about three times
-as long as in `lanes`, where the strategy is compiled into the kernel; that pays off only after some ten million.
+as long as in `lanes`, where the strategy is compiled into the kernel; that pays off only after some ten million. The
+laws of a replay are fitted to samples (`study.fitted`), so that the kernel has no other kinds of laws in it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from equipoise.lab.functions import (
     call_variance,
     compile_rule,
 )
-from equipoise.lab.streams import pair_of
+from equipoise.lab.streams import observed_pair_of
 from equipoise.strategies import Strategy
 from equipoise.strategies import key as keys
 
@@ -119,7 +120,7 @@ def _simulate(
                 k = t % K if t < in_turn else _choose(arms, least)
                 i, x = int(arms[0, k]), arms[4, k]
                 if i & 1 == 0:
-                    x, arms[4, k] = pair_of(laws, np.uint64(run), k, i >> 1)
+                    x, arms[4, k] = observed_pair_of(laws, np.uint64(run), k, i >> 1)
                 arms[0, k], arms[1, k], arms[2, k] = _add(arms[0, k], arms[1, k], arms[2, k], x)
                 if called.keep != 0:
                     count, mean, m2 = arms[0, k], arms[1, k], arms[2, k]
@@ -142,7 +143,7 @@ def kernel(strategy: Strategy, params: tuple[float, ...]) -> Callable[..., None]
     pooled, sums, rule = len(strategy.pooled), len(strategy.sums), compile_rule(strategy, params)
     called = Called(*rule[:FUNCTION_WORDS].view(np.int64).tolist())
 
-    def run(laws: Any, limits: Any, numbers: Any, ends: Any, costs: Any, in_flight: int) -> None:
+    def run(laws: Any, limits: Any, numbers: Any, ends: Any) -> None:
         # The parameters are in the rule; here they would make the kernel one for their number.
         numbers, (K, own) = numbers._replace(params=(0.0,)), numbers.own.shape
         own_at = pooled + sums + own * np.arange(K)

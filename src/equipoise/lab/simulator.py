@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, overload
 
+from equipoise import fork
 from equipoise.inputs import choice, integer, positive, shown
 from equipoise.keywords import suggests_keywords
 from equipoise.lab import estimators, work
+from equipoise.lab.ahead import compile_ahead
 from equipoise.lab.setup import Ends, Setup
 from equipoise.lab.simulation import Curve, Simulation
 from equipoise.problem import Objective, Problem, Stratified, money
@@ -215,7 +217,7 @@ def simulate(
     ]
     found: list[tuple[int, Simulation]] = []
     for done, (place, setup, chosen) in enumerate(jobs):
-        pilot = first_ends(worker.ends, setup, work.PILOT_FIRST, work.pilot_runs(setup, chosen))
+        pilot = first_ends(worker.ends, setup, work.PILOT_FIRST, work.pilot_runs(setup, chosen, runs))
         measurement = work.Measurement(setup, chosen, work.multiples(setup, chosen, pilot), runs)
         report = partial(_report, progress, done * runs, len(jobs) * runs) if progress else None
         results = worker.measure(measurement, report)
@@ -287,6 +289,7 @@ def setups(
     for n in budgets:
         params = check_params(strategy, strategy.params(objective.samples(n, arms), arms, support))
         if params not in by_params:
+            compile_ahead(Setup(problem, strategy, (n,), params, seed, in_flight, objective, one_kernel))
             check_numbers(strategy, params, support)
             check_compiles(strategy, params)
         by_params.setdefault(params, []).append(n)
@@ -302,6 +305,7 @@ def setups(
 def first_ends(ends: Callable[[Setup, int, int], Ends], setup: Setup, first: int, runs: int) -> Ends:
     """Simulate the first runs of a setup; refuse a strategy whose numbers are wrong there, as kernels do not look."""
     found = ends(setup, first, runs)
+    fork.finish()  # that compiled with this process
     check_ends(setup, found)
     return found
 

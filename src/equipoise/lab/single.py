@@ -1,5 +1,5 @@
 """
-The CPU kernel that simulates one run at a time: very many arms, late answers, and samples that have prices.
+The CPU kernel that simulates one run at a time: late answers, and samples that have prices.
 
 A fixed number of pulls is kept in flight: they are asked for first, then the answers come one at a time, the oldest
 first, and after each the next pull is asked for; at the end all answers come in. The variance of an arm sees the
@@ -20,7 +20,7 @@ import numpy as np
 
 from equipoise.compiled import inlined, jit
 from equipoise.heap import ENTRY, NO_ARM, arm_at, change, heapify, least_pulled, replace_top
-from equipoise.lab.rule import Rule, steps
+from equipoise.lab.rule import Rule, pooling, steps
 from equipoise.lab.streams import U, pair_of
 from equipoise.problem import money
 from equipoise.strategies import key as formulas
@@ -51,19 +51,17 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
     Return the kernel, not compiled yet.
 
     `scanned` says that every decision looks at all arms instead of the top of a heap, `priced` that samples have costs
-    and the limits are money, and `late` that more than one pull is in flight.
+    and the limits are money, and `late` that more than one pull is in flight; one of the last two holds.
     """
     has_floor, has_keep, has_pool = rule.floor is not None, rule.keep is not None, rule.pool is not None
-    no_sums, nothing_pooled, OWN = (0.0,) * rule.sums, (0.0,) * max(rule.pooled, 1), rule.own
+    nothing_pooled, OWN = (0.0,) * max(rule.pooled, 1), rule.own
     Arm, Entry = arm_record(late), numba.from_dtype(ENTRY)
     # Only the arm on top of the heap of keys ever gets another key.
     only_top = not has_floor and not late
-    # At a limit all answers come in and arms are closed, so that the next limit is a run of its own.
-    restarted = late or priced
-    # Otherwise a key is first needed after the warm-up of all arms.
-    keyed_early = late or priced
-    take, variance, weigh, _, floor, add_share, pool = steps(rule, jit, jit)
+    found = steps(rule, jit, jit)
+    take, variance, weigh, floor = found.take, found.variance, found.weigh, found.floor
     read_own, write_own = reader(OWN, inlined), writer(OWN, inlined)
+    pool_all = pooling(rule, found, read_own, jit)
 
     @jit
     def pulls_of(arm: Any) -> float:
@@ -82,7 +80,7 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
         if priced and closed[k]:
             return -math.inf
         pulls = pulls_of(arms[k])
-        if keyed_early and (arms[k].count < numbers.warmup or pulls == 0):
+        if arms[k].count < numbers.warmup or pulls == 0:
             return _warmup_key(pulls)
         return (arms[k].top if late else evaluate(arms, own, k, pooled, numbers)) / pulls
 
@@ -107,16 +105,6 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
             for i in range(len(arms)):
                 by_key[i].score = arm_key(arms, own, arm_at(by_key, i), pooled, closed, numbers)
             heapify(by_key)
-
-    @jit
-    def pool_all(arms: Any, own: Any, pooled: Any, params: Any) -> Any:
-        """Return what is pooled over all arms."""
-        sums, known = no_sums, 0.0
-        for k in range(len(arms)):
-            arm = arms[k]
-            its_own = read_own(own, k * OWN, 1)
-            sums, known = add_share(arm.count, arm.mean, arm.m2, its_own, pooled, params, sums, known)
-        return pool(sums, known, pooled, params)
 
     @jit
     def largest_key(keys: Any, by_key: Any) -> int:
@@ -174,33 +162,28 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
         waiting = np.empty(in_flight if late else 1, np.int64)
         # Until then the arms go in turn, and no key is needed.
         in_turn = 0 if priced else _in_turn(numbers.warmup, K)
-        # Whether all keys have to be found again before the next one is needed.
-        stale = True
-        asked, told, opened, k = 0, 0, 0, 0
-        pooled = nothing_pooled
-        fewest, spent, carry = 0.0, 0.0, 0.0
-        refresh = 0
+        # At a limit all answers come in and arms are closed, so that the next limit is a run of its own.
         for c in range(len(limits)):
-            if c == 0 or restarted:
-                asked, told, opened, stale = 0, 0, K, True
-                pooled = nothing_pooled
-                fewest, spent, carry = 0.0, 0.0, 0.0
-                refresh = _next_refresh(0, K)
-                for j in range(K):
-                    arm = arms[j]
-                    arm.count, arm.mean, arm.m2 = 0.0, 0.0, 0.0
-                    for i in range(OWN):
-                        own[j * OWN + i] = numbers.own[j, i]
-                    if late:
-                        arm.pulls = 0.0
-                        if numbers.warmup == 0:
-                            arm.top = evaluate(arms, own, j, pooled, numbers)
-                    if priced:
-                        closed[j] = False
-                    if not scanned:
-                        by_key[j].arm = by_key[j].place = j
-                    if not scanned and has_floor:
-                        by_pulls[j].score, by_pulls[j].arm, by_pulls[j].place = 0.0, j, j
+            # `stale` says that all keys have to be found again before the next one is needed.
+            asked, told, opened, k, stale = 0, 0, K, 0, True
+            pooled = nothing_pooled
+            fewest, spent, carry = 0.0, 0.0, 0.0
+            refresh = _next_refresh(0, K)
+            for j in range(K):
+                arm = arms[j]
+                arm.count, arm.mean, arm.m2 = 0.0, 0.0, 0.0
+                for i in range(OWN):
+                    own[j * OWN + i] = numbers.own[j, i]
+                if late:
+                    arm.pulls = 0.0
+                    if numbers.warmup == 0:
+                        arm.top = evaluate(arms, own, j, pooled, numbers)
+                if priced:
+                    closed[j] = False
+                if not scanned:
+                    by_key[j].arm = by_key[j].place = j
+                if not scanned and has_floor:
+                    by_pulls[j].score, by_pulls[j].arm, by_pulls[j].place = 0.0, j, j
             while True:
                 while asked - told < (in_flight if late else 1) and (opened > 0 if priced else asked < limits[c]):
                     if asked < in_turn:

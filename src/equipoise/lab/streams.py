@@ -132,10 +132,38 @@ def normals(w0: Any, w1: Any) -> tuple[float, float]:
 
 
 @jit
+def student_power(w0: Any, df: float) -> float:
+    """Return what Bailey's method for Student's t takes the exponential of [3]_."""
+    return -2.0 * log(unit(w0)) / df
+
+
+@jit
+def student_radius(grown: float, w1: Any, df: float) -> float:
+    """Return a sample of Student's t with df degrees of freedom, given exp(power) - 1."""
+    cos, _ = turn(w1)
+    return math.sqrt(df * grown) * cos
+
+
+@jit
 def student(w0: Any, w1: Any, df: float) -> float:
     """Return a sample of Student's t with df degrees of freedom, by Bailey's polar method [3]_."""
-    cos, _ = turn(w1)
-    return math.sqrt(df * math.expm1(-2.0 * log(unit(w0)) / df)) * cos
+    return student_radius(math.expm1(student_power(w0, df)), w1, df)
+
+
+@jit
+def place_in(table_at: float, values: float, word: Any) -> Any:
+    """Return the place of one of an empirical law's values in the table."""
+    # The upper half of size * word, for a size below 2^32.
+    size = U(values)
+    return np.int64(table_at) + np.int64((size * (word >> _32) + ((size * (word & _LOW)) >> _32)) >> _32)
+
+
+@jit
+def observed(kind: int, a: float, b: float, table: Any, word: Any) -> float:
+    """Return a sample of a Bernoulli or an empirical law: those that are fitted to samples."""
+    if kind == BERNOULLI:
+        return 1.0 if float(word >> _11) * 2.0**-53 < a else 0.0
+    return table[place_in(a, b, word)]
 
 
 @jit
@@ -143,19 +171,15 @@ def one(kind: int, a: float, b: float, table: Any, word: Any) -> float:
     """Return a sample of a law that takes one word."""
     if kind == RADEMACHER:
         return a if word >> _63 else -a
-    if kind == BERNOULLI:
-        return 1.0 if float(word >> _11) * 2.0**-53 < a else 0.0
     if kind == UNIFORM:
         return fma(b, float(word >> _11) * 2.0**-53, a)
     if kind == EXPONENTIAL:
         return -a * log(unit(word))
     if kind == LAPLACE:
         return fma(b if word & _1 else -b, log(unit(word)), a)
-    if kind == EMPIRICAL:
-        # The upper half of size * word, for a size below 2^32.
-        size = U(b)
-        return table[np.int64(a) + np.int64((size * (word >> _32) + ((size * (word & _LOW)) >> _32)) >> _32)]
-    return a
+    if kind == CONSTANT:
+        return a
+    return observed(kind, a, b, table, word)
 
 
 @jit
@@ -177,11 +201,11 @@ def pair(kind: int, a: float, b: float, table: Any, seed: Any, run: Any, arm: An
 
 def _filler(kind: int) -> Any:
     """
-    Return the function that draws samples 2 block and 2 block + 1 of an arm with a law of this kind in several runs.
+    Return the function that draws blocks of two samples of an arm with a law of this kind in several runs.
 
     It is compiled for the kind, so that the compiler makes vectors of its loop.
     """
-    gaussian, one_word = kind == GAUSSIAN, kind not in (GAUSSIAN, LOGNORMAL, STUDENT)
+    gaussian, lognormal, t, empirical = (kind == each for each in (GAUSSIAN, LOGNORMAL, STUDENT, EMPIRICAL))
 
     def fill(
         a: float,
@@ -191,25 +215,45 @@ def _filler(kind: int) -> Any:
         all_runs: Any,
         place: Any,
         arm: Any,
-        block: Any,
+        first: Any,
+        blocks: Any,
         out: Any,
         at: int,
         lanes: int,
     ) -> float:
         # Slices, as the compiler makes vectors only where it knows that no index is negative.
-        runs, even, odd = all_runs[place : place + lanes], out[at : at + lanes], out[at + lanes : at + 2 * lanes]
-        for i in range(lanes):
-            if gaussian:
-                w0, w1 = words(seed, runs[i], arm, block)
-                z0, z1 = normals(w0, w1)
-                even[i] = fma(b, z0, a)
-                odd[i] = fma(b, z1, a)
-            elif one_word:
-                w0, w1 = words(seed, runs[i], arm, block)
-                even[i] = one(kind, a, b, table, w0)
-                odd[i] = one(kind, a, b, table, w1)
-            else:
-                even[i], odd[i] = pair(kind, a, b, table, seed, runs[i], arm, block)
+        runs = all_runs[place : place + lanes]
+        for block in range(first, first + blocks):
+            even, odd = out[at : at + lanes], out[at + lanes : at + 2 * lanes]
+            for i in range(lanes):
+                if t:
+                    even[i] = student_power(words(seed, runs[i], arm, block + block)[0], a)
+                    odd[i] = student_power(words(seed, runs[i], arm, block + block + _1)[0], a)
+                elif gaussian or lognormal:
+                    w0, w1 = words(seed, runs[i], arm, block)
+                    z0, z1 = normals(w0, w1)
+                    even[i], odd[i] = fma(b, z0, a), fma(b, z1, a)
+                elif empirical:
+                    w0, w1 = words(seed, runs[i], arm, block)
+                    even[i], odd[i] = float(place_in(a, b, w0)), float(place_in(a, b, w1))
+                else:
+                    w0, w1 = words(seed, runs[i], arm, block)
+                    even[i], odd[i] = one(kind, a, b, table, w0), one(kind, a, b, table, w1)
+            # What is no vector instruction has a loop of its own.
+            if lognormal or t or empirical:
+                for i in range(lanes):
+                    if empirical:
+                        even[i], odd[i] = table[int(even[i])], table[int(odd[i])]
+                    elif t:
+                        even[i], odd[i] = math.expm1(even[i]), math.expm1(odd[i])
+                    else:
+                        even[i], odd[i] = math.exp(even[i]), math.exp(odd[i])
+            # The random bits are quicker found again than kept.
+            if t:
+                for i in range(lanes):
+                    even[i] = b * student_radius(even[i], words(seed, runs[i], arm, block + block)[1], a)
+                    odd[i] = b * student_radius(odd[i], words(seed, runs[i], arm, block + block + _1)[1], a)
+            at += 2 * lanes
         return 0.0
 
     return fill
@@ -219,7 +263,7 @@ def _filler(kind: int) -> Any:
 _NUMBERS, _RUNS = types.Array(types.float64, 1, "C"), types.Array(types.uint64, 1, "C")
 _FILL = (
     *(types.float64, types.float64, _NUMBERS),
-    *(types.uint64, _RUNS, types.int64, types.uint64, types.uint64),
+    *(types.uint64, _RUNS, types.int64, types.uint64, types.uint64, types.uint64),
     *(_NUMBERS, types.int64, types.int64),
 )
 
@@ -241,7 +285,8 @@ def _call_fill(
     runs: Any,
     place: Any,
     arm: Any,
-    block: Any,
+    first: Any,
+    blocks: Any,
     out: Any,
     at: Any,
     lanes: Any,
@@ -343,14 +388,28 @@ def pair_of(laws: Any, place: Any, arm: Any, block: Any) -> tuple[float, float]:
 
 
 @jit
-def fill_of(laws: Any, place: Any, arm: Any, block: Any, out: Any, at: int, lanes: int) -> None:
-    """
-    Draw samples 2 block and 2 block + 1 of the arm with this number in `lanes` runs from this place on.
+def observed_pair_of(laws: Any, place: Any, arm: Any, block: Any) -> tuple[float, float]:
+    """Return what `pair_of` does where the arm's law is Bernoulli or empirical, with less to compile."""
+    kind, a, b = laws.kinds[arm], laws.parameters[arm, 0], laws.parameters[arm, 1]
+    w0, w1 = words(laws.seed, laws.runs[place], U(arm), U(block))
+    return observed(kind, a, b, laws.table, w0), observed(kind, a, b, laws.table, w1)
 
-    Those numbered 2 block go to out[at:], run by run, the others to out[at + lanes:].
+
+def all_observed(problem: Problem) -> bool:
+    """Return whether every law of a problem is Bernoulli or empirical, as those are that stand for samples."""
+    return all(isinstance(law, Bernoulli | Empirical) for law in problem.arms)
+
+
+@jit
+def fill_of(laws: Any, place: Any, arm: Any, block: Any, blocks: Any, out: Any, at: Any, lanes: Any) -> None:
     """
-    a, b = laws.parameters[arm, 0], laws.parameters[arm, 1]
-    _call_fill(laws.fills[arm], a, b, laws.table, laws.seed, laws.runs, place, U(arm), U(block), out, at, lanes)
+    Draw blocks of two samples of the arm with this number, in `lanes` runs from this place on.
+
+    Samples numbered 2 block go to out[at:], run by run, the next to out[at + lanes:], and so on.
+    """
+    a, b, first = laws.parameters[arm, 0], laws.parameters[arm, 1], U(block)
+    where, runs = laws.fills[arm], laws.runs
+    _call_fill(where, a, b, laws.table, laws.seed, runs, place, U(arm), first, U(blocks), out, at, lanes)
 
 
 @jit
@@ -368,19 +427,27 @@ def samples(problem: Problem, seed: int, run: int, arm: int, count: int, first: 
     return out
 
 
-@jit
-def _draw_run(laws: Any, counts: Any, out: Any) -> None:
-    at = 0
-    for k in range(len(counts)):
-        for i in range(counts[k]):
-            x0, x1 = pair_of(laws, U(0), k, i >> 1)
-            out[at + i] = x1 if i & 1 else x0
-        at += counts[k]
+def _drawer(pair: Any) -> Any:
+    """Return the function that draws the samples of a run, by `pair_of` or by `observed_pair_of`."""
+
+    def draw_run(laws: Any, counts: Any, out: Any) -> None:
+        at = 0
+        for k in range(len(counts)):
+            for i in range(counts[k]):
+                x0, x1 = pair(laws, U(0), k, i >> 1)
+                out[at + i] = x1 if i & 1 else x0
+            at += counts[k]
+
+    return jit(draw_run)
+
+
+_draw_run, _draw_observed_run = _drawer(pair_of), _drawer(observed_pair_of)
 
 
 def samples_of_run(problem: Problem, seed: int, run: int, counts: npt.ArrayLike) -> list[Floats]:
     """Return the first samples of every arm, as many of each as `counts` says, that a simulation sees in this run."""
     each = np.asarray(counts).astype(np.int64)
     out = np.empty(each.sum())
-    _draw_run(Laws.of(problem, seed, [run]), each, out)
+    draw = _draw_observed_run if all_observed(problem) else _draw_run
+    draw(Laws.of(problem, seed, [run]), each, out)
     return np.split(out, np.cumsum(each)[:-1])

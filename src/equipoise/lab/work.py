@@ -22,10 +22,15 @@ from equipoise.problem import Objective
 
 # Runs whose sums are formed together on every engine, so that results do not depend on how the work was split.
 BLOCK = 1024
+# A thread simulates several blocks at once up to this many numbers of arms, checkpoints and runs: they fit into cache.
+AT_ONCE = 1 << 15
 # Two simulations are compared by the means of this many batches of runs.
 BATCHES = 64
-# The multiples of the controls are fitted on a pilot of this many runs, far from the runs that are counted.
+# The multiples of the controls are fitted on a pilot of at most this many runs, far from the runs that are counted.
 PILOT, PILOT_FIRST = 2048, 1 << 62
+# Multiples that are fitted on P runs add about c/P to the variance of an estimate, with c = 16 where all arms are
+# Gaussian. So a pilot of sqrt(c runs) costs least for a given error. Those of other arms are far noisier.
+NOISE, SHORTEST_PILOT = 16, 384
 
 
 @dataclass(frozen=True)
@@ -82,14 +87,14 @@ class Measurement:
         """Return the number of blocks."""
         return -(-self.runs // self.block_runs())
 
-    def block(self, b: int) -> list[list[Sums]]:
-        """Simulate block b and return its sums for each checkpoint, in enough pieces to fill the batches."""
+    def block(self, b: int, blocks: int = 1) -> list[list[Sums]]:
+        """Simulate blocks from b on and return their sums for each checkpoint, in enough pieces to fill the batches."""
         size = self.block_runs()
         first = b * size
-        return self.sums(cpu.simulate(self.setup, first, min(size, self.runs - first)))
+        return self.sums(cpu.simulate(self.setup, first, min(blocks * size, self.runs - first)))
 
     def sums(self, ends: Ends) -> list[list[Sums]]:
-        """Return the sums of a block of runs for each checkpoint, in enough pieces to fill the batches."""
+        """Return the sums of blocks of runs for each checkpoint, in enough pieces to fill the batches."""
         return [self._sums(ends, c) for c in range(len(self.setup.checkpoints))]
 
     def _sums(self, ends: Ends, c: int) -> list[Sums]:
@@ -98,12 +103,14 @@ class Measurement:
         losses = estimators.estimates(sums, self.estimator, self.multiples[c])
         norm = _norms(self.setup.objective, problem.variances[:, None] / sums.T)
         rows = np.vstack([losses, sums.T, norm[None]])
-        return [Sums.of(piece) for piece in np.split(rows, self.pieces(rows.shape[1])[1:-1], axis=1)]
+        return [Sums.of(piece) for piece in np.split(rows, self.pieces_of_blocks(rows.shape[1])[1:-1], axis=1)]
 
     def pieces(self, runs: int) -> Ints:
         """Return where the pieces of a block of runs begin, and where the last one ends."""
         pieces = min(runs, -(-BATCHES // self.blocks()))
-        return np.cumsum([0, *(len(piece) for piece in np.array_split(np.empty(runs), pieces))])
+        each, longer = divmod(runs, pieces)
+        places = np.arange(pieces + 1)
+        return places * each + np.minimum(places, longer)
 
     def pieces_of_blocks(self, runs: int) -> Ints:
         """Return where the pieces of several blocks begin, and where the last one ends."""
@@ -151,10 +158,18 @@ def _norms(objective: Objective, losses: Floats) -> Floats:
     return np.asarray(top * ((values / scale) ** objective.p).sum(axis=0) ** (1 / objective.p))
 
 
-def pilot_runs(setup: Setup, chosen: tuple[estimators.Estimator, ...]) -> int:
-    """Return how many runs a pilot has: a few are enough for Wald's multiples, and no others are fitted on them."""
-    fitted = len(chosen) <= estimators.MOST_CONTROLLED and any(each in ("controls", "gaussian") for each in chosen)
-    return PILOT if fitted else cpu.kernel(setup)[1]
+def pilot_runs(setup: Setup, chosen: tuple[estimators.Estimator, ...], runs: int) -> int:
+    """
+    Return how many runs a pilot has, for this many runs that are counted.
+
+    A few are enough for Wald's multiples, and no others are fitted on them.
+    """
+    if len(chosen) > estimators.MOST_CONTROLLED or not any(each in ("controls", "gaussian") for each in chosen):
+        return cpu.kernel(setup)[1]
+    if "controls" in chosen:
+        return PILOT
+    wanted = max(SHORTEST_PILOT, math.ceil(math.sqrt(NOISE * runs)))
+    return min(PILOT, -(-wanted // cpu.LANES) * cpu.LANES)
 
 
 def multiples(setup: Setup, chosen: tuple[estimators.Estimator, ...], pilot: Ends) -> list[list[Floats]]:
@@ -180,7 +195,9 @@ class Engine(NamedTuple):
 
 
 def engine(name: Any, threads: int | None, precision: str) -> Engine:
-    """Return the engine that a user asked for: "cpu", "cuda" or a Dask client."""
+    """Return the engine that a user asked for: "cpu", "cuda" or a Dask client; an engine is what it is."""
+    if isinstance(name, Engine):
+        return name
     if isinstance(name, str) and name == "cuda":
         from equipoise.lab import cuda
 
@@ -198,17 +215,31 @@ def engine(name: Any, threads: int | None, precision: str) -> Engine:
     raise ValueError(f"engine must be 'cpu', 'cuda' or a Dask client, got {shown(name)}{near}")
 
 
+def in_threads(workers: int, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+    """Apply a function to items in this many threads; the results come in the order of the items."""
+    if workers == 1:
+        yield from map(function, items)
+    else:
+        with ThreadPoolExecutor(workers) as pool:
+            yield from pool.map(function, items)
+
+
 def _ends_on_cpu(workers: int, setup: Setup, first: int, runs: int) -> Ends:
-    size = max(cpu.LANES, runs // workers)
-    starts = range(first, first + runs, size)
-    with ThreadPoolExecutor(workers) as pool:
-        parts = pool.map(lambda start: cpu.simulate(setup, start, min(size, first + runs - start)), starts)
-        return Ends.join(list(parts))
+    size = max(cpu.LANES, -(-runs // workers))
+
+    def simulate(start: int) -> Ends:
+        return cpu.simulate(setup, start, min(size, first + runs - start))
+
+    return Ends.join(list(in_threads(workers, simulate, range(first, first + runs, size))))
 
 
 def _on_cpu(workers: int, measurement: Measurement, done: Done | None) -> Results:
-    with ThreadPoolExecutor(workers) as pool:
-        return _collect(measurement, pool.map(measurement.block, range(measurement.blocks())), done)
+    blocks = measurement.blocks()
+    # Several at once, so that the calls around the pulls are few, as long as all threads have work to share.
+    numbers = len(measurement.setup.problem) * len(measurement.setup.checkpoints) * measurement.block_runs()
+    at_once = max(1, min(blocks // (4 * workers) if workers > 1 else blocks, AT_ONCE // numbers))
+    some = partial(measurement.block, blocks=at_once)
+    return collect(measurement, in_threads(workers, some, range(0, blocks, at_once)), done)
 
 
 def _on_cuda(single: bool, measurement: Measurement, done: Done | None) -> Results:
@@ -226,7 +257,7 @@ def _on_cuda(single: bool, measurement: Measurement, done: Done | None) -> Resul
             found = cuda_sums.measure(setup, first, runs, single, firsts, wanted)
             yield measurement.merged(first, firsts, found)
 
-    return _collect(measurement, launches(), done)
+    return collect(measurement, launches(), done)
 
 
 def _itself(measurement: Measurement) -> Measurement:
@@ -248,10 +279,10 @@ def _on_dask(client: Any, measurement: Measurement, done: Done | None) -> Result
         while waiting:
             yield waiting.popleft().result()
 
-    return _collect(measurement, blocks(), done)
+    return collect(measurement, blocks(), done)
 
 
-def _collect(measurement: Measurement, blocks: Iterable[list[list[Sums]]], done: Done | None) -> Results:
+def collect(measurement: Measurement, blocks: Iterable[list[list[Sums]]], done: Done | None = None) -> Results:
     """Add the blocks up in their order, over all runs and in batches."""
     checkpoints = range(len(measurement.setup.checkpoints))
     totals: list[Sums | None] = [None] * len(checkpoints)

@@ -29,8 +29,8 @@ class Problem:
 
     Attributes
     ----------
-    means, variances
-        mu_k and sigma²_k.
+    means, variances, thirds, fourths
+        mu_k, sigma²_k, and the third and fourth central moments of arm k.
     Sigma
         The sum of the variances.
     lambdas
@@ -83,6 +83,14 @@ class Problem:
     @cached_property
     def variances(self) -> Floats:
         return _constants(law.variance for law in self.arms)
+
+    @cached_property
+    def thirds(self) -> Floats:
+        return _constants(law.third for law in self.arms)
+
+    @cached_property
+    def fourths(self) -> Floats:
+        return _constants(law.fourth for law in self.arms)
 
     @property
     def Sigma(self) -> float:

@@ -6,7 +6,7 @@ import math
 import sys
 from dataclasses import dataclass
 
-from equipoise.compiled import jit
+from equipoise.compiled import callable_compiled
 from equipoise.floats import log
 from equipoise.strategies import credibility
 from equipoise.strategies.registry import register
@@ -53,11 +53,11 @@ def varies(varying: float, nu: float) -> float:
     return varying / (varying + (1 - varying) * math.sqrt(1 + nu))
 
 
-_log_gamma = jit(log_gamma)
-_varies = jit(varies)
-_binary_variance = jit(credibility.variance)
-_binary_share = jit(credibility.share)
-_binary_pool = jit(credibility.pool)
+_log_gamma = callable_compiled(log_gamma)
+_varies = callable_compiled(varies)
+_binary_variance = callable_compiled(credibility.variance)
+_binary_share = callable_compiled(credibility.share)
+_binary_pool = callable_compiled(credibility.pool)
 
 
 @register("auto")

@@ -246,7 +246,8 @@ def check_compiles(strategy: Strategy, params: Numbers) -> None:
         if not used[name] or (function, tuple(size.values())) in _COMPILED:
             continue
         try:
-            compiled: Any = jit(function)
+            # As a part, which is what kernels are made of.
+            compiled: Any = jit(function).part
             compiled.compile(
                 tuple(
                     numba.types.UniTuple(numba.float64, size[each]) if each in size else numba.float64

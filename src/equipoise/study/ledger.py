@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from equipoise import moments
+from equipoise import fork, moments
 from equipoise.arrays import Bools, Floats, Ints
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import LARGEST, Names, integer, shown
@@ -268,6 +268,7 @@ class Ledger:
         pace
             Seconds that a sample of each arm takes by the clock on the wall.
         """
+        fork.finish()  # what a result needs may be compiled there
         if self._lines is None:
             self._lines = Lines(len(self.names), self.support, self._planned, self.populations)
         arms = self._state.arms

@@ -16,6 +16,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numba import types
 
 from equipoise import moments
 from equipoise.compiled import borrowing, inlined, internal
@@ -242,8 +243,15 @@ def under_floor(book: Book, t: int) -> int:
 
 @internal
 def can_pay(book: Book, cost: float) -> bool:
-    """Return whether a sample of this cost can be paid for."""
-    return _affordable(cost, book.header.spent, book.header.carry, book.header.limit)
+    """Return whether a sample of this cost can be paid for, where samples have costs; else it always can."""
+    header = book.header
+    return header.prices_at == 0 or _affordable(cost, header.spent, header.carry, header.limit)
+
+
+@inlined
+def cheapest(book: Book) -> float:
+    """Return what a sample of the cheapest open arm costs; without costs any number."""
+    return -book.by_cost[0].score if book.header.prices_at != 0 else 0.0
 
 
 @internal
@@ -335,13 +343,12 @@ def next_arm(book: Book) -> int:
 
     A look at every arm is taken only where the one that is wanted cannot be paid for, near the end.
     """
-    priced, used = book.header.prices_at != 0, book.header.used
     # Before the heap of pulls is touched: a log has no trace of asks that came to nothing.
-    if priced and not can_pay(book, -book.by_cost[0].score):
+    if not can_pay(book, cheapest(book)):
         return NO_ARM
-    k = wanted(book, used)
-    if priced and k >= 0 and not can_pay(book, book.arms[k].cost):
-        k = best_affordable(book, used)
+    k = wanted(book, book.header.used)
+    if k >= 0 and not can_pay(book, book.arms[k].cost):
+        k = best_affordable(book, book.header.used)
     return k
 
 
@@ -367,10 +374,11 @@ def ask(memory: Any, rule: Any, ticket_memory: Any, m: int) -> int:
 def ask_one(memory: Any, rule: Any, ticket_memory: Any) -> int:
     """Hand out a ticket, and return its id; or NOT_NOW."""
     book, tickets = open_book(memory, rule), tickets_of(ticket_memory)
-    if book.header.credit <= 0:
+    if book.header.credit <= 0 or not can_pay(book, cheapest(book)):
         return NOT_NOW
-    k = next_arm(book)
-    if k < 0:
+    k = wanted(book, book.header.used)
+    # Another arm that can be paid for is found by `ask`, which few studies have to compile.
+    if k < 0 or not can_pay(book, book.arms[k].cost):
         return NOT_NOW
     hand_out(book, tickets, k)
     return book.header.issued - 1
@@ -593,6 +601,14 @@ def retire(memory: Any, rule: Any, k: int, retired: int) -> int:
     answer = evaluate(book, k)
     rekey(book, k)
     return answer
+
+
+# What every study needs, with the types of the arguments, so that it can be compiled before the first ask.
+_WORDS = types.Array(types.float64, 1, "C")
+FIRST: tuple[tuple[Any, tuple[Any, ...]], ...] = (
+    (ask_one, (_WORDS, _WORDS, _WORDS)),
+    (tell_one, (_WORDS, _WORDS, _WORDS, types.int64, types.int64, types.float64)),
+)
 
 
 # ---- folding a log

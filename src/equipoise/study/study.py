@@ -21,6 +21,7 @@ from equipoise.keywords import suggests_keywords
 from equipoise.problem.objective import Objective, Stratified, Wholes, wholes_by_arm
 from equipoise.problem.objective import objective as objective_of
 from equipoise.strategies import Strategy, Support, check_support, resolve
+from equipoise.study.ahead import compile_ahead
 from equipoise.study.goal import Goal
 from equipoise.study.ledger import Ledger
 from equipoise.study.result import Result
@@ -101,7 +102,9 @@ class Study:
             sizes = wholes_by_arm("populations", populations, names.names, math.inf)
             goal.check_populations(sizes)
         self._lock = threading.RLock()
-        self._ledger = Ledger(names, budget, resolve(strategy), check_support(support), goal, sizes)
+        rule, values = resolve(strategy), check_support(support)
+        compile_ahead(rule, values)
+        self._ledger = Ledger(names, budget, rule, values, goal, sizes)
         self._series: list[tuple[int, int]] = []
         self._start_series()
         self._keep_names()

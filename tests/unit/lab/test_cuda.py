@@ -7,6 +7,8 @@ A real GPU fuses multiplications and additions, so that there M2 agrees to round
 from __future__ import annotations
 
 import contextlib
+import subprocess
+import sys
 
 import pytest
 
@@ -144,7 +146,7 @@ for p in (math.inf, 2.0):
     measurement = work.Measurement(plan, chosen, multiples, 12)
     firsts, wanted = measurement.pieces_of_blocks(12), cuda_sums.Estimates.of(plan, chosen, multiples)
     found = measurement.merged(0, firsts, cuda_sums.measure(plan, 0, 12, False, firsts, wanted, card))
-    for here, there in zip(*(work._collect(measurement, [each], None) for each in (measurement.block(0), found))):
+    for here, there in zip(*(work.collect(measurement, [each], None) for each in (measurement.block(0), found))):
         assert here[0].count == there[0].count == 12
         pairs = [(here[0].mean, there[0].mean), (here[0].m2, there[0].m2), (here[1], there[1])]
         report["sums"] = max(report["sums"], *(float(abs(x - y).max() / abs(x).max()) for x, y in pairs))
@@ -199,6 +201,25 @@ def test_without_a_gpu_one_sentence() -> None:
         eq.simulate(problem, budget=100, runs=10, precision="half")
     with pytest.raises(ValueError, match="precision must be 'double' unless engine='cuda'"):
         eq.simulate(problem, budget=100, runs=10, precision="single")
+
+
+def test_without_a_toolkit_one_sentence() -> None:
+    """numba-cuda raises a RuntimeError when it is imported where no library of CUDA is."""
+    code = """
+import sys
+class NoToolkit:
+    def find_spec(self, name, path=None, target=None):
+        if name == "numba.cuda":
+            raise RuntimeError("No such file: libcudart.so.13")
+sys.meta_path.insert(0, NoToolkit())
+from equipoise.lab import cuda
+try:
+    cuda.check()
+except ValueError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith('engine="cuda" found no CUDA toolkit on this machine')
 
 
 def test_without_numba_cuda_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -174,6 +174,36 @@ def test_a_changed_strategy_is_simulated_again(tmp_path: Path, monkeypatch: pyte
     assert len(list(tmp_path.iterdir())) == 4
 
 
+def test_runs_that_jobs_share_are_simulated_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """At all their budgets; each result is what it is alone."""
+    b_as = JOB.strategy
+    shared: dict[Any, Any] = {
+        ("left",): JOB,
+        ("lemma",): replace(JOB, budgets=(70, 100), estimator="controls"),
+        ("pulls",): STATISTICS,
+        ("other",): replace(JOB, strategy=eq.strategies.BAS(exploration=1)),
+        ("longer",): replace(JOB, budgets=(100, 500), runs=64),
+    }
+    monkeypatch.setattr(measure, "jobs", lambda design: shared)
+    seen: list[tuple[Any, float, int, int]] = []
+
+    def simulate(setup: Any, first: int, runs: int, one: Any = cpu.simulate) -> Any:
+        seen.append((setup.strategy, setup.checkpoints[-1], first, runs))
+        return one(setup, first, runs)
+
+    monkeypatch.setattr(cpu, "simulate", simulate)
+    found = measure.measure_all(SMALL, tmp_path)
+    assert [each for each in seen if each[2] == 0] == [
+        (b_as, 100, 0, 200),
+        (shared["other",].strategy, 100, 0, 200),
+        (b_as, 500, 0, 64),
+    ]
+    for key in (("left",), ("lemma",)):
+        job = shared[key]
+        alone = eq.simulate(PAIR, [b_as], job.budgets, runs=200, estimator=job.estimator)
+        assert [sim.losses.tolist() for sim in found[key]] == [sim.losses.tolist() for sim in alone]
+
+
 def test_tables_have_every_row(tables: Tables) -> None:
     assert len(tables["left"]) == 9 * 3
     assert len(tables["right"]) == 3 * (4 + 4 + 2 + 2)

@@ -452,6 +452,31 @@ def test_another_file_is_refused(tmp_path: Path, content: bytes) -> None:
 # ---- progress
 
 
+@pytest.mark.parametrize(
+    ("estimator", "runs", "pilot"),
+    [
+        ("gaussian", 100, 384),  # the fewest
+        ("gaussian", 10_000, 448),  # sqrt(16 · 10,000) = 400, in whole lanes
+        ("gaussian", 10**6, 2048),  # the most
+        ("controls", 100, 2048),
+        ("wald", 10**6, 64),
+    ],
+)
+def test_a_pilot_is_as_long_as_it_pays_off(estimator: Any, runs: int, pilot: int) -> None:
+    setup = Setup(PAIR, eq.strategies.Auto(), (100,), (1.0,), 1)
+    assert work.pilot_runs(setup, (estimator,) * 2, runs) == pilot
+
+
+def test_how_many_blocks_are_summed_at_once_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of 1,024 runs, the last of which is smaller: one by one and all at once, to the bit."""
+    together = eq.simulate(PAIR, eq.strategies.BAS(exploration=0.5), 20, runs=5000, threads=1)
+    monkeypatch.setattr(work, "AT_ONCE", 1)
+    alone = eq.simulate(PAIR, eq.strategies.BAS(exploration=0.5), 20, runs=5000, threads=1)
+    assert together.losses.tolist() == alone.losses.tolist()
+    assert together.regret_error == alone.regret_error
+    assert (together.batches == alone.batches).all()
+
+
 def test_progress() -> None:
     """Runs done and runs in all, never falling, to the end; the same numbers with and without."""
     told: list[tuple[int, int]] = []
@@ -535,7 +560,7 @@ def test_wrong_input_is_told_before_anything_runs(
     def never(*_: Any) -> Any:
         raise AssertionError("it ran")
 
-    monkeypatch.setattr(work, "_collect", never)
+    monkeypatch.setattr(work, "collect", never)
     monkeypatch.setattr(cpu, "kernel", never)
     given: dict[str, Any] = {"problem": PAIR, "strategy": "auto", "budget": 100, "runs": 10} | changed
     with pytest.raises(kind, match=message):

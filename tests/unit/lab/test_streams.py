@@ -211,20 +211,20 @@ def test_streams_are_uncorrelated() -> None:
 
 @pytest.mark.parametrize("name", LAWS)
 def test_lanes_are_drawn_as_one_by_one(name: str) -> None:
-    """`fill_of` for 64 and for 7 runs, `pair` for each, and `samples`: the same bits."""
+    """`fill_of` of three blocks for 64 and for 7 runs, `pair` for each, and `samples`: the same bits."""
     laws = (eq.Empirical([9.0, 8.0]), LAWS[name])  # the table has values of another arm before
     problem = eq.Problem(laws)
     kinds, parameters, table = streams.encode(problem.arms)
     kind, (a, b) = int(kinds[1]), parameters[1]
     for lanes, first, block, seed in itertools.product((64, 7), (0, 2**32 - 3), (0, 5), (1, 2**64 - 1)):
-        out = np.full(3 + 2 * lanes, np.nan)
+        out = np.full(3 + 6 * lanes, np.nan)
         # From the third of these runs on.
         drawn = streams.Laws.of(problem, seed, U(first) + np.arange(lanes + 4, dtype=U) - U(2), side_by_side=True)
-        streams.fill_of(drawn, U(2), 1, block, out, 3, lanes)
-        for i in range(lanes):
-            two = streams.pair(kind, a, b, table, U(seed), U(first + i), U(1), U(block))
-            assert (out[3 + i], out[3 + lanes + i]) == two
-            assert streams.samples(problem, seed, first + i, 1, 2, first=2 * block).tolist() == list(two)
+        streams.fill_of(drawn, U(2), 1, block, 3, out, 3, lanes)
+        for i, j in itertools.product(range(lanes), range(3)):
+            two = streams.pair(kind, a, b, table, U(seed), U(first + i), U(1), U(block + j))
+            assert tuple(out[3 + i + 2 * j * lanes :: lanes][:2]) == two
+            assert streams.samples(problem, seed, first + i, 1, 2, first=2 * (block + j)).tolist() == list(two)
         assert np.isnan(out[:3]).all()
 
 

@@ -11,9 +11,11 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import fields, replace
+from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +50,8 @@ def measure_all(design: Design, folder: Path, progress: Progress | None = None) 
     """
     folder.mkdir(parents=True, exist_ok=True)
     todo = jobs(design)
-    paths = {key: folder / file_name(job, design.seed) for key, job in todo.items()}
+    printed = cache(fingerprint)
+    paths = {key: folder / file_name(job, design.seed, printed) for key, job in todo.items()}
     results: Results = {}
     for key, job in todo.items():
         try:
@@ -56,6 +59,7 @@ def measure_all(design: Design, folder: Path, progress: Progress | None = None) 
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue
     left = {key: job for key, job in todo.items() if key not in results}
+    passes = _Passes(left.values(), design.seed)
     total, done = sum(job.work() for job in left.values()), 0.0
     for key, job in left.items():
         what = ", ".join(map(str, key))
@@ -65,7 +69,8 @@ def measure_all(design: Design, folder: Path, progress: Progress | None = None) 
                 progress(done + share * work, total, what)
 
         tell(0.0)
-        results[key] = _measure(job, design.seed, tell)
+        results[key] = _measure(job, design.seed, passes, tell)
+        passes.done(job)
         part = paths[key].with_suffix(".part")
         _write(job, results[key], part)
         os.replace(part, paths[key])
@@ -74,7 +79,7 @@ def measure_all(design: Design, folder: Path, progress: Progress | None = None) 
     return {key: results[key] for key in todo}
 
 
-def _measure(job: Job, seed: int, tell: Callable[[float], Any]) -> Curve | Numbers:
+def _measure(job: Job, seed: int, passes: _Passes, tell: Callable[[float], Any]) -> Curve | Numbers:
     if isinstance(job, CurveJob):
         return simulate(
             job.problem,
@@ -83,17 +88,77 @@ def _measure(job: Job, seed: int, tell: Callable[[float], Any]) -> Curve | Numbe
             runs=job.runs,
             seed=seed,
             estimator=job.estimator,
+            engine=work.Engine(partial(passes.ends, job), partial(passes.measure, job)),
             progress=lambda done, total: tell(done / total),
         )
     [setup] = _setups(job, seed)
-    size = 1024
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        parts = pool.map(
-            lambda first: cpu.simulate(setup, first, min(size, job.runs - first)), range(0, job.runs, size)
-        )
-        ends = Ends.join(list(parts))
+    ends = passes.ends(job, setup, 0, job.runs)
     tell(1.0)
     return STATISTICS[job.what](ends, setup.problem, job.budget)
+
+
+# Which runs jobs share: a setup without its budgets, and the number of runs. Longer budgets that only few runs are
+# asked for are no matter of all.
+_Pass = tuple[Setup, int]
+
+
+class _Passes:
+    """
+    The runs of several jobs: those that more than one of them asks for are simulated once, at all their budgets.
+
+    They are forgotten when the last of these jobs is done.
+    """
+
+    def __init__(self, jobs: Iterable[Job], seed: int) -> None:
+        self._jobs: dict[Job, list[_Pass]] = {}
+        self._budgets: dict[_Pass, set[float]] = defaultdict(set)
+        self._ends: dict[_Pass, dict[tuple[int, int], Ends]] = defaultdict(dict)
+        for job in jobs:
+            setups_of_job = _setups(job, seed)
+            self._jobs[job] = [_pass(job, setup) for setup in setups_of_job]
+            for setup in setups_of_job:
+                self._budgets[_pass(job, setup)].update(setup.checkpoints)
+
+    def ends(self, job: Job, setup: Setup, first: int, runs: int, done: work.Done | None = None) -> Ends:
+        """Return where runs `first` to `first + runs` end, as an engine does."""
+        budgets, kept = sorted(self._budgets[_pass(job, setup)]), self._ends[_pass(job, setup)]
+        if (first, runs) not in kept:
+            kept[first, runs] = _simulated(replace(setup, checkpoints=tuple(budgets)), first, runs, done)
+        places = [budgets.index(n) for n in setup.checkpoints]
+        found = kept[first, runs]
+        return Ends(found.counts[places], found.means[places], found.m2s[places])
+
+    def measure(self, job: Job, measurement: work.Measurement, done: work.Done | None) -> work.Results:
+        """Return the sums and batches of a measurement, as an engine does."""
+        ends = self.ends(job, measurement.setup, 0, measurement.runs, done)
+        return work.collect(measurement, _in_threads(measurement.sums, ends.split(measurement.block_runs())))
+
+    def done(self, job: Job) -> None:
+        """Forget runs that no other job asks for."""
+        self._jobs.pop(job, None)
+        left = set(chain.from_iterable(self._jobs.values()))
+        self._ends = defaultdict(dict, {each: ends for each, ends in self._ends.items() if each in left})
+
+
+def _pass(job: Job, setup: Setup) -> _Pass:
+    return replace(setup, checkpoints=()), job.runs
+
+
+_in_threads = partial(work.in_threads, os.cpu_count() or 1)
+
+
+def _simulated(setup: Setup, first: int, runs: int, done: work.Done | None) -> Ends:
+    """Simulate runs on all cores; `done` is told how many there are so far."""
+    size, parts = 2 * work.BLOCK, []
+
+    def simulated(start: int) -> Ends:
+        return cpu.simulate(setup, start, min(size, first + runs - start))
+
+    for part in _in_threads(simulated, range(first, first + runs, size)):
+        parts.append(part)
+        if done:
+            done(min(len(parts) * size, runs))
+    return Ends.join(parts)
 
 
 def _setups(job: Job, seed: int) -> list[Setup]:
@@ -104,12 +169,13 @@ def _setups(job: Job, seed: int) -> list[Setup]:
 # ---- files
 
 
-def file_name(job: Job, seed: int) -> str:
+def file_name(job: Job, seed: int, printed: Callable[[Any], str] = fingerprint) -> str:
     """
     Return the name of the file for a job: a hash of everything that its numbers depend on.
 
     That is the question (laws, strategy, budgets, runs, seed, estimator), the parameters that the strategy makes of it,
-    and the fingerprints of the code: kernels with the strategy's functions in them, estimators, statistics.
+    and the fingerprints of the code: kernels with the strategy's functions in them, estimators, statistics. `printed`
+    finds those.
     """
     found = _setups(job, seed)
     asked = {f.name: getattr(job, f.name) for f in fields(job) if f.name not in ("problem", "strategy")}
@@ -121,23 +187,24 @@ def file_name(job: Job, seed: int) -> str:
         "strategy": serialise(job.strategy),
         "warmup": job.strategy.warmup,
         "setups": [(setup.checkpoints, setup.params, setup.initial_own) for setup in found],
-        "kernels": [fingerprint(cpu.kernel(setup)[0]) for setup in found],
+        "kernels": [printed(cpu.kernel(setup)[0]) for setup in found],
         **asked,
     }
     if isinstance(job, CurveJob):
-        question["chosen"] = estimators.choose(job.estimator, job.problem, job.strategy)
-        question["sums"] = _code_of_sums()
+        question["chosen"] = chosen = estimators.choose(job.estimator, job.problem, job.strategy)
+        question["pilots"] = [work.pilot_runs(setup, chosen, job.runs) for setup in found]
+        question["sums"] = _code_of_sums(printed)
     else:
-        question["statistics"] = fingerprint(STATISTICS[job.what])
+        question["statistics"] = printed(STATISTICS[job.what])
     text = json.dumps(json_ready(question), sort_keys=True)
     return f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
 
 
-def _code_of_sums() -> list[str]:
+def _code_of_sums(printed: Callable[[Any], str]) -> list[str]:
     """Fingerprints of the code between where runs end and the sums of a simulation."""
     methods: list[Any] = [estimators.ArmSums.of, work.Sums.of]
     functions = [estimators.fit, estimators.estimates, work.Measurement._sums, *(each.__func__ for each in methods)]
-    return [fingerprint(function) for function in functions]
+    return [printed(function) for function in functions]
 
 
 def _write(job: Job, result: Any, path: Path) -> None:
