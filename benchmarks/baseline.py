@@ -1,13 +1,13 @@
 """
 Measure whether what an even split would have needed, and what a precision still needs, are true.
 
-    python -m benchmarks.baseline [budget | precision | left] [--studies N] [--only TEXT] [--seed S] [--jobs J]
+    python -m benchmarks.baseline [budget | precision | left] [--studies N] [--only TEXT ...] [--seed S] [--jobs J]
 
 `budget`: studies with a budget, under `auto`. The truth is the number of samples at which the largest loss of an even
 split equals that of the strategy, by 20,000 simulated runs. `precision`: the baseline of studies under `auto` next to
 the samples that a study under `uniform`, on other samples, really takes. `left`: the range of what is left, a third, a
-half and three quarters of the way, next to what was left. Tables are in docs/explanation/inference.md; the last line
-printed is one JSON object.
+half, two thirds and three quarters of the way, next to what was left. Tables are in docs/explanation/inference.md; the
+last line printed is one JSON object.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,12 +27,13 @@ import numpy as np
 import equipoise as eq
 from equipoise.problem import Law
 from equipoise.run.course import Course
+from equipoise.run.options import objective_for, options_of
 from equipoise.store import Header, Turn
 from equipoise.store.memory import Memory
 from equipoise.strategies import Support, resolve
 
 G, X, B, U = eq.Gaussian, eq.Exponential, eq.Bernoulli, eq.Uniform
-SHARES = (1 / 3, 1 / 2, 3 / 4)
+SHARES = (1 / 3, 1 / 2, 2 / 3, 3 / 4)
 RUNS = 20_000
 
 
@@ -43,7 +45,7 @@ class Arms:
     laws: tuple[Law, ...]
     support: Support = None
     precision: Any = None
-    objective: Any = None
+    objective: Any = math.inf
 
 
 def _scales(count: int, spread: float, seed: int) -> list[float]:
@@ -121,7 +123,14 @@ UNSEEN_TO_A_PRECISION = [
     Arms("5 Weibull, ±0.12", _WEIBULL, None, 0.12),
     Arms("7 coins, ±0.06", UNSEEN[-1].laws, "binary", 0.06),
 ]
-# What is left is said of sums as well; a baseline is not.
+# Chosen when nothing was to be changed any more.
+LAST = [
+    Arms("6 Student, ±0.3", tuple(_values(90 + df, "standard_t", df) for df in (6, 8, 10, 12, 15, 20)), None, 0.3),
+    Arms("5 Gumbel, ±0.2", tuple(_values(110 + i, "gumbel", 0, 0.6 + i / 5) for i in range(5)), None, 0.2),
+    Arms("4 Poisson, ±0.3", tuple(_values(120 + i, "poisson", mean) for i, mean in enumerate((1, 2, 4, 8))), None, 0.3),
+    Arms("10 left-skewed beta, ±0.04", tuple(_values(130 + i, "beta", 4, 1) for i in range(10)), None, 0.04),
+]
+# Combined means and contrasts.
 SUMS = [
     Arms("5 Gaussian strata, ±0.1", (G(0, 1),) * 5, None, 0.1, eq.Stratified([0.2] * 5)),
     Arms("10 exponential strata, ±0.1", (X(1),) * 10, None, 0.1, eq.Stratified([0.1] * 10)),
@@ -130,6 +139,11 @@ SUMS = [
     Arms("4 exponential, all differences, ±0.3", (X(1),) * 4, None, eq.Contrasts(0.3)),
     Arms("4 coins, all differences, ±0.1", (B(0.3),) * 4, "binary", eq.Contrasts(0.1)),
 ]
+
+
+def chosen(some: Sequence[Arms], only: list[str]) -> list[Arms]:
+    """Return the problems whose names contain one of these texts."""
+    return [arms for arms in some if any(text in arms.name for text in only)]
 
 
 class Samples:
@@ -170,34 +184,39 @@ def _baseline(arms: Arms, n: int, seed: int) -> tuple[float, float, float] | Non
     return None if found is None else (found.samples, found.low, found.high)
 
 
-def budget(studies: int, seed: int, only: str, pool: ProcessPoolExecutor) -> Iterator[dict[str, Any]]:
+def budget(studies: int, seed: int, only: list[str], pool: ProcessPoolExecutor) -> Iterator[dict[str, Any]]:
     print("| arms | samples an arm | studies | truth | `samples` | range covers the truth | mentioned |")
     print("|---|--:|--:|--:|--:|--:|--:|")
-    for arms in (*EQUAL, *UNEQUAL, *UNSEEN):
-        for each in (30, 100) if only in arms.name else ():
-            n = each * len(arms.laws)
-            right = truth(arms, n)
-            all_found = pool.map(partial(_baseline, arms, n), range(seed, seed + studies), chunksize=5)
-            # Of zeros alone, nothing is said.
-            found = np.array([each for each in all_found if each is not None])
-            covers = (found[:, 1] <= right) & (right <= found[:, 2])
-            said = found[:, 1] > 1.05 * n
-            mean, error = found[:, 0].mean() / n, found[:, 0].std() / n / math.sqrt(len(found))
-            print(
-                f"| {arms.name} | {each} | {studies} | {right / n:.2f} n | {mean:.3f} n ({error:.3f}) | "
-                f"{covers.mean():.0%} | {said.mean():.0%} |",
-                flush=True,
-            )
-            yield {
-                "name": arms.name,
-                "each": each,
-                "studies": studies,
-                "truth": right / n,
-                "samples": mean,
-                "error": error,
-                "covers": float(covers.mean()),
-                "mentioned": float(said.mean()),
-            }
+    # All problems at once, so that no process waits for the last studies of one.
+    tasks = []
+    for arms, each in product(chosen((*EQUAL, *UNEQUAL, *UNSEEN), only), (30, 100)):
+        n = each * len(arms.laws)
+        seeds = range(seed, seed + studies)
+        tasks.append(
+            (arms, each, pool.submit(truth, arms, n), pool.map(partial(_baseline, arms, n), seeds, chunksize=5))
+        )
+    for arms, each, at_best, all_found in tasks:
+        n, right = each * len(arms.laws), at_best.result()
+        # Of zeros alone, nothing is said.
+        found = np.array([one for one in all_found if one is not None])
+        covers = (found[:, 1] <= right) & (right <= found[:, 2])
+        said = found[:, 1] > 1.05 * n
+        mean, error = found[:, 0].mean() / n, found[:, 0].std() / n / math.sqrt(len(found))
+        print(
+            f"| {arms.name} | {each} | {studies} | {right / n:.2f} n | {mean:.3f} n ({error:.3f}) | "
+            f"{covers.mean():.0%} | {said.mean():.0%} |",
+            flush=True,
+        )
+        yield {
+            "name": arms.name,
+            "each": each,
+            "studies": studies,
+            "truth": right / n,
+            "samples": mean,
+            "error": error,
+            "covers": float(covers.mean()),
+            "mentioned": float(said.mean()),
+        }
 
 
 # ---- to a precision
@@ -206,7 +225,7 @@ def budget(studies: int, seed: int, only: str, pool: ProcessPoolExecutor) -> Ite
 def to_precision(arms: Arms, strategy: str, seed: int, step: float = math.inf) -> tuple[eq.Result, list[eq.Result]]:
     """Return the result of one study, and those on the way, whenever the samples have grown by a factor."""
     names = tuple(range(len(arms.laws)))
-    options = {} if arms.objective is None else {"objective": arms.objective}
+    options = options_of(objective_for(arms.precision, arms.objective), None, None)
     header = Header(names, resolve(strategy), arms.support, None, 0, options, precision=arms.precision)
     memory, course, samples = Memory(header), Course(header), Samples(arms.laws, seed)
     on_the_way: list[eq.Result] = []
@@ -239,26 +258,30 @@ def _pair(arms: Arms, seed: int) -> tuple[tuple[float, float], int, int]:
     return (found.low, found.high), result.samples, to_precision(arms, "uniform", seed + 1)[0].samples
 
 
-def precision(studies: int, seed: int, only: str, pool: ProcessPoolExecutor) -> Iterator[dict[str, Any]]:
+def precision(studies: int, seed: int, only: list[str], pool: ProcessPoolExecutor) -> Iterator[dict[str, Any]]:
     print("| arms | studies | `auto` takes | range of the first | `uniform` takes | ranges cover it |")
     print("|---|--:|--:|--:|--:|--:|")
-    for arms in (*TO_A_PRECISION, *UNSEEN_TO_A_PRECISION):
-        if len(arms.laws) == 1 or only not in arms.name:
-            continue
-        pairs = pool.map(partial(_pair, arms), range(seed, seed + 2 * studies, 2), chunksize=5)
-        ranges, taken_by_auto, even = (np.array(each) for each in zip(*pairs, strict=True))
-        covers = (ranges[:, 0] <= even) & (even <= ranges[:, 1])
+    some = (*TO_A_PRECISION, *UNSEEN_TO_A_PRECISION, *SUMS)
+    # Strata of unequal shares are sampled in proportion to them by `uniform`, which is not an even split.
+    even = [arms for arms in some if len(set(getattr(arms.objective, "shares", ()))) < 2]
+    wanted = [arms for arms in chosen(even, only) if len(arms.laws) > 1]
+    seeds = range(seed, seed + 2 * studies, 2)
+    # All problems at once, so that no process waits for the last studies of one.
+    all_pairs = [pool.map(partial(_pair, arms), seeds, chunksize=5) for arms in wanted]
+    for arms, pairs in zip(wanted, all_pairs, strict=True):
+        ranges, taken_by_auto, others = (np.array(each) for each in zip(*pairs, strict=True))
+        covers = (ranges[:, 0] <= others) & (others <= ranges[:, 1])
         taken = float(taken_by_auto.mean())
         print(
             f"| {arms.name} | {studies} | {taken:,.0f} | {ranges[0, 0]:,.0f} to {ranges[0, 1]:,.0f} | "
-            f"{even.mean():,.0f} (first: {even[0]:,}) | {covers.mean():.0%} |",
+            f"{others.mean():,.0f} (first: {others[0]:,}) | {covers.mean():.0%} |",
             flush=True,
         )
         yield {
             "name": arms.name,
             "studies": studies,
             "auto": taken,
-            "uniform": float(even.mean()),
+            "uniform": float(others.mean()),
             "covers": float(covers.mean()),
             "first": bool(covers[0]),
         }
@@ -285,30 +308,22 @@ def _on_the_way(arms: Arms, seed: int) -> OnTheWay:
     return OnTheWay(end.samples, said)
 
 
-def left(studies: int, seed: int, only: str, pool: ProcessPoolExecutor) -> Iterator[dict[str, Any]]:
-    print("| arms | studies | samples | covered at 1/3 | at 1/2 | at 3/4 | half the range over what is left, at 1/2 |")
-    print("|---|--:|--:|--:|--:|--:|--:|")
-    for arms in (*TO_A_PRECISION, *UNSEEN_TO_A_PRECISION, *SUMS):
-        if only not in arms.name:
-            continue
-        covers: dict[float, list[bool]] = {share: [] for share in SHARES}
-        widths, samples = [], []
-        for found in pool.map(partial(_on_the_way, arms), range(seed, seed + studies), chunksize=5):
-            samples.append(found.samples)
-            for share, said in zip(SHARES, found.said, strict=True):
-                if said is None:
-                    continue
-                low, high, more = said
-                covers[share].append(low <= more <= high)
-                if share == 1 / 2 and low <= high:
-                    widths.append((high - low) / 2 / more)
-        shares = [float(np.mean(covers[share])) for share in SHARES]
-        cells = " | ".join(f"{share:.0%}" for share in shares)
-        print(
-            f"| {arms.name} | {studies} | {np.mean(samples):,.0f} | {cells} | {np.median(widths):.0%} |",
-            flush=True,
-        )
-        yield {"name": arms.name, "studies": studies, "samples": float(np.mean(samples)), "covers": shares}
+def left(studies: int, seed: int, only: list[str], pool: ProcessPoolExecutor) -> Iterator[dict[str, Any]]:
+    print("| arms | studies | samples | covered at 1/3 | at 1/2 | at 2/3 | at 3/4 | high / low at 1/3 | at 1/2 |")
+    print("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
+    wanted = chosen((*TO_A_PRECISION, *UNSEEN_TO_A_PRECISION, *LAST, *SUMS), only)
+    # All problems at once, so that no process waits for the last studies of one.
+    all_found = [pool.map(partial(_on_the_way, arms), range(seed, seed + studies), chunksize=5) for arms in wanted]
+    for arms, found in zip(wanted, map(list, all_found), strict=True):
+        samples = float(np.mean([each.samples for each in found]))
+        covers, ratios = [], []
+        for said in zip(*(each.said for each in found), strict=True):
+            low, high, more = np.array([each for each in said if each is not None]).T
+            covers.append(float(((low <= more) & (more <= high)).mean()))
+            ratios.append(float(np.median((high / np.maximum(low, 1))[low <= high])))
+        cells = " | ".join([*(f"{share:.0%}" for share in covers), *(f"{ratio:.2f}" for ratio in ratios[:2])])
+        print(f"| {arms.name} | {studies} | {samples:,.0f} | {cells} |", flush=True)
+        yield {"name": arms.name, "studies": studies, "samples": samples, "covers": covers, "ratios": ratios}
 
 
 def main() -> None:
@@ -316,7 +331,7 @@ def main() -> None:
     parser.add_argument("what", choices=["budget", "precision", "left"])
     parser.add_argument("--studies", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1000)
-    parser.add_argument("--only", default="", help="only problems whose names contain this")
+    parser.add_argument("--only", nargs="*", default=[""], help="only problems whose names contain one of these")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     given = parser.parse_args()
     measure = {"budget": budget, "precision": precision, "left": left}[given.what]

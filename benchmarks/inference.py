@@ -1,10 +1,11 @@
 """
 Measure whether standard errors, biases and combined means are true after adaptive sampling.
 
-`python -m benchmarks.inference` prints the tables of docs/explanation/inference.md; the last line printed is one JSON
-object. `--page FILE` writes the tables of earlier runs, whose last lines are in these files, into the page. A study
-here is a run of the simulator: its samples follow from their address, so that only the replay of it costs anything. The
-truth is that of other runs of the same problem. The numbers do not depend on `--jobs`.
+`python -m benchmarks.inference` prints the tables of docs/explanation/inference.md. Lines that begin with a brace are
+JSON: one for each ratio as soon as it is known well enough, and at the end one with everything. `--page FILE` writes
+the tables of earlier runs, whose output is in these files, into the page; of a row that is there twice, the last one
+counts. A study here is a run of the simulator: its samples follow from their address, so that only the replay of it
+costs anything. The truth is that of other runs of the same problem. The numbers do not depend on `--jobs`.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import json
 import math
 import multiprocessing
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -41,8 +43,8 @@ Z: Final = 1.959964
 # The parts of the squared error of a ratio that studies and the truth may have.
 OF_STUDIES, OF_TRUTH = 0.75, 0.25
 # Studies of a row at first, how many at most, and pulls of a task that simulates the truth.
-FIRST, MOST, PULLS = 32, 8192, 4_000_000
-MOST_TRUTH: Final = 96
+FIRST, MOST, PULLS = 32, 16_384, 4_000_000
+MOST_TRUTH: Final = 512
 ROUNDS: Final = 3
 STUDIES: Final = 4000
 TOGETHER: Final = 20
@@ -192,69 +194,102 @@ def timed(task: Callable[[], Any]) -> tuple[Any, float]:
     return found, process_time() - start
 
 
+class Task(NamedTuple):
+    """Something to do for a row, and which of the row's results it adds to."""
+
+    row: Row
+    kind: str
+    do: partial[Any]
+
+
 class Tasks:
     """Tasks by row, done by processes; results in the order of the tasks."""
 
     def __init__(self, pool: ProcessPoolExecutor) -> None:
         self.pool = pool
         self.seconds: dict[Row, float] = {}
+        self.results: dict[tuple[Row, str], list[Any]] = {}
 
-    def __call__(self, given: Iterable[tuple[Row, partial[Any]]]) -> dict[Row, list[Any]]:
-        """Return what the tasks of each row return."""
-        futures = [(row, self.pool.submit(timed, task)) for row, task in given]
-        found: dict[Row, list[Any]] = {}
-        for row, future in futures:
-            result, seconds = future.result()
-            found.setdefault(row, []).append(result)
-            self.seconds[row] = self.seconds.get(row, 0.0) + seconds
-        return found
+    def __call__(self, given: Iterable[Task]) -> Iterator[Row]:
+        """Do the tasks, add what they return to the results, and yield each row when all of its tasks are done."""
+        futures = {self.pool.submit(timed, task.do): task for task in given}
+        waiting = Counter(task.row for task in futures.values())
+        for future in as_completed(futures):
+            row = futures[future].row
+            waiting[row] -= 1
+            if not waiting[row]:
+                for done, task in futures.items():
+                    if task.row == row:
+                        result, seconds = done.result()
+                        self.results.setdefault((row, task.kind), []).append(result)
+                        self.seconds[row] = self.seconds.get(row, 0.0) + seconds
+                yield row
 
 
-def chunks(row: Row, first: int, stop: int) -> list[tuple[Row, partial[Any]]]:
+def chunks(row: Row, first: int, stop: int) -> list[Task]:
     """Return tasks that replay studies `first` to `stop` of a row."""
-    return [(row, partial(studied, row, i, min(TOGETHER, stop - i))) for i in range(first, max(first, stop), TOGETHER)]
+    starts = range(first, max(first, stop), TOGETHER)
+    return [Task(row, "studies", partial(studied, row, i, min(TOGETHER, stop - i))) for i in starts]
 
 
-def variances(tasks: Tasks, wanted: Sequence[Row], error: float) -> list[Found]:
-    """Measure rows until the error of each ratio is as small as `error`, or the studies are as many as allowed."""
+def simulated(row: Row, first: int, stop: int) -> list[Task]:
+    """Return tasks that simulate parts `first` to `stop` of the truth of a row."""
+    return [Task(row, "truth", partial(true, row, part)) for part in range(first, stop)]
+
+
+def variances(tasks: Tasks, wanted: Sequence[Row], error: float) -> Iterator[Found]:
+    """
+    Measure rows until the error of each ratio is as small as `error`, or the studies are as many as allowed.
+
+    Rows come when they are known well enough; those that take longest are begun first.
+    """
     some = [row for row in wanted if row.table in ("variance", "bias")]
-    studies = tasks(task for row in some for task in chunks(row, 0, FIRST))
-    truth = tasks((row, partial(true, row, part)) for row in some for part in range(2))
+    given = [task for row in some for task in (*chunks(row, 0, FIRST), *simulated(row, 0, 2))]
     # What is lacking is guessed from what was found, so that it may take a few rounds.
-    for _ in range(ROUNDS):
-        more, parts = [], []
-        for row in some:
-            errors, losses, _ = np.concatenate(truth[row], axis=1)
-            done = len(truth[row])
-            enough = done * ratio_and_error(errors, losses)[1] ** 2 / (OF_TRUTH * error**2)
-            parts += [(row, partial(true, row, part)) for part in range(done, _grown(done, enough, MOST_TRUTH))]
-            done = sum(len(each.off) for each in studies[row])
-            enough = done * said(studies[row])[0][1] ** 2 / (OF_STUDIES * error**2)
-            more += chunks(row, done, _grown(done, enough, MOST))
-        for found, added in ((studies, tasks(more)), (truth, tasks(parts))):
-            for row, results in added.items():
-                found[row] += results
-    return [judged(row, truth[row], studies[row], tasks.seconds[row]) for row in some]
+    for last in (*(False,) * ROUNDS, True):
+        lacking: list[tuple[float, list[Task]]] = []
+        for row in tasks(given):
+            more = [] if last else _more(row, tasks.results[row, "truth"], tasks.results[row, "studies"], error)
+            if more:
+                each = tasks.seconds[row] / sum(len(tasks.results[row, kind]) for kind in ("truth", "studies"))
+                lacking.append((each * len(more), more))
+            else:
+                yield judged(row, tasks.results[row, "truth"], tasks.results[row, "studies"], tasks.seconds[row])
+        given = [task for _, more in sorted(lacking, key=lambda each: -each[0]) for task in more]
+
+
+def _more(row: Row, truth: Sequence[Floats], studies: Sequence[Studied], error: float) -> list[Task]:
+    """Return the tasks that a row lacks for this error."""
+    errors, losses, _ = np.concatenate(truth, axis=1)
+    enough = len(truth) * ratio_and_error(errors, losses)[1] ** 2 / (OF_TRUTH * error**2)
+    done = sum(len(each.off) for each in studies)
+    wanted = done * said(studies)[0][1] ** 2 / (OF_STUDIES * error**2)
+    parts = simulated(row, len(truth), _grown(len(truth), enough, MOST_TRUTH))
+    return chunks(row, done, _grown(done, wanted, MOST)) + parts
 
 
 def _grown(done: int, enough: float, most: int) -> int:
-    """Return how many there should be: somewhat more than seem enough, as their error is not known exactly."""
-    return done if enough <= done else min(math.ceil(1.15 * enough), max(most, done))
+    """
+    Return how many there should be: somewhat more than seem enough, as their error is not known exactly.
+
+    Of few with heavy tails it may be far off, so that there are no more than eight times as many.
+    """
+    return done if enough <= done else min(math.ceil(1.15 * enough), max(most, done), 8 * done)
 
 
-def coverages(tasks: Tasks, wanted: Sequence[Row], studies: int) -> list[Covered]:
+def coverages(tasks: Tasks, wanted: Sequence[Row], studies: int) -> Iterator[Covered]:
     """Measure the coverage of combined means."""
     some = [row for row in wanted if row.table == "coverage"]
-    found = tasks(task for row in some for task in chunks(row, 0, studies))
-    return [covered(row, found[row], tasks.seconds[row]) for row in some]
+    for row in tasks(task for each in some for task in chunks(each, 0, studies)):
+        yield covered(row, tasks.results[row, "studies"], tasks.seconds[row])
 
 
-def remarks(tasks: Tasks, wanted: Sequence[Row], studies: int) -> list[Remarked]:
+def remarks(tasks: Tasks, wanted: Sequence[Row], studies: int) -> Iterator[Remarked]:
     """Measure how often results warn of heavy tails."""
     some = [row for row in wanted if row.table == "remark"]
-    found = tasks((row, partial(remarked, row, run)) for row in some for run in range(studies))
-    shares = [np.array(found[row], float).mean(axis=0) for row in some]
-    return [Remarked(row, studies, float(a), float(b) / row.arms) for row, (a, b) in zip(some, shares, strict=True)]
+    for row in tasks(Task(each, "remarks", partial(remarked, each, run)) for each in some for run in range(studies)):
+        of_studies, arms = np.array(tasks.results[row, "remarks"], float).mean(axis=0)
+        yield Remarked(row, studies, float(of_studies), float(arms) / row.arms)
 
 
 def warm(row: Row) -> bool:
@@ -287,11 +322,19 @@ def main() -> None:
     print(f"compiled after {perf_counter() - start:.0f} s", file=sys.stderr)
     with ProcessPoolExecutor(given.jobs, fork) as pool:
         tasks = Tasks(pool)
-        known: dict[str, list[Any]] = {
+        measured: dict[str, Iterator[Any]] = {
             "found": variances(tasks, wanted, given.error),
             "covered": coverages(tasks, wanted, given.studies),
             "remarked": remarks(tasks, wanted, given.studies // 4),
         }
+        known: dict[str, list[Any]] = {name: [] for name in measured}
+        for name, results in measured.items():
+            for each in results:
+                known[name].append(each)
+                print(json.dumps({name: [asdict(each)]}), flush=True)
+    place = {row: i for i, row in enumerate(rows())}
+    for each_kind in known.values():
+        each_kind.sort(key=lambda each: place[each.row])
     for name, text in tables(known).items():
         print(f"\n## {name}\n\n{text}")
     print(f"\n{sum(agree)} of {len(agree)} studies by address agree with real ones\n")

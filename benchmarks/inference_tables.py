@@ -319,11 +319,15 @@ def tables(known: dict[str, list[Any]]) -> dict[str, str]:
 
 
 def read(files: Sequence[Path]) -> dict[str, list[Any]]:
-    """Return what earlier runs found: the last lines of these files."""
-    known: dict[str, list[Any]] = {"found": [], "covered": [], "remarked": []}
+    """Return what earlier runs found: lines of these files that begin with a brace, the last one for each row."""
     kinds: dict[str, Any] = {"found": Found, "covered": Covered, "remarked": Remarked}
-    for file in files:
-        last = json.loads(file.read_text(encoding="utf-8").splitlines()[-1])
+    known: dict[str, dict[Row, Any]] = {name: {} for name in kinds}
+    lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines() if line.startswith("{")]
+    for line in lines:
+        given = json.loads(line)
         for name, kind in kinds.items():
-            known[name] += [kind(**each | {"row": Row(**each["row"])}) for each in last[name]]
-    return known
+            for each in given.get(name, []):
+                row = Row(**each["row"])
+                known[name][row] = kind(**each | {"row": row})
+    place = {row: i for i, row in enumerate(rows())}
+    return {name: sorted(found.values(), key=lambda each: place[each.row]) for name, found in known.items()}

@@ -205,19 +205,20 @@ def measure_sum(problem: Sum, seeds: range, interval: Stopping = "fixed-width") 
     return covered, samples
 
 
-def print_sums(studies: int, jobs: int, only: list[int] | None) -> None:
-    """Print the table of combined means and contrasts."""
+def print_sums(studies: int, first: int, jobs: int, only: list[int] | None) -> None:
+    """Print the table of combined means and contrasts, of studies with seeds from `first` on."""
     print("| arms | K | half-width | studies | coverage | samples | of those of sequences |")
     print("|---|--:|--:|--:|--:|--:|--:|")
     few = max(studies // 40, 2)
     wanted = [problem for i, problem in enumerate(SUMS) if not only or i in only]
-    parts = [range(start, min(start + 10, studies)) for start in range(0, studies, 10)]
+    end = first + studies
+    parts = [range(start, min(start + 10, end)) for start in range(first, end, 10)]
     with ProcessPoolExecutor(jobs) as pool:
         # All rows at once, so that no process waits for the last studies of a row.
         tasks = [
             (
                 [pool.submit(measure_sum, problem, part) for part in parts],
-                [pool.submit(measure_sum, problem, range(k, k + 1), "anytime") for k in range(few)],
+                [pool.submit(measure_sum, problem, range(k, k + 1), "anytime") for k in range(first, first + few)],
             )
             for problem in wanted
         ]
@@ -242,10 +243,11 @@ def main() -> None:
     parser.add_argument("--studies", type=int, default=STUDIES)
     parser.add_argument("--only", type=int, nargs="*", help="rows of the table, from 0")
     parser.add_argument("--sums", type=int, help="instead: studies of each combined mean and of contrasts")
+    parser.add_argument("--first", type=int, default=0, help="the first seed, for --sums")
     parser.add_argument("--jobs", type=int, default=1, help="processes, for --sums")
     given = parser.parse_args()
     if given.sums:
-        print_sums(given.sums, given.jobs, given.only)
+        print_sums(given.sums, given.first, given.jobs, given.only)
         return
     print("| arms | K | plain samples | coverage | by fixed width | samples an arm | of those of sequences |")
     print("|---|--:|--:|--:|--:|--:|--:|")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,11 @@ def test_the_page_has_a_place_for_each_table(tmp_path: Path) -> None:
     file = tmp_path / "found.txt"
     file.write_text("a table\n" + json.dumps({name: [asdict(each) for each in some] for name, some in known.items()}))
     assert read([file]) == known
+    # Of a row that was measured again, the last measurement counts, in its place.
+    again = replace(known["found"][0], ratio=1.5)
+    later = tmp_path / "again.txt"
+    later.write_text(json.dumps({"found": [asdict(again)]}) + "\nthe end\n")
+    assert read([file, later]) == known | {"found": [again, known["found"][1]]}
     page = fill(PAGE.read_text(encoding="utf-8"), **tables(known))
     assert f"| exponential | auto, max | {known['found'][0].ratio:.3f} |" in page
     assert "| 2 Gaussian | 10 | 0.0% | 0.0% |" in page

@@ -10,6 +10,11 @@ be.
 
 **With a precision**, an even split that closes arms when they are known well enough takes every arm to its own stop, as
 any other strategy does. So it needs about as many samples as were taken, give or take the scatter of two studies.
+
+**With a precision of sums of means**, the combined mean or contrasts, it takes every arm to the last stop of the sums
+that the arm is part of. The samples of each arm that a sum Σ c_k μ_k takes are in proportion to Σ c_k² σ²_k, and the
+study shows how many: its half-width is in proportion to sqrt(Σ c_k² s²_k/T_k). The variances are drawn from their
+posterior, and so are the s² of the other study, which decide when that one stops.
 """
 
 from __future__ import annotations
@@ -26,6 +31,7 @@ from equipoise.study.goal import until_next_look
 from equipoise.study.spread import spread
 
 if TYPE_CHECKING:
+    from equipoise.study.goal import Sums
     from equipoise.study.result import Result
 
 # Draws from the posterior, fewer where there are many arms; and the most arms.
@@ -59,9 +65,10 @@ def baseline(result: Result) -> Baseline | None:
         return None
     each = math.fsum(result.objective.cost(arms)) / arms
     wanted = result.precision
-    # The combined mean of strata has one error, as with a budget; of contrasts nothing is said.
-    by_loss = wanted is None or (wanted.sums is not None and wanted.sums.combined)
-    found = _with_a_budget(result) if by_loss else _with_a_precision(result)
+    if wanted is None:
+        found = _with_a_budget(result)
+    else:
+        found = _with_a_precision(result) if wanted.sums is None else _of_sums(result, wanted.sums)
     if found is None or not np.isfinite(found).all():
         return None
     low, middle, high = found.tolist()
@@ -74,13 +81,21 @@ def _with_a_budget(result: Result) -> Floats | None:
     known = spread(result)
     if known is None:
         return None
-    rng = np.random.default_rng([result.samples, len(result.arms)])
-    runs = min(max(_NUMBERS // len(result.arms), 50), DRAWS)
+    rng, runs = _rng(result), _runs(len(result.arms))
     likely, apart = known.draws(runs, rng), known.draws(runs, rng, equal=0.0)
     low, middle = np.quantile(_even(result, likely, 1.5), 0.05), np.median(_even(result, likely, 1.0))
     # Above, arms that look alike may differ all the same.
     high = np.quantile(_even(result, apart, 0.5), 0.95)
     return np.array([low, middle, high])
+
+
+def _rng(result: Result) -> np.random.Generator:
+    return np.random.default_rng([result.samples, len(result.arms)])
+
+
+def _runs(columns: int) -> int:
+    """Return how many draws there are of so many numbers."""
+    return min(max(_NUMBERS // columns, 50), DRAWS)
 
 
 def _even(result: Result, variances: Floats, power: float) -> Floats:
@@ -150,8 +165,6 @@ def _with_a_precision(result: Result) -> Floats | None:
     known, evidence = spread(result), result.snapshot.evidence
     if known is None or evidence is None or result.precision is None or not result.reached:
         return None
-    if result.precision.sums is not None:
-        return None
     counts = result.counts.array
     with np.errstate(divide="ignore", invalid="ignore"):
         varies = np.where(result.precision.relative, np.sqrt(result.variances.array) / result.means.array, 0.0)
@@ -163,3 +176,23 @@ def _with_a_precision(result: Result) -> Floats | None:
     scatter = math.sqrt(2 * float(variances.sum()))
     half = NormalDist().inv_cdf(0.95) * scatter + until_next_look(result.samples, len(counts))
     return np.array([result.samples - half, result.samples, result.samples + half])
+
+
+def _of_sums(result: Result, asked: Sums) -> Floats | None:
+    """Return the ends and the middle of the range of samples with which an even split knows all sums well enough."""
+    known = spread(result)
+    if known is None or not result.reached or result.populations is not None:
+        return None
+    rng, runs, found = _rng(result), _runs(max(asked.weights.shape)), result.sums_found
+    squares, inside, now = asked.weights**2, asked.weights != 0, result.variances.array
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # The samples of each arm that a sum takes, for each unit of Σ c² σ².
+        takes = (found.margins / found.targets) ** 2 / (squares @ (now / result.counts.array))
+        each = squares @ now * takes
+        noise = known.noise / np.maximum([each[rows].max(initial=1.0) for rows in inside.T], 2.0)
+        seen = known.draws(runs, rng) * np.exp(np.sqrt(noise) * rng.standard_normal((runs, len(now))) - noise / 2)
+    needed = seen @ squares.T * takes
+    all_arms = np.sum([needed[:, rows].max(axis=1, initial=0.0) for rows in inside.T], axis=0)
+    low, middle, high = np.quantile(all_arms, [0.05, 0.5, 0.95])
+    step = until_next_look(result.samples, len(now))
+    return np.array([low - step, middle, high + step])

@@ -113,7 +113,7 @@ class IntervalsByArm(Mapping[Hashable, Interval]):
         if self.kind == "fixed-width" or not self.fixed.any():
             return describe(self.kind, self.level)
         others = describe(self.kind, self.level).split(", ", 1)[1]
-        return f"{describe('fixed-width', self.level)} Arms still sampled: confidence sequences, {others}"
+        return f"{describe('fixed-width', self.level)} Other arms: confidence sequences, {others}"
 
     def __repr__(self) -> str:
         if len(self) > MOST_ROWS:

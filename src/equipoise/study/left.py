@@ -6,10 +6,11 @@ the T samples there are and of the M that are still to come::
 
     s² = (T s²_now + M v (1 + ε)) / (T + M),   Var(ε) = (κ - 1)/M
 
-The variance v of those to come is drawn from its posterior (`spread`), and so is ε; the M that solves the equation
-comes from a few iterations. Where the target is a share of the mean, the mean at the stop is drawn too, with its
-correlation to s². An arm is found to be precise at the next look, by which time it has had a few more samples. The
-draws of all arms add up, and the range leaves out the largest and the smallest sums.
+The law of those to come is drawn from its posterior (`spread`): v, κ and the skewness, on which fixed-width intervals
+depend. Then ε is drawn; the M that solves the equation comes from a few iterations. Where the target is a share of the
+mean, the mean at the stop is drawn too, with its correlation to s². An arm is found to be precise at the next look, by
+which time it has had a few more samples. The draws of all arms add up, and the range leaves out the largest and the
+smallest sums.
 """
 
 from __future__ import annotations
@@ -20,18 +21,19 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from equipoise.arrays import Bools, Floats, Ints
+from equipoise.study import skewness as of_gamma
 from equipoise.study.goal import Sums, until_next_look
 from equipoise.study.needed import MOST, Needed, of_arms, of_sums
-from equipoise.study.spread import Spread, spread
+from equipoise.study.spread import Laws, Spread, spread
 
 if TYPE_CHECKING:
     from equipoise.study.result import Result
 
 # Draws, fewer where there are many arms, and the quantiles of their sums that are reported. Those of nine draws in ten
-# would be too close, as kurtoses are not known either.
+# would be too close: laws need not be like gamma laws, and quantiles of so few draws scatter.
 DRAWS: Final = 300
 _NUMBERS: Final = 100_000
-_RANGE: Final = (0.025, 0.5, 0.975)
+_RANGE: Final = (0.02, 0.5, 0.98)
 _ITERATIONS: Final = 10
 # How the samples will be divided among the arms of sums is not foreseen: what they take varies by this share.
 _DIVIDED: Final = 0.06
@@ -73,8 +75,8 @@ class Waiting(NamedTuple):
     ----------
     counts, means, variances
         Samples, their mean, and their variance now.
-    noise, skewness
-        κ - 1, the relative variance of the variance times the number of samples; and the skewness.
+    skewness
+        Of the samples.
     wanted, relative
         The half-width that is wanted, or the share of the mean where `relative` is true.
     """
@@ -82,7 +84,6 @@ class Waiting(NamedTuple):
     counts: Floats
     means: Floats
     variances: Floats
-    noise: Floats
     skewness: Floats
     wanted: Floats
     relative: Bools
@@ -141,18 +142,17 @@ def _of_arms(result: Result, known: Spread, places: Ints, rng: np.random.Generat
     """Return draws of how many more samples some arms need, a row for each."""
     assert result.precision is not None
     assert result.snapshot.evidence is not None
-    v = known.draws(_runs(result), rng)[:, places]
+    laws = Laws(*(each[:, places] for each in known.laws(_runs(result), rng)))
     variances = result.variances.array[places]
     waiting = Waiting(
         result.counts.array[places].astype(float),
         result.means.array[places],
-        np.where(variances > 0, variances, v.mean(axis=0)),
-        known.noise[places],
+        np.where(variances > 0, variances, laws.variances.mean(axis=0)),
         result.snapshot.evidence.skewness[places],
         np.array(result.precision.wanted)[places],
         np.array(result.precision.relative)[places],
     )
-    return _until_stop(waiting, v, of_arms(result, places, waiting.variances), rng)
+    return _until_stop(waiting, laws, of_arms(result, places, waiting.variances), rng)
 
 
 def _of_sums(result: Result, known: Spread, asked: Sums, rng: np.random.Generator) -> Floats:
@@ -163,22 +163,30 @@ def _of_sums(result: Result, known: Spread, asked: Sums, rng: np.random.Generato
     n Σ_k c_k² σ²_k/T_k. An arm of several sums has the mean of their factors.
     """
     assert result.precision is not None
-    counts, variances, n = result.counts.array, result.variances.array, float(result.samples)
+    assert result.snapshot.evidence is not None
+    laws = known.laws(_runs(result), rng)
+    counts, n = result.counts.array, float(result.samples)
+    variances = np.where(result.variances.array > 0, result.variances.array, laws.variances.mean(axis=0))
     open_ones = np.flatnonzero(~result.sums_found.reached)
     # The parts of the arms in the variance of each sum, for each unit of their own.
     parts = n * asked.weights[open_ones] ** 2 / counts
     now = parts @ variances
-    v = known.draws(_runs(result), rng) @ parts.T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        noise = laws.noise @ ((parts * variances) ** 2 / counts).T * n / now**2
     waiting = Waiting(
         np.full(len(open_ones), n),
         result.sums_found.values[open_ones],
         now,
-        n * (parts * variances) ** 2 @ (known.noise / counts) / now**2,
         np.zeros(len(open_ones)),
         np.array(result.precision.wanted)[open_ones],
         np.array(result.precision.relative)[open_ones],
     )
-    more = _until_stop(waiting, v, of_sums(result, asked, open_ones, now), rng)
+    seen, normal = result.snapshot.evidence.skewness, rng.standard_normal(laws.skewness.shape)
+    needed = of_sums(
+        result, asked, open_ones, now, lambda growth: _later(seen, laws.skewness, counts, (growth - 1) * counts, normal)
+    )
+    of_all = Laws(laws.variances @ parts.T, np.zeros_like(noise), noise)
+    more = _until_stop(waiting, of_all, needed, rng)
     # The largest would be too large: sums that take longest will get more of the samples than they have had so far.
     inside = asked.weights[open_ones] != 0
     typical = (more @ inside) / np.maximum(inside.sum(axis=0), 1) * counts / n
@@ -193,7 +201,7 @@ def _at_the_next_look(result: Result, more: Floats, rng: np.random.Generator) ->
     return np.asarray(more + step * shares * rng.random(more.shape))
 
 
-def _until_stop(waiting: Waiting, v: Floats, needed: Needed, rng: np.random.Generator) -> Floats:
+def _until_stop(waiting: Waiting, laws: Laws, needed: Needed, rng: np.random.Generator) -> Floats:
     """
     Return draws of how many more samples are taken until intervals are narrow enough.
 
@@ -201,14 +209,15 @@ def _until_stop(waiting: Waiting, v: Floats, needed: Needed, rng: np.random.Gene
     ----------
     waiting
         What is waited for.
-    v
-        Draws of the variances of samples to come, a row for each.
+    laws
+        Draws of the laws of samples to come.
     needed
         After how many samples intervals are narrow enough.
     rng
         Decides what is to come.
     """
-    counts, means, now, noise, skewness, wanted, relative = waiting
+    counts, means, now, skewness, wanted, relative = waiting
+    v, likely, noise = laws
     normal, other, third = rng.standard_normal((3, *v.shape))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         along = np.clip(np.nan_to_num(skewness / np.sqrt(noise)), -0.95, 0.95)
@@ -218,12 +227,30 @@ def _until_stop(waiting: Waiting, v: Floats, needed: Needed, rng: np.random.Gene
             part = more / (counts + more)
             at_stop = (1 - part) * now + part * v * np.exp(np.sqrt(noise / more) * normal - noise / (2 * more))
             # How far s² will move, and with it the mean of a skewed arm, in standard deviations.
-            moved = np.nan_to_num((at_stop / now - 1) / np.sqrt(noise * part / counts))
-            mean = means + np.sqrt(v * part / counts) * (along * np.clip(moved, -4, 4) + across * other)
+            moved = np.clip(np.nan_to_num((at_stop / now - 1) / np.sqrt(noise * part / counts)), -4, 4)
+            mean = means + np.sqrt(v * part / counts) * (along * moved + across * other)
             target = np.where(relative, wanted * np.abs(mean), wanted)
-            # A skewness of few samples is too small, and moves with s².
-            later = skewness * (1 + 3 * skewness**2 * (part / counts))
-            later = later + np.sqrt((6 + 9 * skewness**2) * part / counts) * (0.8 * np.clip(moved, -4, 4) + 0.6 * third)
-            squared = np.maximum(later**2 - 6 / (counts + more), 0)
+            with_it = of_gamma.correlation(likely)
+            squared = _later(skewness, likely, counts, more, with_it * moved + np.sqrt(1 - with_it**2) * third)
             more = np.sqrt(more * np.clip(np.nan_to_num(needed(at_stop, target, squared)) - counts, 1.0, MOST))
     return np.asarray(more)
+
+
+def _later(skewness: Floats, likely: Floats, counts: Floats, more: Floats, normal: Floats) -> Floats:
+    """
+    Return draws of the squared skewness of samples, less its noise, when there will be more of them.
+
+    Parameters
+    ----------
+    skewness, counts
+        That of the samples there are, and their number.
+    likely, more
+        That of the law, and the number of samples to come.
+    normal
+        How far those to come are from what is likely, in standard deviations.
+    """
+    part, n = more / (counts + more), counts + more
+    # By chance it is above or below what is likely now, which becomes less by and by.
+    chance = (1 - part) * (skewness - of_gamma.shown(likely, counts))
+    apart = part * np.sqrt(of_gamma.variance(likely, more)) * normal
+    return np.asarray(np.maximum((of_gamma.shown(likely, n) + chance + apart) ** 2 - 6 / n, 0))

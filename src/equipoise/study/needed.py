@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from equipoise.arrays import Floats, Ints
+from equipoise.arrays import Bools, Floats, Ints
 from equipoise.intervals import fixed_width, fixed_width_sums
 from equipoise.intervals.asymptotic import RHO2, START
 from equipoise.study import stopping, sums
@@ -27,7 +27,7 @@ Needed = Callable[[Floats, Floats, Floats], Floats]
 # More samples than this are not predicted.
 MOST: Final = 1e12
 # By how much the samples of all arms of a sum may grow; beyond that, half-widths are in proportion to 1/sqrt(n).
-_GROWTH: Final = np.geomspace(1, 1000, 49)
+_GROWTH: Final = np.geomspace(1, 1000, 37)
 
 
 def of_arms(result: Result, places: Ints, now: Floats) -> Needed:
@@ -54,7 +54,7 @@ def in_proportion(counts: Floats, margins: Floats, now: Floats) -> Needed:
     return lambda variances, targets, _: counts * (margins / targets) ** 2 * variances / now
 
 
-def of_sums(result: Result, asked: Sums, which: Ints, now: Floats) -> Needed:
+def of_sums(result: Result, asked: Sums, which: Ints, now: Floats, skewed: Callable[[float], Floats]) -> Needed:
     """
     Return when intervals of some sums of means are narrow enough, if all arms grow by one factor.
 
@@ -64,21 +64,32 @@ def of_sums(result: Result, asked: Sums, which: Ints, now: Floats) -> Needed:
         The result, and the sums that its precision is asked of.
     which, now
         Some of the sums, and the variances of each for one sample of all arms together.
+    skewed
+        Draws of the squared skewness of the arms' samples, less its noise, when they have grown by a factor.
     """
     n = np.full(len(which), float(result.samples))
     sequences = in_proportion(n, sums.look(result, asked, everything=True).margins[which], now)
     if result.precision is None or result.precision.interval != "fixed-width" or result.snapshot.evidence is None:
         return sequences
-    widths = _grown(result, asked.weights[which])
+    weights = asked.weights[which]
+    plain, by_one = (np.square(_grown(result, weights, skewness).plain) for skewness in (0.0, 1.0))
+    trusted = _grown(result, weights, None).trusted
+    # By how much the squared skewness of the arms widens an interval, about where that is narrow enough.
+    typical = np.clip((plain > result.sums_found.targets[which] ** 2).sum(axis=0), 1, len(_GROWTH) - 1)
+    parts = weights**2 * result.variances.array / result.counts.array
+    with np.errstate(divide="ignore", invalid="ignore"):
+        widens = np.nan_to_num((by_one / plain - 1)[typical, np.arange(len(which))], posinf=0.0)
+        shares = np.nan_to_num(parts / parts.sum(axis=1, keepdims=True))
+    wider = 1 + skewed(float(np.median(_GROWTH[typical]))) @ shares.T * widens
 
     def needed(variances: Floats, targets: Floats, squared: Floats) -> Floats:
         # The square of a half-width is in proportion to the variance.
-        wanted = np.log(np.broadcast_to(targets, variances.shape) ** 2 * now / variances)
+        wanted = np.log(np.broadcast_to(targets, variances.shape) ** 2 * now / (variances * wider))
         found = np.full(variances.shape, math.inf)
-        for j, own in enumerate(widths.T):
-            known = np.isfinite(own)
+        for j in range(len(which)):
+            known = trusted[:, j] & np.isfinite(plain[:, j])
             if known.any():
-                squares, growth = 2 * np.log(np.maximum(own[known], 1e-300)), np.log(_GROWTH[known])
+                squares, growth = np.log(np.maximum(plain[known, j], 1e-300)), np.log(_GROWTH[known])
                 beyond = np.maximum(squares[-1] - wanted[:, j], 0)
                 found[:, j] = n[j] * np.exp(np.interp(-wanted[:, j], -squares, growth) + beyond)
         return np.asarray(np.minimum(found, sequences(variances, targets, squared)))
@@ -86,17 +97,29 @@ def of_sums(result: Result, asked: Sums, which: Ints, now: Floats) -> Needed:
     return needed
 
 
-def _grown(result: Result, weights: Floats) -> Floats:
-    """Return half-widths of sums if all arms had more samples of the same moments, by growth and sum."""
+class _Grown(NamedTuple):
+    """Half-widths of sums, and which of them can be trusted, by growth and sum."""
+
+    plain: Floats
+    trusted: Bools
+
+
+def _grown(result: Result, weights: Floats, skewness: float | None) -> _Grown:
+    """Return the half-widths that sums would have with more samples of the same moments, or of this skewness."""
     sizes = np.full(len(result.arms), math.inf) if result.populations is None else result.populations
     alpha, binary = (1 - result.level) / len(result.sums_found.values), result.sequences.support == "binary"
     found = []
     for growth in _GROWTH:
         state = result.state_of("fixed-width", None).copy()
         state[:, [fixed_width.COUNT, fixed_width.M2, fixed_width.M3]] *= growth
+        if skewness is not None:
+            counts, m2 = state[:, fixed_width.COUNT], state[:, fixed_width.M2]
+            # 6/T of its square are taken for noise.
+            state[:, fixed_width.M3] = counts * (m2 / counts) ** 1.5 * np.sqrt(skewness**2 + 6 / counts)
         half = fixed_width_sums.half_widths(weights, state, sizes, alpha, binary, result.objective.exponent)
-        found.append(np.where(half.trusted, half.plain, math.inf))
-    return np.array(found)
+        found.append((half.plain, half.trusted))
+    plain, trusted = zip(*found, strict=True)
+    return _Grown(np.array(plain), np.array(trusted))
 
 
 def _of_fixed_width(result: Result) -> Needed:

@@ -269,15 +269,16 @@ class Result:
 
     def least_precise(self) -> int:
         """
-        Return the place of the arm, of those shown, whose half-width is the largest relative to its target.
+        Return the place of the arm, of those shown, whose half-width is the largest: relative to targets, or weighted.
 
-        Where arms are not compared by targets, or some loss is unknown, it is the one with the largest weighted loss.
+        Among strata, or while some loss is unknown, it is the one with the largest weighted loss.
         """
         order = self.worst_first()[: tables.MOST_ROWS].tolist()
-        if not self.by_target or math.isnan(self.weighted_losses[order[0]]):
+        if self.objective.shares is not None or math.isnan(self.weighted_losses[order[0]]):
             return int(order[0])
         with np.errstate(divide="ignore", invalid="ignore"):
-            wide = self.intervals_of(order).margins / self.targets[order]
+            scale = 1 / self.targets[order] if self.by_target else np.sqrt(self.objective.weight(len(self.arms))[order])
+            wide = np.where(scale > 0, self.intervals_of(order).margins * scale, 0.0)
         return int(order[int(np.nan_to_num(wide, nan=math.inf).argmax())])
 
     def shown(self) -> list[int]:

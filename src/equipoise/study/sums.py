@@ -132,11 +132,11 @@ def weights(result: Result) -> Floats | None:
     variances = np.where(needed, result.variances.array, 0.0)
     if np.isnan(variances).any():
         return None
-    # An arm whose samples are all equal may vary after all.
     most = variances.max()
     if not most > 0:
         return None
-    variances = np.where(needed, np.maximum(variances, 1e-6 * most), 0.0)
+    # An arm whose samples are all equal may vary after all: as much as the next sample, of the largest variance, shows.
+    variances = np.where(needed, np.where(variances > 0, variances, most / (result.counts.array + 1)), 0.0)
     chosen = balanced(relative, variances, result.objective.cost(len(result.arms)))
     # An arm that no open contrast needs has next to no weight, and one that none needs at all has none.
     return np.where(asked.weights.any(0), np.maximum(chosen / chosen.max(), 1e-9), 0.0)

@@ -145,6 +145,48 @@ def test_with_a_precision() -> None:
     assert asked.baseline is None
 
 
+@pytest.mark.parametrize("interval", ["fixed-width", "anytime"])
+def test_with_a_precision_of_contrasts(interval: Any) -> None:
+    """
+    Differences of nine arms to a control with three times the samples: 1/300 + 1/100 = 2/150.
+
+    So an even split takes 150 of each arm, and of the control as many as the last difference.
+    """
+    study = eq.Study(10, objective=1)
+    for k in range(10):
+        x = np.random.default_rng(k).normal(size=100 if k else 300)
+        first = study.ledger.issued
+        study.ledger.ask_for(np.full(len(x), k))
+        study.ledger.tell(np.arange(first, study.ledger.issued), (x - x.mean()) / x.std(ddof=1))
+
+    def asked(half: float) -> eq.Result:
+        return study.result(goal=Goal(0.95, precision(eq.Contrasts(half, to=0), 0.95, study.arms, interval)))
+
+    margin = float(asked(9.0).sums_found.margins.max())
+    found = known(asked(1.0001 * margin))
+    assert found.samples == pytest.approx(1500, rel=0.05)
+    assert 0.85 * found.samples < found.low < found.samples < found.high < 1.15 * found.samples
+    assert asked(0.9 * margin).baseline is None
+
+
+def test_with_a_precision_of_the_combined_mean() -> None:
+    """Shares of 1/2 each, 100 and 300 samples of deviations 1 and 3: 1/100 + 9/300 = 10/250."""
+    study = eq.Study(2, objective=eq.Stratified([0.5, 0.5]))
+    for k, count in enumerate((100, 300)):
+        x = np.random.default_rng(k).normal(size=count)
+        study.ledger.ask_for(np.full(count, k))
+        study.ledger.tell(np.arange(100 * k, 100 * k + count), (1 + 2 * k) * (x - x.mean()) / x.std(ddof=1))
+    shares = eq.Stratified([0.5, 0.5])
+
+    def asked(half: float) -> eq.Result:
+        return study.result(goal=Goal(0.95, precision(half, 0.95, study.arms, objective=shares)))
+
+    margin = float(asked(9.0).sums_found.margins.max())
+    found = known(asked(1.0001 * margin))
+    assert found.samples == pytest.approx(500, rel=0.04)
+    assert 0.75 * found.samples < found.low < found.samples < found.high < 1.3 * found.samples
+
+
 def test_it_is_kept() -> None:
     result = lived([1, 3], 400)
     found = known(result)

@@ -241,8 +241,9 @@ def test_every_strategy_can_be_replayed(strategy: str) -> None:
     assert np.isfinite(found.biases.array).all()
 
 
-def test_the_samples_of_a_run_are_those_that_the_simulator_saw() -> None:
-    problem = eq.Problem([eq.Exponential(1), eq.Gaussian(0, 4), eq.Empirical([0, 1, 5])])
+@pytest.mark.parametrize("law", [eq.Exponential(1), eq.Bernoulli(0.3)])
+def test_the_samples_of_a_run_are_those_that_the_simulator_saw(law: eq.Law) -> None:
+    problem = eq.Problem([law, eq.Bernoulli(0.9), eq.Empirical([0, 1, 5])])
     setup = setups(problem, eq.strategies.resolve("auto"), [60], None, 7)[0]
     ends = cpu.simulate(setup, 0, 3)
     for run in range(3):

@@ -60,9 +60,9 @@ def test_the_kurtosis_of_all_arms_together(law: eq.Law, kurtosis: float) -> None
 def test_units_are_those_of_the_weights() -> None:
     """Arms in metres and millimetres look alike with units that say so."""
     counts, variances, fourth = np.array([40, 40]), np.array([1.0, 1.4]), np.array([120.0, 240.0])
-    metres = General(counts, variances, np.ones(2), counts.astype(float), fourth)
+    metres = General(counts, variances, np.ones(2), counts.astype(float), np.zeros(2), fourth)
     scale = np.array([1, 1e6])
-    both = General(counts, variances * scale, 1 / scale, counts.astype(float), fourth * scale**2)
+    both = General(counts, variances * scale, 1 / scale, counts.astype(float), np.zeros(2), fourth * scale**2)
     found, plain = (each.draws(200, np.random.default_rng(1)) for each in (both, metres))
     assert found == pytest.approx(plain * scale)
     assert np.median(plain[:, 1] / plain[:, 0]) < 1.2
@@ -93,7 +93,9 @@ def test_nothing_is_known_of_too_few() -> None:
         study.tell(ticket, float(ticket.id))
     assert spread.spread(study.result()) is None
     # With so few, the kurtosis is taken to be a Gaussian's.
-    few = General(np.array([3, 3]), np.array([1.0, 2.0]), np.ones(2), np.array([3.0, 3.0]), np.array([9.0, 9.0]))
+    few = General(
+        np.array([3, 3]), np.array([1.0, 2.0]), np.ones(2), np.array([3.0, 3.0]), np.zeros(2), np.array([9.0, 9.0])
+    )
     assert few.noise.tolist() == [2, 2]
 
 
@@ -102,3 +104,29 @@ def test_very_many_arms_are_fitted_by_some_of_them(monkeypatch: pytest.MonkeyPat
     whole = draws(result)
     monkeypatch.setattr(spread, "FITTED", 100)
     assert np.median(draws(result)) == pytest.approx(np.median(whole), rel=0.05)
+
+
+def test_skewness_by_chance_is_pooled() -> None:
+    """Twenty Gaussian arms of 50 samples show skewnesses of ±0.33, in which one would believe if there were one arm."""
+    rng = np.random.default_rng(5)
+    known = spread.spread(told([rng.normal(size=50) for _ in range(20)]))
+    assert known is not None
+    laws = known.laws(500, rng)
+    assert abs(laws.skewness).mean() < 0.2
+    assert laws.noise.mean() == pytest.approx(2, abs=0.5)
+
+
+def test_a_skewed_arm_among_others() -> None:
+    """An exponential arm, γ = 2 and κ = 9, among seven uniform ones, γ = 0 and κ = 1.8."""
+    rng = np.random.default_rng(6)
+    result = told([rng.exponential(size=200), *rng.uniform(size=(7, 200))])
+    known, evidence = spread.spread(result), result.snapshot.evidence
+    assert known is not None
+    assert evidence is not None
+    laws = known.laws(500, rng)
+    assert laws.skewness[:, 0].mean() == pytest.approx(evidence.skewness[0], rel=0.25)
+    assert abs(laws.skewness[:, 1:].mean(axis=0)).max() < 0.3
+    assert known.noise[0] > 4 > 1.5 > known.noise[1:].max()
+    # Where its variance is larger than it seems, so is its skewness.
+    assert np.corrcoef(laws.variances[:, 0], laws.skewness[:, 0])[0, 1] > 0.3
+    assert abs(np.corrcoef(laws.variances[:, 1], laws.skewness[:, 1])[0, 1]) < 0.2

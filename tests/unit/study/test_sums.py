@@ -82,6 +82,16 @@ def test_allocation_of_contrasts_is_optimal() -> None:
     assert np.sqrt(found[:4]) == pytest.approx([1, 0.5, 0.5, 0])
 
 
+def test_an_arm_whose_samples_are_all_equal_is_not_left_alone() -> None:
+    """Four equal samples: a fifth may be of the largest variance, which makes it 1/5 of that."""
+    study = eq.Study(3, objective=1)
+    for k in range(2):
+        study.tell_moments(k, 100, 0.0, 99.0)
+    study.tell_moments(2, 4, 0.0, 0.0)
+    found = sums.weights(study.result(goal=Goal(precision=precision(eq.Contrasts(0.01), 0.95, study.arms))))
+    assert found == pytest.approx([1, 1, 1 / 5], rel=1e-4)
+
+
 def test_an_arm_is_retired_with_its_last_contrast() -> None:
     found = estimate(eq.Contrasts(0.5, of=[{"a": 1, "c": -1}, {"b": 1, "c": -1}]))
     assert found.reached is True
