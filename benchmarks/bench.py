@@ -165,13 +165,36 @@ PAIRS: Final[list[tuple[str, str]]] = [
 LINES: Final = 200_000
 
 
-def pair(commands: tuple[str, str], folder: Path, limit: str) -> dict[str, Any]:
+def error_of(times: Sequence[float]) -> tuple[float, float]:
+    """
+    Return the standard error of the mean of consecutive times, and its degrees of freedom.
+
+    Neighbouring runs are often alike, so it is that of the means of batches of about sqrt(n) runs.
+    """
+    size = max(math.isqrt(len(times)), 1)
+    means = [statistics.fmean(times[i : i + size]) for i in range(0, len(times) - size + 1, size)]
+    return statistics.stdev(means) / math.sqrt(len(means)), len(means) - 1
+
+
+def apart(some: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]]) -> list[float]:
+    """Return the differences of the means as multiples of the half-widths of their 95% intervals (Welch)."""
+    found = []
+    for a, b in zip(some, others, strict=True):
+        (error, df), (other_error, other_df) = error_of(a["times"]), error_of(b["times"])
+        both = math.hypot(error, other_error)
+        freedom = both**4 / (error**4 / df + other_error**4 / other_df)
+        found.append((a["mean"] - b["mean"]) / (student_quantile(freedom, 0.05) * both))
+    return found
+
+
+def pair(commands: tuple[str, str], folder: Path, limit: str) -> tuple[dict[str, Any], list[list[list[float]]]]:
     """
     Time a pair with both programs, and say how long each takes until both means are known to ±5%.
 
     hyperfine is run twice, before and after, which shows how far two runs of one program are apart on this machine.
     Where a program stops before ±5%, the time it would have taken follows from what it measured: half-widths fall as
     the square root of the number of runs. hyperfine cannot go on, so it is started again for the commands that need it.
+    All single times are returned too.
     """
     start = time.perf_counter()
     theirs = hyperfine(commands, folder, "--shell=none", "--warmup", "3")
@@ -186,40 +209,63 @@ def pair(commands: tuple[str, str], folder: Path, limit: str) -> dict[str, Any]:
     return {
         "commands": commands,
         "means": [[each["mean"] for each in some] for some in runs],
-        "half_widths": [[half_width(each["times"]) for each in some] for some in runs],
+        "errors": [[error_of(each["times"])[0] for each in some] for some in runs],
         "runs": [[len(each["times"]) for each in some] for some in runs],
         "seconds": [found["seconds"], seconds],
         "seconds_to_5%": [found["seconds"] + go_on, seconds + again],
         "reached": [found["reached"], max(needed[1]) == 1],
-        "apart": {
-            "ours, theirs": apart(found["results"], theirs),
-            "ours, theirs after": apart(found["results"], after),
-            "theirs, theirs after": apart(theirs, after),
-        },
+        "apart": [apart(found["results"], theirs), apart(found["results"], after), apart(theirs, after)],
         "ratios": [found["ratios"][0]["ratio"], *(some[1]["mean"] / some[0]["mean"] for some in (theirs, after))],
         "drifts": found["drifts"],
-    }
+    }, [[each["times"] for each in some] for some in runs]
 
 
-def apart(some: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]]) -> list[float]:
-    """The differences of the means, as multiples of the half-width of each difference."""
-    return [
-        (a["mean"] / b["mean"] - 1) / math.hypot(half_width(a["times"]), half_width(b["times"]))
-        for a, b in zip(some, others, strict=True)
-    ]
-
-
-def pairs(first: int, last: int, limit: str) -> list[dict[str, Any]]:
-    """Time the pairs from one place to another."""
-    found = []
+def pairs(first: int, last: int, limit: str, times: Path | None) -> dict[str, Any]:
+    """Time the pairs from one place to another, and compare the programs over all of them."""
+    found, single = [], []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         rng = np.random.default_rng(1)
         (folder / "text").write_text("\n".join(map(str, rng.integers(0, 10**9, LINES))) + "\n")
+        ours(PAIRS[0], folder, "-N", "--runs", "2")  # compiles what it needs, once for a machine
         for commands in PAIRS[first:last]:
-            found.append(pair(commands, folder, limit))
-            print(json.dumps(found[-1]), flush=True)
-    return found
+            row, each = pair(commands, folder, limit)
+            found.append(row)
+            single.append(each)
+            print(json.dumps(row), flush=True)
+            if times is not None:
+                times.write_text(json.dumps(single))
+    return {"pairs": found, **compared(found)}
+
+
+def compared(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """
+    Compare the programs over all commands: how many means agree, and by how much they differ on average.
+
+    A machine changes between two runs of the same program by more than the errors within a run say. How much more is
+    found from hyperfine's two runs: `drift` is the standard deviation of the logarithm of a mean from one run to the
+    next, beyond those errors. `z` are the differences of our means from the mean of hyperfine's runs before and after,
+    in standard errors that include it. `offset_ms` is the median difference: starting a program from Python takes
+    longer.
+    """
+    logs = np.log(np.array([[row["means"][k][c] for k in range(3)] for row in found for c in range(2)]))
+    means = np.exp(logs)
+    errors = np.array([[row["errors"][k][c] for k in range(3)] for row in found for c in range(2)]) / means
+    drift = max(float(np.mean((logs[:, 1] - logs[:, 2]) ** 2 - (errors[:, 1:] ** 2).sum(axis=1))), 0.0) / 2
+    theirs = logs[:, 1:].mean(axis=1)
+    z = (logs[:, 0] - theirs) / np.sqrt(errors[:, 0] ** 2 + (errors[:, 1:] ** 2).sum(axis=1) / 4 + 1.5 * drift)
+    together: Any = np.abs([[row["apart"][k][c] for k in range(3)] for row in found for c in range(2)]) <= 1
+    return {
+        "agree": dict(zip(("ours, before", "ours, after", "before, after"), map(int, sum(together)), strict=True)),
+        "of": len(logs),
+        "drift": math.sqrt(drift),
+        "z": z.round(2).tolist(),
+        "within_2": int((np.abs(z) <= 2).sum()),
+        "log_ratio": [float((logs[:, 0] - theirs).mean()), float((logs[:, 0] - theirs).std(ddof=1) / len(logs) ** 0.5)],
+        "offset_ms": float(np.median(1000 * (means[:, 0] - np.exp(theirs)))),
+        "seconds_to_5%": [sum(row["seconds_to_5%"][k] for row in found) for k in range(2)],
+        "quicker": sum(row["seconds_to_5%"][0] < row["seconds_to_5%"][1] for row in found),
+    }
 
 
 def main() -> None:
@@ -231,6 +277,7 @@ def main() -> None:
     parser.add_argument(
         "--pairs", type=int, nargs=2, default=(0, len(PAIRS)), help="only the pairs between these places"
     )
+    parser.add_argument("--times", type=Path, help="a file for the times of all single runs of the pairs")
     parser.add_argument("--limit", default="8", help="seconds of measuring for a pair by equipoise bench")
     given = parser.parse_args()
     report: Any
@@ -240,7 +287,7 @@ def main() -> None:
             report.append(coverage(law, given.studies, given.seed))
             print(json.dumps(report[-1], ensure_ascii=False), flush=True)
     else:
-        report = heat() if given.what == "heat" else pairs(given.pairs[0], given.pairs[1], given.limit)
+        report = heat() if given.what == "heat" else pairs(given.pairs[0], given.pairs[1], given.limit, given.times)
     print(json.dumps(report, ensure_ascii=False))
 
 

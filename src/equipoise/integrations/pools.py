@@ -25,7 +25,7 @@ from equipoise.run.course import Course
 from equipoise.run.estimate import explain
 from equipoise.run.options import objective_for, options_of, savable
 from equipoise.run.pace import Pace
-from equipoise.run.progress import Display, Progress, check_progress, display
+from equipoise.run.progress import Display, Progress, check_progress, display, so_far
 from equipoise.store import Header, Log, Turn
 from equipoise.store.leases import DRIVER_SECONDS, Owner, sweep
 from equipoise.store.memory import Memory
@@ -222,7 +222,7 @@ class _Pools:
         if not tickets:
             return []
         places = turn.ledger.arms_of(slice(0, turn.ledger.issued))
-        ranks = _ranks(places)
+        ranks = seeds.ranks(places)
         jobs = []
         for ticket in tickets:
             k, i = int(places[ticket]), int(ranks[ticket])
@@ -277,36 +277,5 @@ class _Pools:
     def _show(self) -> None:
         now, study = self._clock(), self._log.study
         self._pace.note(now, study.ledger.samples)
-        if self._watcher is None:
-            return
-        result = self._result()
-        self._watcher.show(
-            Progress(
-                samples=study.ledger.samples,
-                in_flight=study.in_flight,
-                spent=study.spent,
-                budget=study.budget,
-                seconds=now - self._start,
-                seconds_left=self._seconds_left(now - self._start, result),
-                result=result,
-            )
-        )
-
-    def _seconds_left(self, seconds: float, result: Result) -> float:
-        """Return how long it takes to spend the budget or to reach the precision at this pace; infinite if unknown."""
-        left = [math.inf]
-        spent = self._log.study.spent - self._spent_before
-        if spent > 0:
-            left.append(self._log.study.remaining / spent * seconds)
-        if result.left is not None:
-            more = (result.left.seconds_low + result.left.seconds_high) / 2
-            left.append(math.inf if math.isnan(more) else more)
-        return min(left)
-
-
-def _ranks(places: Ints) -> Ints:
-    """For each ticket, return how many of its arm came before it."""
-    order, counts = np.argsort(places, kind="stable"), np.bincount(places)
-    ranks = np.empty(len(places), np.int64)
-    ranks[order] = np.arange(len(places)) - (np.cumsum(counts) - counts)[places[order]]
-    return ranks
+        if self._watcher is not None:
+            self._watcher.show(so_far(study, self._result(), now - self._start, self._spent_before))

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, Protocol, TypeVar
 
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import printable, shown
@@ -25,9 +25,21 @@ _MOST, _TAIL = 16_000_000, 4096
 # How much of that goes into a message.
 _LINES, _CHARACTERS = 3, 300
 # The name of the environment variable by which the processes of a command are known.
-_MARK: Final = "EQUIPOISE_COMMAND"
+MARK: Final = "EQUIPOISE_COMMAND"
 
 Process = subprocess.Popen[bytes]
+
+
+class Started(Protocol):
+    """The interface of a process that was started: its exit code is None until it was waited for."""
+
+    pid: int
+    returncode: int | None
+
+    def kill(self) -> None: ...
+
+
+S = TypeVar("S", bound=Started)
 
 
 class CommandError(EquipoiseError):
@@ -43,7 +55,7 @@ class Running:
 
     def __init__(self) -> None:
         # By their marks, which are here before the processes are.
-        self._processes: dict[str, Process | None] = {}
+        self._processes: dict[str, Started | None] = {}
         self._guard = threading.Lock()
         self._stopped = False
 
@@ -57,22 +69,29 @@ class Running:
         env: dict[str, str],
     ) -> Process:
         """Start a command line with the shell, or a program with its arguments; raise CommandError after `stop`."""
-        with self._guard:
-            if self._stopped:
-                raise CommandError("the study was stopped")
-            self._processes[mark] = None
-            # A session of its own, so that it can be killed with every process it starts, and so that Ctrl-C reaches
-            # this process alone.
-            process = self._processes[mark] = subprocess.Popen(
+        # A session of its own, so that it can be killed with every process it starts, and so that Ctrl-C reaches this
+        # process alone.
+        return self.launch(
+            mark,
+            lambda: subprocess.Popen(
                 command,
                 shell=isinstance(command, str),
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
-                env=env | {_MARK: mark},
+                env=env | {MARK: mark},
                 start_new_session=True,
-            )
+            ),
+        )
+
+    def launch(self, mark: str, begin: Callable[[], S]) -> S:
+        """Start a process, which must be in a session of its own and have the mark; raise CommandError after `stop`."""
+        with self._guard:
+            if self._stopped:
+                raise CommandError("the study was stopped")
+            self._processes[mark] = None
+            process = self._processes[mark] = begin()
         return process
 
     def ended(self, mark: str) -> None:
@@ -93,7 +112,7 @@ class Running:
             _kill(self._processes)
 
 
-def _kill(processes: Mapping[str, Process | None]) -> None:
+def _kill(processes: Mapping[str, Started | None]) -> None:
     """Kill commands, by their marks, and all that they started: their groups and, on Linux, those who left them."""
     running = [process for process in processes.values() if process is not None and process.returncode is None]
     found = _family({process.pid for process in running}, processes)
@@ -116,7 +135,7 @@ def _kill(processes: Mapping[str, Process | None]) -> None:
 
 def _family(ancestors: Set[int], marks: Iterable[str]) -> set[int]:
     """Return the processes that descend from some or have one of the marks; empty where there is no /proc."""
-    wanted = {f"{_MARK}={mark}".encode() for mark in marks}
+    wanted = {f"{MARK}={mark}".encode() for mark in marks}
     parents: dict[int, int] = {}
     found: set[int] = set()
     for path in Path("/proc").glob("[0-9]*"):

@@ -28,9 +28,10 @@ import numpy as np
 from equipoise.arrays import Bools, Floats, Ints
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import printable
+from equipoise.run import seeds
 from equipoise.run.course import Course
 from equipoise.run.pace import Pace
-from equipoise.run.progress import Display, Progress
+from equipoise.run.progress import Display, Progress, so_far
 from equipoise.run.samplers import ENDLESS, Outcome, Samplers, perform
 from equipoise.run.workers import Answer, Workers
 from equipoise.store import Log, Replica, Turn
@@ -399,7 +400,7 @@ class Driver:
         if not tickets:
             return
         places = turn.ledger.arms_of(slice(0, turn.ledger.issued))
-        ranks = _ranks(places)
+        ranks = seeds.ranks(places)
         known = {ticket for ticket, _, _ in self._resumed}
         self._resumed.extend(
             (ticket, int(places[ticket]), int(ranks[ticket])) for ticket in tickets if ticket not in known
@@ -458,7 +459,7 @@ class Driver:
                 return _NONE
             ids = np.arange(found.start, found.stop)
             places = turn.ledger.arms_of(slice(found.start, found.stop))
-            indices = self._asked[places] + (_ranks(places) if len(ids) > 1 else 0)
+            indices = self._asked[places] + (seeds.ranks(places) if len(ids) > 1 else 0)
             self._follow(turn.replica)
             if self._finite:
                 fits = self._shut_exhausted(turn, ids, places, indices)
@@ -621,36 +622,8 @@ class Driver:
             self._next_show = end + min(9 * (end - now), 5.0)
 
     def _progress(self, now: float) -> Progress:
-        result, study = self.result(), self._study
-        return Progress(
-            samples=study.ledger.samples,
-            in_flight=study.in_flight,
-            spent=study.spent,
-            budget=study.budget,
-            seconds=now - self._start,
-            seconds_left=self._seconds_left(now - self._start, result),
-            result=result,
-        )
-
-    def _seconds_left(self, seconds: float, result: Result) -> float:
-        left = [self._last - self._start - seconds]
-        spent = self._study.spent - self._spent_before
-        if spent > 0:
-            left.append(self._study.remaining / spent * seconds)
-        if result.left is not None:
-            more = (result.left.seconds_low + result.left.seconds_high) / 2
-            left.append(math.inf if math.isnan(more) else more)
-        return max(0.0, min(left))
+        limit = self._last - self._start
+        return so_far(self._study, self.result(), now - self._start, self._spent_before, limit)
 
 
 _NONE = Jobs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
-
-
-def _ranks(places: Ints) -> Ints:
-    """For each entry, how many equal ones come before it."""
-    order = np.argsort(places, kind="stable")
-    ordered = places[order]
-    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if len(places) else np.zeros(0, np.int64)
-    ranks = np.empty(len(places), np.int64)
-    ranks[order] = np.arange(len(places)) - np.repeat(starts, np.diff(np.r_[starts, len(places)]))
-    return ranks

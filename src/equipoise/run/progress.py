@@ -8,11 +8,12 @@ import math
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, Protocol
 
 from equipoise import people
 from equipoise.inputs import named, shown
-from equipoise.study import Result
+from equipoise.study import Result, Study
 from equipoise.study.summary import what_is_left
 from equipoise.tables import count, plus_minus
 
@@ -32,8 +33,8 @@ class Progress:
     spent, budget
         How much of the budget is spent, and the budget; None without one.
     worst, error
-        The arm with the least precise mean and its standard error, which is NaN while some arm has fewer than two
-        samples.
+        The least precise arm (`Result.least_precise`) and its standard error, which is NaN while some arm has fewer
+        than two samples.
     margin
         That of that arm's 95% interval, which is infinite while it has too few samples for one.
     seconds, seconds_left
@@ -50,9 +51,9 @@ class Progress:
     seconds_left: float
     result: Result
 
-    @property
+    @cached_property
     def worst(self) -> Hashable:
-        return self.result.worst
+        return self.result.arms[self.result.least_precise()]
 
     @property
     def error(self) -> float:
@@ -61,6 +62,38 @@ class Progress:
     @property
     def margin(self) -> float:
         return float(self.result.intervals_of([self.result.names.place(self.worst)], 0.95).margins[0])
+
+
+def so_far(study: Study, result: Result, seconds: float, spent_before: float, limit: float = math.inf) -> Progress:
+    """
+    Return how far a run has come.
+
+    Parameters
+    ----------
+    study, result
+        The study, and its result so far.
+    seconds
+        The time since the run began.
+    spent_before
+        What the study had spent by then.
+    limit
+        The seconds after which the run ends in any case.
+    """
+    left, spent = [limit - seconds], study.spent - spent_before
+    if spent > 0:
+        left.append(study.remaining / spent * seconds)
+    if result.left is not None:
+        more = (result.left.seconds_low + result.left.seconds_high) / 2
+        left.append(math.inf if math.isnan(more) else more)
+    return Progress(
+        samples=study.ledger.samples,
+        in_flight=study.in_flight,
+        spent=study.spent,
+        budget=study.budget,
+        seconds=seconds,
+        seconds_left=max(0.0, min(left)),
+        result=result,
+    )
 
 
 class Display(Protocol):

@@ -59,3 +59,13 @@ def order(base: int, size: int) -> Ints:
     """Return the numbers 0 to size - 1 in a random order that the base decides."""
     # A base other than that of the samples' seeds, so that an item's place says nothing about them.
     return np.argsort(seeds(base ^ 0x5DEECE66D, np.arange(size)), kind="stable")
+
+
+def ranks(places: Ints) -> Ints:
+    """Return, for each ticket by its arm, how many tickets of that arm come before it."""
+    by_arm = np.argsort(places, kind="stable")
+    ordered = places[by_arm]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if len(places) else np.zeros(0, np.int64)
+    found = np.empty(len(places), np.int64)
+    found[by_arm] = np.arange(len(places)) - np.repeat(starts, np.diff(np.r_[starts, len(places)]))
+    return found

@@ -789,8 +789,8 @@ def test_progress_tells_a_function() -> None:
     eq.estimate(sample, budget=3000, arms=ARMS, seed=1, progress=told.append)
     last = told[-1]
     assert (last.samples, last.spent, last.budget, last.in_flight, last.seconds_left) == (3000, 3000, 3000, 0, 0)
-    assert last.worst == "rough"
-    assert last.error == pytest.approx(4 / math.sqrt(2800), rel=0.1)
+    assert last.worst == "calm"  # as precise by standard error, but its interval is wider: it has few samples
+    assert last.error == pytest.approx(4 / math.sqrt(2800), rel=0.2)
     assert [p.samples for p in told] == sorted(p.samples for p in told)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import sys
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -40,6 +41,19 @@ def test_words(half_way: Progress) -> None:
     assert half_way.margin == max(mean - low, high - mean)
     assert progress.worst_text(half_way) == f"least precise: rough {plus_minus(half_way.margin, 3)}"
     assert half_way.margin > 1.9 * half_way.error  # a standard error is never shown as ±
+
+
+def test_the_least_precise_arm_is_that_of_the_pages(tmp_path: Path) -> None:
+    """Of eight zeros the variance is 0 and the interval wide; of a hundred zeros and ones it is the other way round."""
+    with eq.open(tmp_path / "poll.db", arms=["even", "zeros"], support="binary", precision=0.1) as study:
+        tickets = study.ask(200)
+        study.tell_many([(ticket, ticket.id // 2 % 2) for ticket in tickets if ticket.arm == "even"])
+        study.tell_many([(ticket, 0) for ticket in tickets if ticket.arm == "zeros"][:8])
+        result = study.result()
+    assert result.worst == "even"
+    shown = Progress(108, 92, 200, None, 1.0, math.inf, result)
+    assert (shown.worst, shown.error) == ("zeros", 0.0)
+    assert shown.margin == result.intervals(0.95).margins[1] > 0.4
 
 
 def test_words_before_anything_is_known() -> None:

@@ -9,14 +9,15 @@ import re
 import secrets
 import shlex
 import shutil
+import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
-from equipoise.run.commands import CommandError, Output, Process, Running, end_of, ended_by
+from equipoise.run.commands import MARK, CommandError, Output, Process, Running, end_of, ended_by
 
 # How much of a command's stderr is looked at, in bytes.
 _TAIL: Final = 4096
@@ -65,8 +66,6 @@ class ProcessTimer:
     show
         Whether what a command prints is shown; otherwise its stdout is dropped, and the end of its stderr is kept for
         the sentence that says how it failed.
-    folder
-        The folder that commands run in.
     running
         The commands that are running now.
     clock
@@ -74,19 +73,20 @@ class ProcessTimer:
     """
 
     show: bool = False
-    folder: Path = field(default_factory=Path.cwd)
     running: Running = field(default_factory=Running, repr=False)
     clock: Callable[[], float] = field(default=time.perf_counter, repr=False)
 
     def __call__(self, words: Sequence[str], arm: str) -> Run:
         """Run a program with its arguments; the environment variable EQUIPOISE_ARM holds the arm."""
-        mark, env = secrets.token_hex(16), os.environ | {"EQUIPOISE_ARM": arm}
+        mark = secrets.token_hex(16)
+        env = os.environ | {"EQUIPOISE_ARM": arm, MARK: mark}
         with contextlib.nullcontext() if self.show else Output(_TAIL) as err:
-            out, pipe = (None, None) if err is None else (subprocess.DEVNULL, err.pipe)
+            begin = _beginning(words, env, None if err is None else err.pipe)
             start = self.clock()
             try:
-                process = self.running.start(mark, words, self.folder, out, pipe, env)
+                process = self.running.launch(mark, begin)
                 user, system = _wait(process, mark, self.running)
+                seconds = self.clock() - start
             except OSError as error:
                 raise CommandError(f"cannot run {words[0]!r}: {error.strerror}") from None
             except BaseException:
@@ -94,12 +94,50 @@ class ProcessTimer:
                 raise
             finally:
                 self.running.ended(mark)
-            seconds, code = self.clock() - start, process.returncode
+            code = process.returncode
+            assert code is not None
             said = "" if code == 0 else ended_by(code) + ("" if err is None else end_of(err))
             return Run(seconds, user, system, code, said)
 
 
-def _wait(process: Process, mark: str, running: Running) -> tuple[float, float]:
+@dataclass
+class Spawned:
+    """A process that was started with `posix_spawn`."""
+
+    pid: int
+    returncode: int | None = None
+
+    def kill(self) -> None:
+        """Kill it."""
+        os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self) -> None:
+        """Wait for its end."""
+        self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def _beginning(words: Sequence[str], env: dict[str, str], pipe: int | None) -> Callable[[], Process | Spawned]:
+    """
+    Return a function that starts a program in a session of its own; its stderr goes to the pipe, if there is one.
+
+    All that can be done before the clock starts is done here. `posix_spawn` adds as little to the time of a program as
+    hyperfine does, and 0.1 ms less than `subprocess`.
+    """
+    if sys.platform != "linux":
+        out = None if pipe is None else subprocess.DEVNULL
+        return lambda: subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=out, stderr=pipe, env=env, start_new_session=True
+        )
+    program, given = shutil.which(words[0]) or words[0], tuple(words)
+    files: list[Any] = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
+    if pipe is not None:
+        files += [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0), (os.POSIX_SPAWN_DUP2, pipe, 2)]
+    # Python ignores these, and a program should not.
+    signals = [signal.SIGPIPE, signal.SIGXFSZ]
+    return lambda: Spawned(os.posix_spawn(program, given, env, file_actions=files, setsid=True, setsigdef=signals))
+
+
+def _wait(process: Process | Spawned, mark: str, running: Running) -> tuple[float, float]:
     """Wait for the end of a process; return the seconds that it and its children computed."""
     try:
         if not hasattr(os, "wait4"):  # Windows

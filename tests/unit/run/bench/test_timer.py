@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,20 +14,21 @@ from equipoise.run.bench.timer import needs_shell, shell_for, words_of
 from equipoise.run.commands import CommandError
 
 
-def test_seconds_are_those_of_the_command(tmp_path: Path) -> None:
+def test_seconds_are_those_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a clock that reads 10 before it starts and 12.5 when the file is there that it makes at its end."""
+    monkeypatch.chdir(tmp_path)
 
     def clock() -> float:
         return 12.5 if (tmp_path / "ended").exists() else 10.0
 
-    run = ProcessTimer(folder=tmp_path, clock=clock)(["touch", "ended"], "a")
+    run = ProcessTimer(clock=clock)(["touch", "ended"], "a")
     assert (run.seconds, run.code, run.said) == (2.5, 0, "")
     assert run.user >= 0
     assert run.system >= 0
 
 
-def test_how_a_command_failed(tmp_path: Path) -> None:
-    timer = ProcessTimer(folder=tmp_path)
+def test_how_a_command_failed() -> None:
+    timer = ProcessTimer()
     run = timer(["sh", "-c", "echo out; echo one >&2; echo two >&2; exit 3"], "a")
     assert (run.code, run.said) == (3, "exit code 3; its stderr ends with: one / two")
     assert timer(["sh", "-c", "kill -TERM $$"], "a").said == "the command was killed by SIGTERM"
@@ -33,11 +36,19 @@ def test_how_a_command_failed(tmp_path: Path) -> None:
         timer(["no-such-program"], "a")
 
 
-def test_what_it_prints_is_shown_or_dropped(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_a_command_has_a_session_of_its_own_and_does_not_ignore_sigpipe() -> None:
+    timer = ProcessTimer()
+    own = "read pid name state parent group session rest < /proc/$$/stat; test $session = $$"
+    assert timer(["sh", "-c", own], "a").code == 0
+    assert timer(["sh", "-c", "kill -PIPE $$"], "a").code == -signal.SIGPIPE
+
+
+def test_what_it_prints_is_shown_or_dropped(capfd: pytest.CaptureFixture[str]) -> None:
     words = ["sh", "-c", "echo out; echo $EQUIPOISE_ARM >&2"]
-    ProcessTimer(folder=tmp_path)(words, "x")
+    ProcessTimer()(words, "x")
     assert capfd.readouterr() == ("", "")
-    ProcessTimer(show=True, folder=tmp_path)(words, "x")
+    ProcessTimer(show=True)(words, "x")
     assert capfd.readouterr() == ("out\n", "x\n")
 
 
