@@ -8,8 +8,9 @@ Beside the service, endpoints of the same framework parse and return the same bo
 are measured in turn, several times, and the median of each counts; ratios are medians of the ratios within a round.
 
 With `--soak SECONDS` it sends half of the greatest rate for so long instead, and measures what memory and disk take;
-with `--count 100` as well, a hundred samples at once, so that a minute has a million. It fails where a request was not
-answered as it should be.
+with `--count 100` as well, a hundred samples at once, so that a minute has a million. Memory for a sample is the slope
+of a line fitted to resident memory after a fifth of the time; what tickets take of it is counted in a replica that is
+folded from the log in the end. It fails where a request was not answered as it should be.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from typing import Any
 import numpy as np
 
 import equipoise as eq
-from equipoise.study.state import TICKET
+from equipoise.store import replay
 
 CONNECTIONS = 32
 BATCH = 1000
@@ -49,6 +50,8 @@ SAMPLES, MOST = 3, 10_000
 LEASE = 10
 TOKEN = "the administrator's token"
 STUDY = "study"
+# Arrays of a replica that do not grow with its tickets.
+OF_ARMS = ("memory", "judged")
 ECHO = Path(__file__).with_name("echo.py")
 # What each process gets, so that its own settings do not matter.
 ENVIRONMENT = os.environ | {"EQUIPOISE_ADMIN_TOKEN": TOKEN}
@@ -303,6 +306,14 @@ def summary(found: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     }
 
 
+def ticket_bytes(db: str) -> float:
+    """Return how many bytes a replica keeps for a ticket: all arrays but those of the arms, over the tickets."""
+    replica = replay(f"{db}#{STUDY}")
+    arrays = {**replica.study.ledger.arrays(), **replica.arrays()}
+    kept = (array.nbytes for name, array in arrays.items() if name not in OF_ARMS and isinstance(array, np.ndarray))
+    return sum(kept) / replica.study.ledger.issued
+
+
 def soak(seconds: float, count: int, script: Path, folder: Path) -> dict[str, Any]:
     """Send half of the greatest rate for some time, in asks for so many; return what memory and disk took for it."""
     file = folder / "soak.db"
@@ -318,7 +329,8 @@ def soak(seconds: float, count: int, script: Path, folder: Path) -> dict[str, An
         found, after = running.result(), server.samples
         wal = file.with_name(f"{file.name}-wal").stat().st_size
     samples, memory = np.array(seen[len(seen) // 5 :], float).T  # without what is loaded at the beginning
-    slope = float(np.polyfit(samples, memory, 1)[0])
+    line = np.polyfit(samples, memory, 1)
+    slope, tickets = float(line[0]), ticket_bytes(str(file))
     return {
         "soak_seconds": round(found["seconds"]),
         "samples_at_once": count,
@@ -329,7 +341,10 @@ def soak(seconds: float, count: int, script: Path, folder: Path) -> dict[str, An
         "p99_ms": round(found["p99_ms"], 1),
         "max_ms": round(found["max_ms"], 1),
         "megabytes_per_100000_samples": round(slope / 10, 2),
-        "of_which_tickets": round((TICKET.itemsize + np.dtype(np.float32).itemsize) / 10, 2),
+        "of_which_tickets": round(tickets / 10, 2),
+        "beyond_tickets": round((slope - tickets) / 10, 2),
+        "megabytes_from_the_line": round(float(np.std(memory - np.polyval(line, samples))) / 1e6, 2),
+        "samples_of_the_line": [int(samples[j]) for j in (0, -1)],
         "resident_megabytes": [round(float(memory[j]) / 1e6, 1) for j in (0, -1)],
         "bytes_per_sample_on_disk": round(file.stat().st_size / after, 1),
         "write_ahead_log_megabytes": round(wal / 1e6, 1),

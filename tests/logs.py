@@ -29,6 +29,14 @@ def owners(where: str | os.PathLike[str]) -> set[int]:
         return {owner for (owner,) in database.execute(sql, (database._study,))}
 
 
+def leases_over(where: str | os.PathLike[str], after: float) -> list[int]:
+    """Return the tickets whose leases are over so many seconds from now, by the database's clock."""
+    with closing(connect(where)) as database:
+        assert database.find()
+        sql = f"select ticket from equipoise_lease where study = ? and deadline < {database.clock} + ? order by ticket"
+        return [ticket for (ticket,) in database.execute(sql, (database._study, after))]
+
+
 def expire_leases(where: str | os.PathLike[str], of: Iterable[int] | None = None) -> None:
     """End the leases of some owners, or all, by the database's clock, as time would."""
     with closing(connect(where)) as database:

@@ -20,7 +20,7 @@ _PROPERTIES = frozenset({
 
 def svg(chart: Any) -> str:
     """Return a chart as the text of an SVG file."""
-    return str(_converter().vegalite_to_svg(_cleaned(chart.to_dict()), vl_version=_version()))
+    return str(_converter().vegalite_to_svg(_specification(chart), vl_version=_version()))
 
 
 def save(chart: Any, path: str | Path, scale: float = 2.0) -> Path:
@@ -31,14 +31,13 @@ def save(chart: Any, path: str | Path, scale: float = 2.0) -> Path:
     """
     target = Path(path)
     kind = suffix(target)
-    _converter()
-    chart = _drawable(chart)
+    converter = _converter()
     if kind == ".html":
-        target.write_text(chart.to_html(inline=True), encoding="utf-8")
+        target.write_text(_drawable(chart).to_html(inline=True), encoding="utf-8")
     elif kind == ".svg":
-        chart.save(str(target), format="svg")
+        target.write_text(svg(chart), encoding="utf-8")
     else:
-        chart.save(str(target), format="png", scale_factor=scale)
+        target.write_bytes(converter.vegalite_to_png(_specification(chart), vl_version=_version(), scale=scale))
     return target
 
 
@@ -97,6 +96,15 @@ def _converter() -> Any:
 def drawable(rows: Any) -> Any:
     """Return rows, or any other part of a chart, with texts that renderers can draw."""
     return _cleaned(rows)
+
+
+def _specification(chart: Any) -> Any:
+    """
+    Return a chart in the words of Vega-Lite, with texts that the renderer can draw.
+
+    Altair would compare it with the schema of all charts first, which takes longer than drawing it.
+    """
+    return _cleaned(chart.to_dict(validate=False))
 
 
 def _drawable(chart: Any) -> Any:

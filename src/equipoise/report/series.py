@@ -115,29 +115,44 @@ def _each(report: Report, history: Sequence[Moment], labels: Sequence[str]) -> I
 
 
 def _widest(report: Report, history: Sequence[Moment]) -> Iterator[dict[str, Any]]:
-    units = _units(report)
     for moment in history:
-        width = moment.worst if moment.arms is None else float((moment.arms * units).max())
-        yield from _point(moment.samples, width, WIDEST)
+        yield from _point(moment.samples, _width(moment, _units(report)), WIDEST)
+
+
+def _width(moment: Moment, units: Floats) -> float:
+    return moment.worst if moment.arms is None else float((moment.arms * units).max())
 
 
 def _even(report: Report, history: Sequence[Moment]) -> Iterator[dict[str, Any]]:
     """
     Yield the widest interval that an even split would have had.
 
-    By the variances observed in the end, and with the final ratio of half-width to standard error of the worst arm.
+    Each arm's half-width shrinks or grows as its standard error would, by the shares observed in the end; intervals may
+    be of another kind once an arm is known well enough, and stay of the same. Of very many arms only the widest is
+    known, which is multiplied with the ratio of the largest standard errors.
     """
     result, units = report.result, _units(report)
     if len(result.arms) < 2 or result.strategy == "uniform" or not 0 < result.losses.array.max() < math.inf:
         return
     most = 1.0 if result.support == "binary" or result.recognised else math.inf
-    times = history[-1].worst / math.sqrt(result.losses.array.max())
     sizes = np.full(len(result.arms), math.inf) if result.populations is None else result.populations
+    deviations = np.sqrt(result.variances.array) * units
+
+    def per_deviation(samples: Floats) -> Floats:
+        return np.asarray(np.sqrt(np.maximum(1 / samples - 1 / sizes, 0)))
+
     for moment in history:
-        losses = result.variances.array * (len(result.arms) / moment.samples - 1 / sizes)
-        width = times * float((np.sqrt(np.maximum(losses, 0)) * units).max())
-        if width <= most:
-            yield from _point(moment.samples, width, EVEN)
+        own = per_deviation(result.counts.array * (moment.samples / result.samples))
+        even = per_deviation(np.full(len(result.arms), moment.samples / len(result.arms)))
+        largest = float((deviations * own).max())
+        if largest > 0:
+            if moment.arms is None:
+                width = moment.worst * float((deviations * even).max()) / largest
+            else:
+                ratios = np.divide(even, own, out=np.zeros_like(own), where=own > 0)
+                width = float((moment.arms * units * ratios).max())
+            if width <= most * units.max():
+                yield from _point(moment.samples, width, EVEN)
 
 
 def _target(report: Report, history: Sequence[Moment]) -> Iterator[dict[str, Any]]:

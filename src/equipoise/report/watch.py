@@ -195,4 +195,4 @@ def read(where: str | os.PathLike[str]) -> Report:
             watch = Watch(first, log.replica.level)
             for rows in itertools.chain([rest], pages):
                 watch.fold(rows)
-        return watch.report(log.name)
+        return watch.report(log.label)

@@ -15,7 +15,7 @@ from equipoise.study.goal import Stopping
 
 # Names of studies are parts of paths.
 NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$"
-ORIGIN: Final = r"^(\*|https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9A-Fa-f:]+\](:[0-9]{1,5})?)$"
+_ORIGIN: Final = r"^(\*|https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9A-Fa-f:]+\](:[0-9]{1,5})?)$"
 _PICTURE: Final = re.compile(r"(https?://|/|data:image/(png|jpeg|gif|webp|svg\+xml)[;,])[^\s\"'<>]+")
 
 
@@ -36,6 +36,27 @@ def _role(name: str) -> Role:
     return Role(name)  # the class itself has a signature that pydantic cannot read from Python 3.12 on
 
 
+def _matching(pattern: str, words: str) -> AfterValidator:
+    """Refuse what does not match a pattern, in words."""
+
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"must be {words}")
+        return text
+
+    return AfterValidator(check)
+
+
+Name = Annotated[
+    str,
+    Field(json_schema_extra={"pattern": NAME}),
+    _matching(NAME, "up to 80 letters, digits, dots, hyphens and underscores, a letter or digit first"),
+]
+Origin = Annotated[
+    str,
+    Field(max_length=300, json_schema_extra={"pattern": _ORIGIN}),
+    _matching(_ORIGIN, "an origin such as https://example.org, without a path, or * for all"),
+]
 Text = Annotated[str, AfterValidator(_plain)]
 Number = int | float
 ByArm = dict[str, Number] | list[Number]
@@ -66,7 +87,7 @@ class Poll(Body):
     answer: Literal["yes-no", "1-5", "number", "custom"] = "yes-no"
     arms: dict[Annotated[str, Field(max_length=200)], Show] = Field(default_factory=dict, max_length=100_000)
     respect_dnt: bool = True
-    origins: list[Annotated[str, Field(pattern=ORIGIN, max_length=300)]] = Field(default_factory=list, max_length=100)
+    origins: list[Origin] = Field(default_factory=list, max_length=100)
 
 
 class Shares(Body):
@@ -94,7 +115,7 @@ Precision = Number | str | OfContrasts | dict[str, Number | str] | list[Number |
 class Create(Body):
     """A new study. All but the name, the title and the poll is as in `equipoise.open`."""
 
-    name: str = Field(pattern=NAME, examples=["poll"])
+    name: Name = Field(examples=["poll"])
     title: Text = Field("", max_length=200)
     arms: list[Annotated[str, Field(min_length=1, max_length=200)]] | Annotated[int, Field(ge=1, le=1_000_000)] = Field(
         examples=[["red", "blue"]]

@@ -151,6 +151,7 @@ class Pages:
             page=entry.page,
             keys=_keys(entry) if manager else [],
             public=_public(entry),
+            origins=(entry.page.poll or {}).get("origins", []),
             url=str(request.base_url).rstrip("/"),
         )
 
@@ -213,6 +214,12 @@ def mount(app: FastAPI) -> None:
         return await asyncio.to_thread(pages.assets.response, request, name)
 
     app.include_router(router)
+
+    @app.exception_handler(HTTPStatus.NOT_FOUND)
+    async def no_page(request: Request, error: Exception) -> Response:
+        if "text/html" in request.headers.get("accept", ""):
+            return pages.html(request, "missing.html", HTTPStatus.NOT_FOUND, detail="There is no such page.")
+        return Problem(HTTPStatus.NOT_FOUND, "Not Found").response()
 
 
 def root_of(request: Request) -> str:

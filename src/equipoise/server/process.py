@@ -9,7 +9,7 @@ import multiprocessing
 import signal
 import socket
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.process import BaseProcess
 from types import FrameType
 from typing import Final
@@ -123,8 +123,9 @@ def serve(settings: Settings, network: Network, listening: socket.socket, worker
     listening
         The socket of that address.
     workers
-        How many processes serve it. One that dies is replaced.
+        How many processes serve it, and share the rates of its limits. One that dies is replaced.
     """
+    settings = replace(settings, limits=settings.limits.share(workers))
     if workers == 1:
         _work(settings, network, listening)
         return

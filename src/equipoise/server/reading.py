@@ -79,7 +79,9 @@ async def log(request: Request, name: str) -> Response:
         chunks = await service.in_thread(lambda: export.chunks(where, kind))
     except ModuleNotFoundError as error:
         raise Problem(501, str(error), "extra") from None
-    headers = {"Content-Disposition": f'attachment; filename="log.{kind}"'}
+    # Others than a service may have given a study any name.
+    file = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "log"
+    headers = {"Content-Disposition": f'attachment; filename="{file}.{kind}"'}
     return StreamingResponse(_in_threads(chunks), media_type=export.TYPES[kind], headers=headers)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
@@ -19,6 +19,9 @@ from equipoise.server.work import Ask, Forget, Handed, Outcomes, Tell, Work, pla
 from equipoise.store.leases import VISITOR_SECONDS
 
 router = APIRouter(prefix="/api/v1/studies/{name}", tags=["ask and tell"])
+
+# Seconds that the visitor of a page is waited for: an arm's interval uses its samples up to the first that is open.
+_PAGE_SECONDS: Final = 600.0
 
 
 @router.post("/ask", **describe(422, 409, body=AskBody, required=False, returns={200: Tickets, 204: None}))
@@ -48,7 +51,7 @@ async def ask(request: Request, name: str) -> Response:
     if body.idempotency_key is not None:
         key = desk.signer.hashed("key", f"{caller.owner}:{body.idempotency_key}")
     most_open = limits.open_by_ask if caller.role is Role.ASK else limits.open_by_work
-    lease = VISITOR_SECONDS if body.lease is None else body.lease
+    lease = body.lease or (_PAGE_SECONDS if caller.role is Role.ASK else VISITOR_SECONDS)
     work = Ask(body.count, caller.owner, lease, most_open, key, respondent)
     return _handed(caller, page, desk, await _done(desk, work))
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from equipoise.inputs import shown
 
 # Keys are kept in memory for this many seconds: a key that another process revoked is refused after that.
 FRESH: Final = 1.0
+# However many processes share a rate, each lets so many requests pass at once: a caller's connection stays with one.
+AT_ONCE: Final = 20
 
 
 @dataclass(frozen=True)
@@ -18,6 +20,10 @@ class Rate:
 
     a_second: float
     at_once: float
+
+    def share(self, processes: int) -> Rate:
+        """Return what each of several processes lets pass, so that all of them together keep to this rate."""
+        return Rate(self.a_second / processes, max(self.at_once / processes, min(self.at_once, AT_ONCE)))
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,7 @@ class Limits:
     studies
         The most studies that one process keeps open; of more, the one that was used longest ago is closed.
     ask, work, read, respondent
-        The most requests by one key of each role, and by one respondent; of each process.
+        The most requests by one key of each role, and by one respondent.
     """
 
     body: int = 4 << 20
@@ -57,6 +63,11 @@ class Limits:
     work: Rate = Rate(20_000, 40_000)
     read: Rate = Rate(50, 200)
     respondent: Rate = Rate(1, 20)
+
+    def share(self, processes: int) -> Limits:
+        """Return the limits of each of several processes that serve together: the rates are divided among them."""
+        rates = {name: getattr(self, name).share(processes) for name in ("ask", "work", "read", "respondent")}
+        return replace(self, **rates)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any, Final
 from equipoise.demo import TASTE
 from equipoise.errors import EquipoiseError
 from equipoise.run import open_study
+from equipoise.server.access import Role, new_key
 from equipoise.server.problems import Problem
 from equipoise.server.registry import OPEN, Registry
 from equipoise.server.service import Service
@@ -23,7 +24,7 @@ PRECISION: Final = 0.02
 # Visitors a second; the share of them who look at the product without answering, and of those who decline.
 _A_SECOND: Final = 20.0
 _SILENT, _DECLINING = 0.02, 0.03
-_LEASE: Final = 30.0
+_LEASE: Final = 5.0
 _OWNER: Final = -2
 
 
@@ -31,12 +32,15 @@ def prepare(registry: Registry, name: str) -> None:
     """Create the poll, unless it is there."""
     if registry.page(name) is not None:
         return
-    open_study(registry.place(name), arms=list(TASTE), support="binary", precision=PRECISION, budget=100_000).close()
+    products = [product.capitalize() for product in TASTE]
+    open_study(registry.place(name), arms=products, support="binary", precision=PRECISION, budget=100_000).close()
     page = registry.page(name)
     assert page is not None
-    arms = {arm: {"title": arm.capitalize(), "text": "", "picture": None} for arm in TASTE}
-    poll: dict[str, Any] = {"question": QUESTION, "answer": "yes-no", "arms": arms, "respect_dnt": True, "origins": []}
+    poll: dict[str, Any] = {"question": QUESTION, "answer": "yes-no", "arms": {}, "respect_dnt": True, "origins": ["*"]}
     registry.write(page._replace(title=TITLE, poll=poll))
+    if not registry.keys(page.study):  # another process may have been here
+        identity, _, digest, public = new_key(Role.ASK)
+        registry.add_key(page.study, identity, Role.ASK, "poll", digest, public)
 
 
 async def visit(service: Service, name: str, rng: random.Random) -> None:
@@ -53,5 +57,5 @@ async def visit(service: Service, name: str, rng: random.Random) -> None:
                 fate = rng.random()
                 if fate < _SILENT:
                     continue
-                value = None if fate < _SILENT + _DECLINING else float(rng.random() < TASTE[ticket.arm])
+                value = None if fate < _SILENT + _DECLINING else float(rng.random() < TASTE[str(ticket.arm).lower()])
                 await desk.do(Tell([ticket.number], [value], [float("nan")], [float("nan")]))

@@ -49,6 +49,8 @@ class Patience:
 
 
 PATIENCE: Final = Patience()
+# The name of a study that nobody named.
+UNNAMED: Final = "study"
 
 
 def connect(where: str | os.PathLike[str], write: bool = True, create: bool = False) -> Database:
@@ -64,7 +66,7 @@ def connect(where: str | os.PathLike[str], write: bool = True, create: bool = Fa
     """
     text = os.fspath(where)
     place, _, name = text.partition("#")
-    name = name or "study"
+    name = name or UNNAMED
     if place.startswith(("postgresql://", "postgres://")):
         return Postgres(place, name)
     if "://" in place and not place.startswith("sqlite:///"):
@@ -150,6 +152,12 @@ class Log:
     def name(self) -> str:
         """Where the store is, for messages; without a password."""
         return self._database.name
+
+    @property
+    def label(self) -> str:
+        """Where it is, with the name of the study where it has one."""
+        own = self._database.study_name
+        return self.name if own == UNNAMED else f"{self.name}#{own}"
 
     @property
     def replica(self) -> Replica:

@@ -94,6 +94,7 @@ class Replica:
         self.judged = np.zeros(len(self.study.arms), bool)
         self.counts: Counter[str] = Counter()
         self.began = self.latest = math.nan
+        # As far as somebody told them: of a poll, none.
         self._seconds = Grown(np.float32)
         # The turns that handed out tickets: the id of the first of them, and the upper bits of their numbers.
         # There may be as many as tickets, so that they are kept small.
@@ -255,7 +256,7 @@ class Replica:
     def arrays(self) -> dict[str, Any]:
         """Return what a snapshot holds besides the study."""
         return {
-            "seconds": self.seconds,
+            "seconds": self._seconds.array[: self.study.ledger.issued],
             "judged": self.judged,
             "firsts": self._firsts.array,
             "tags": self._tags.array,

@@ -125,6 +125,12 @@ class SQLite(Database):
         if tables:
             raise ValueError(f"{self.name} is not an equipoise store: it is a database with other tables")
 
+    def keep_snapshot(self, turn: int, body: bytes, kept: int) -> None:
+        super().keep_snapshot(turn, body, kept)
+        # The connection keeps its statements, and each of them what was bound to it last: a copy of the whole body. The
+        # row is there, so that this binds something else and changes nothing.
+        super().keep_snapshot(turn, b"", kept)
+
     def begin(self) -> Head:
         self.begin_creating()
         try:

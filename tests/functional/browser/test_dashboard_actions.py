@@ -68,6 +68,15 @@ def test_charts_are_redrawn_in_place(service: Running, dashboard: Page, opened: 
     service.call(f"/{opened}/extend", {"precision": 0.01})
     expect(legend).to_contain_text("target")
     assert dashboard.evaluate("refused") == []
+    # A browser gives up where a proxy answers for the service: the page tries again, and says so meanwhile.
+    dashboard.clock.install()
+    dashboard.route("**/events", lambda route: route.fulfill(status=502, body="Bad Gateway"), times=1)
+    dashboard.reload()
+    expect(dashboard.locator("#connection")).to_be_visible()
+    dashboard.clock.fast_forward(5000)
+    expect(dashboard.locator("#connection")).not_to_be_visible()
+    fill(service, opened, 50)
+    expect(number(dashboard)).to_have_text("350 ")
 
 
 def test_pause_extend_and_delete(service: Running, dashboard: Page, opened: str) -> None:
@@ -88,6 +97,16 @@ def test_pause_extend_and_delete(service: Running, dashboard: Page, opened: str)
     expect(form).not_to_be_visible()
     expect(dashboard.locator("#figures .note").nth(1)).to_contain_text("of 600")
     assert service.call(f"/{opened}/progress")["precision"] == "2%"
+    # What was typed before, and what was wrong with it, is gone.
+    dashboard.get_by_role("button", name="Extend…").click()
+    form.get_by_label("Budget").fill("-1")
+    form.get_by_role("button", name="Extend").click()
+    expect(form.get_by_role("alert")).to_contain_text("budget must be a positive integer")
+    form.get_by_role("button", name="Cancel").click()
+    dashboard.get_by_role("button", name="Extend…").click()
+    expect(form.get_by_label("Budget")).to_have_value("600")
+    expect(form.locator(".error")).to_have_text("")
+    form.get_by_role("button", name="Cancel").click()
     dashboard.locator("summary", has_text="…").last.click()
     dashboard.get_by_role("button", name="Delete…").click()
     form = dashboard.locator("#delete")
@@ -100,7 +119,19 @@ def test_pause_extend_and_delete(service: Running, dashboard: Page, opened: str)
     assert opened not in dashboard.content()
 
 
-def test_keys_and_files(service: Running, dashboard: Page, opened: str) -> None:
+def test_keys_pages_and_files(service: Running, dashboard: Page, opened: str) -> None:
+    allowed, form = dashboard.locator("#allowed"), dashboard.locator("#pages")
+    expect(allowed).to_have_text("no page yet")
+    dashboard.get_by_role("button", name="Change…").click()
+    form.get_by_label("Origins").fill("shop.example")
+    form.get_by_role("button", name="Save").click()
+    expect(form.get_by_role("alert")).to_contain_text("must be an origin such as https://example.org")
+    form.get_by_label("Origins").fill("https://shop.example/menu\nhttp://127.0.0.1:9")
+    form.get_by_role("button", name="Save").click()
+    expect(form).not_to_be_visible()
+    expect(allowed).to_have_text("https://shop.example, http://127.0.0.1:9")
+    poll = service.call(f"/{opened}")["poll"]
+    assert (poll["origins"], poll["answer"]) == (["https://shop.example", "http://127.0.0.1:9"], "yes-no")
     dashboard.locator("summary", has_text="Keys").click()
     keys = dashboard.locator("#keys")
     keys.get_by_label("Label").fill("<u>a reader</u>")
@@ -113,10 +144,17 @@ def test_keys_and_files(service: Running, dashboard: Page, opened: str) -> None:
     dashboard.once("dialog", lambda dialog: dialog.accept())
     rows.last.get_by_role("button", name="Revoke").click()
     expect(rows).to_have_count(1)
+    # The tag has the key that works.
+    dashboard.once("dialog", lambda dialog: dialog.accept())
+    rows.first.get_by_role("button", name="Rotate").click()
+    expect(dashboard.locator("#secret")).to_contain_text("ask key, for web pages: eqk_")
+    (public,) = service.call(f"/{opened}/keys")["keys"]
+    expect(dashboard.locator("#snippet")).to_contain_text(f'data-key="{public["key"]}"')
     assert [key["role"] for key in service.call(f"/{opened}/keys")["keys"]] == ["ask"]
     dashboard.locator("summary", has_text="Download").click()
     with dashboard.expect_download() as download:
         dashboard.get_by_role("link", name="Log as CSV").click()
+    assert download.value.suggested_filename == f"{opened}.csv"
     assert len(download.value.path().read_text().splitlines()) == 401
     dashboard.locator("summary", has_text="How far can").click()
     looks.check(dashboard, "keys")

@@ -173,6 +173,39 @@ def test_the_line_of_an_even_split_is_where_an_even_split_is(tmp_path: Path) -> 
         assert min(row["samples"] for row in rows) >= 30  # before, there is little to see
 
 
+def test_an_even_split_is_compared_with_intervals_of_the_same_kind(tmp_path: Path) -> None:
+    """Those of arms that are known well enough promise less and are narrower: the even split has the same ones."""
+    chance = {"even": 0.5, "rare": 0.02}
+    rng = random.Random(1)
+    eq.estimate(
+        lambda arm: float(rng.random() < chance[arm]),
+        arms=list(chance),
+        support="binary",
+        precision=0.06,
+        store=tmp_path / "poll.db",
+    )
+    rows = report.view(report.read(tmp_path / "poll.db"))["charts"]["precision"]
+    widest, even = ({row["samples"]: row["width"] for row in rows if row["kind"] == kind} for kind in (WIDEST, EVEN))
+    assert len(even) > 10
+    last = max(even)
+    assert even[last] > 1.05 * widest[last]
+
+
+def test_an_even_split_is_drawn_as_wide_as_it_would_be(tmp_path: Path) -> None:
+    """An arm of few samples may have the widest interval of a study, and would have more samples in an even split."""
+    chance = {"coffee": 0.52, "crisps": 0.31, "chocolate": 0.97}
+
+    def like(arm: str, seed: int) -> float:
+        return float(random.Random(seed).random() < chance[arm])
+
+    options: dict[str, Any] = {"arms": list(chance), "budget": 2000, "support": "binary", "seed": 1}
+    eq.estimate(like, store=tmp_path / "poll.db", **options)
+    rows = report.view(report.read(tmp_path / "poll.db"))["charts"]["precision"]
+    drawn = [row["width"] for row in rows if row["kind"] == EVEN][-1]
+    true = eq.estimate(like, strategy="uniform", **options).intervals().margins.max()
+    assert drawn == pytest.approx(true, rel=0.05)
+
+
 @pytest.mark.parametrize("moments", [0, 1, 39, 40, 41, 200])
 def test_a_line_has_some_points_and_the_last(moments: int) -> None:
     history = [Moment(n, 1.0, None) for n in range(1, moments + 1)]

@@ -11,16 +11,16 @@ import pytest
 from tests.waiting import HANG
 
 # Prints by how many bytes the memory has grown once a block was freed that is smaller than one that was freed before.
+# It is 16 MiB as a rule if the C library does as it likes.
 _PROGRAM = """
-import os, sys
+import os
 from equipoise.server.memory import return_large_blocks
 
 def resident():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
-if sys.argv[1] == "returned":
-    return_large_blocks()
+return_large_blocks()
 before = resident()
 for size in (20, 16):
     block = b"x" * (size << 20)
@@ -32,8 +32,5 @@ print(resident() - before)
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="this is about glibc's malloc")
 def test_large_blocks_are_returned() -> None:
-    def grown(how: str) -> int:
-        command = [sys.executable, "-c", _PROGRAM, how]
-        return int(subprocess.run(command, capture_output=True, check=True, timeout=HANG).stdout)
-
-    assert grown("returned") < 4 << 20 < grown("kept")
+    done = subprocess.run([sys.executable, "-c", _PROGRAM], capture_output=True, check=True, timeout=HANG)
+    assert int(done.stdout) < 4 << 20

@@ -148,8 +148,26 @@ def test_a_demonstration_is_open_to_look_at(tmp_path: Path) -> None:
         for word in ("Pause", "Extend", "Delete", "Make a key"):
             assert word not in page
         assert "Log in" in page
+        # Its tag works on any page, with a key that may ask for one ticket at a time.
+        key = re.findall(r'data-key="(eqk_[^"&]+)', page)[0]
+        assert 'Works on <span id="allowed">all pages</span>' in page
+        headers = {"Authorization": f"Bearer {key}", "Origin": "https://shop.example"}
+        asked = service.client(None).post("/api/v1/studies/demo/ask", headers=headers)
+        assert asked.headers["access-control-allow-origin"] == "https://shop.example"
+        assert asked.json()["question"] == "Would you buy this?"
         assert client.get("/studies/other").status_code == 303
         assert client.get("/new").status_code == 303
+
+
+def test_an_address_of_no_page(client: Client) -> None:
+    """People get a page, and programs a problem."""
+    for accept, kind, words in (
+        ("text/html,*/*", "text/html; charset=utf-8", "There is no such page."),
+        ("*/*", "application/problem+json", "Not Found"),
+    ):
+        found = client.get("/nowhere", headers={"Accept": accept})
+        assert (found.status_code, found.headers["content-type"]) == (404, kind)
+        assert words in found.text
 
 
 # ---- what pages hold

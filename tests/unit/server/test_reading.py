@@ -41,7 +41,9 @@ def test_the_result_is_that_of_the_log(service: Served, name: str) -> None:
 def test_the_log_as_a_file(service: Served, name: str) -> None:
     client = fill(service, name, 4)
     path = f"/api/v1/studies/{name}/log"
-    rows = list(csv.DictReader(io.StringIO(client.get(path).text)))
+    found = client.get(path)
+    assert found.headers["content-disposition"] == f'attachment; filename="{name}.csv"'
+    rows = list(csv.DictReader(io.StringIO(found.text)))
     assert [row["kind"] for row in rows] == ["ask"] * 4 + ["tell"] * 4
     assert [row["arm"] for row in rows] == ["a", "b", "a", "b", "", "", "", ""]
     lines = [json.loads(line) for line in client.get(path, params={"format": "jsonl"}).text.splitlines()]
@@ -50,6 +52,12 @@ def test_the_log_as_a_file(service: Served, name: str) -> None:
     frame = polars.read_parquet(client.get(path, params={"format": "parquet"}).content)
     assert frame.to_dicts() == lines
     assert client.get(path, params={"format": "xls"}).status_code == 422
+
+
+def test_a_file_of_a_study_that_others_have_named(service: Served) -> None:
+    eq.open(service.service.registry.place('a "b'), arms=2).close()
+    found = service.client().get("/api/v1/studies/a%20%22b/log")
+    assert found.headers["content-disposition"] == 'attachment; filename="a-b.csv"'
 
 
 def test_an_empty_log_as_a_file(service: Served, name: str) -> None:
@@ -225,6 +233,21 @@ def test_a_problem(service: Served, name: str) -> None:
         assert response.headers["content-type"] == "application/problem+json"
         assert response.json()["status"] == status
         assert {"type", "title", "detail"} <= response.json().keys()
+
+
+def test_names_and_origins_are_refused_in_words(service: Served) -> None:
+    client = service.client()
+    for body, words in (
+        ({"name": "a b", "arms": 2}, "name: must be up to 80 letters, digits, dots, hyphens and underscores"),
+        (
+            {"name": "x", "arms": 2, "poll": {"origins": ["*", "https://example.org/"]}},
+            "poll/origins/1: must be an origin such as https://example.org, without a path, or * for all",
+        ),
+    ):
+        assert words in client.post("/api/v1/studies", json=body).json()["detail"]
+    schemas = client.get("/openapi.json").json()["components"]["schemas"]
+    assert schemas["Create"]["properties"]["name"]["pattern"].startswith("^")
+    assert schemas["Poll"]["properties"]["origins"]["items"]["pattern"].startswith("^")
 
 
 @pytest.mark.parametrize(

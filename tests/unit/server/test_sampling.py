@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from equipoise.server import Limits, Rate
-from tests.logs import events, expire_leases, kinds
+from tests.logs import events, expire_leases, kinds, leases_over
 from tests.serving import Served, served
 
 POLL = {
@@ -120,6 +120,16 @@ def test_a_page_gets_what_it_shows(service: Served, name: str) -> None:
     assert found["tickets"][0]["arm"] == "a"
     assert found["show"] == POLL["arms"]["a"]  # type: ignore[index]
     assert Study(service, name, key).post("ask", {}).json()["show"]["title"] == "b"
+
+
+def test_how_long_pages_and_programs_are_waited_for(service: Served, name: str) -> None:
+    """Ten minutes, and an hour, unless the ask says otherwise."""
+    key = service.create(name, poll=POLL)["keys"][0]["key"]
+    page, worker = Study(service, name, key), Study(service, name, service.key(name, "work"))
+    for caller, body in ((page, {}), (worker, {}), (page, {"lease": 5})):
+        assert caller.post("ask", body).status_code == 200
+    for seconds, over in ((-1, []), (6, [2]), (601, [0, 2]), (3601, [0, 1, 2])):
+        assert leases_over(page.where, after=seconds) == over
 
 
 @pytest.mark.parametrize("header", ["DNT", "Sec-GPC"])

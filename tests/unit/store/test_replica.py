@@ -31,16 +31,17 @@ def test_replayed_to_the_bit(where: str, strategy: str | Strategy) -> None:
         assert log.study.result().samples > 200
 
 
-def test_bytes_of_a_ticket(tmp_path: Path) -> None:
-    """16 for its record, 4 for its seconds, and 8 where it has a turn of its own."""
+@pytest.mark.parametrize(("seconds", "told"), [(math.nan, 0), (0.5, 4)])
+def test_bytes_of_a_ticket(tmp_path: Path, seconds: float, told: int) -> None:
+    """16 for its record, 4 for its seconds where somebody tells them, and 8 where it has a turn of its own."""
     with Log(tmp_path / "study.db", header()) as log:
         before = _bytes(log)
-        for _ in range(200):
+        for _ in range(100):
             ticket = log.turn(lambda turn: turn.ask(1))[0]
-            log.turn(lambda turn, ticket=ticket: turn.tell(ticket, 1.0))  # type: ignore[misc]
-        assert _bytes(log) == before + 200 * (16 + 4 + 8)
-        numbers = [ticket.number for ticket in log.turn(lambda turn: turn.tickets(range(200)))]
-        assert [log.replica.id_of(number) for number in numbers] == list(range(200))
+            log.turn(lambda turn, ticket=ticket: turn.tell(ticket, 1.0, seconds))  # type: ignore[misc]
+        assert _bytes(log) == before + 100 * (16 + told + 8)
+        numbers = [ticket.number for ticket in log.turn(lambda turn: turn.tickets(range(100)))]
+        assert [log.replica.id_of(number) for number in numbers] == list(range(100))
 
 
 def _bytes(log: Log) -> int:

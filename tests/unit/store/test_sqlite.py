@@ -331,3 +331,23 @@ def test_a_damaged_file(where: Path) -> None:
             assert found == 3000 or found.startswith((" is not an equipoise store", " is damaged", ": ")), found
     where.write_bytes(whole)
     assert report.read(where).result.samples == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="this reads /proc")
+def test_a_snapshot_does_not_stay_in_memory(where: Path) -> None:
+    """The file has it, and the connection no copy of it; the other snapshots are as they were."""
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+    size = 40 << 20  # large enough to be a mapping of its own, which goes back to the system
+    with Log(where, header()) as log:
+        log.turn(lambda turn: turn.ask(1))
+        log._write_snapshot()
+        database, (_, small) = log._database, next(iter(log._database.snapshots()))
+        before = resident()
+        database.begin()
+        database.keep_snapshot(2, bytes(size), kept=2)
+        database.commit()
+        assert resident() - before < size // 2
+        assert [(turn, len(body)) for turn, body in database.snapshots()] == [(2, size), (1, len(small))]

@@ -1,6 +1,7 @@
 // Draws the charts of a study's page, and redraws the page when the server sends what has changed.
 const NARROW = 560;
 const COLUMNS = [0, 1, 2, 4];  // of the table, on a phone
+const AGAIN = 5000;  // milliseconds until a lost connection is tried again
 
 const $ = (id) => document.getElementById(id);
 const read = (id) => JSON.parse($(id).textContent);
@@ -152,7 +153,6 @@ async function update(next) {
 function follow(address) {
   let newest = null;
   let busy = false;
-  const events = new EventSource(address);
   const work = async () => {
     busy = true;
     while (newest && !document.hidden) {
@@ -166,16 +166,24 @@ function follow(address) {
     }
     busy = false;
   };
-  events.addEventListener("view", (event) => {
-    newest = JSON.parse(event.data);
-    if (!busy) work();
-  });
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden && newest && !busy) work();
   });
   const connection = $("connection");
-  events.addEventListener("open", () => connection?.setAttribute("hidden", ""));
-  events.addEventListener("error", () => connection?.removeAttribute("hidden"));
+  const connect = () => {
+    const events = new EventSource(address);
+    events.addEventListener("view", (event) => {
+      newest = JSON.parse(event.data);
+      if (!busy) work();
+    });
+    events.addEventListener("open", () => connection?.setAttribute("hidden", ""));
+    events.addEventListener("error", () => {
+      connection?.removeAttribute("hidden");
+      // A browser tries again where nobody answered, and gives up where a proxy did.
+      if (events.readyState === EventSource.CLOSED) setTimeout(connect, AGAIN);
+    });
+  };
+  connect();
 }
 
 let narrow = window.innerWidth < NARROW;

@@ -8,8 +8,8 @@ async function send(method, address, body) {
   if (body !== undefined) headers["Content-Type"] = "application/json";
   const reply = await fetch(address, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
   if (reply.status === 401) location.assign(`${root}/login`);
-  const found = reply.status === 204 ? {} : await reply.json();
-  if (!reply.ok) throw new Error(found.detail ?? reply.statusText);
+  const found = await reply.json().catch(() => ({}));  // nothing after a deletion, or what a proxy says
+  if (!reply.ok) throw new Error(found.detail ?? `the service answered ${reply.status}; try again`);
   return found;
 }
 
@@ -66,7 +66,10 @@ for (const button of document.querySelectorAll("[data-post]")) {
 for (const button of document.querySelectorAll("[data-dialog]")) {
   button.addEventListener("click", () => {
     button.closest("details")?.removeAttribute("open");
-    $(button.dataset.dialog).showModal();
+    const dialog = $(button.dataset.dialog);
+    dialog.querySelector("form").reset();
+    dialog.querySelector(".error").textContent = "";
+    dialog.showModal();
   });
 }
 for (const button of document.querySelectorAll("[data-close]")) {
@@ -85,6 +88,10 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+document.addEventListener("view", ({ detail }) => {
+  if ($("budget")) $("budget").defaultValue = detail.study.budget ?? "";
+});
+
 onSubmit($("extend-form"), async (form) => {
   const budget = form.get("budget").trim();
   const body = { budget: budget ? numberIn(budget, "the budget") : null };
@@ -100,29 +107,52 @@ onSubmit($("delete-form"), async (form) => {
   location.assign(`${root}/`);
 });
 
+// Origins, one a line; of an address with a path, its origin.
+const originsIn = (text) =>
+  text
+    .split(/\s+/)
+    .filter(Boolean)
+    .map((each) => (/^https?:\/\/[^/]+\//.test(each) && URL.canParse(each) ? new URL(each).origin : each));
+
+onSubmit($("pages-form"), async (form) => {
+  const { poll } = await send("GET", $("pages-form").dataset.api);
+  const origins = originsIn(form.get("origins"));
+  await send("PUT", `${$("pages-form").dataset.api}/poll`, { ...poll, origins });
+  $("origins").defaultValue = origins.join("\n");
+  $("allowed").textContent = origins.includes("*") ? "all pages" : origins.join(", ") || "no page yet";
+  $("pages").close();
+});
+
 for (const button of document.querySelectorAll("[data-copy]")) {
   button.addEventListener("click", async () => {
     const source = $(button.dataset.copy);
+    const copied = button.closest(".card").querySelector(".copied");
     try {
       await navigator.clipboard.writeText(source.textContent);
-      $("copied").textContent = "Copied.";
+      copied.textContent = "Copied.";
     } catch {
       getSelection().selectAllChildren(source);
-      $("copied").textContent = "Selected: press Ctrl+C to copy.";
+      copied.textContent = "Selected: press Ctrl+C to copy.";
     }
   });
 }
 
 // ---- keys
 
-function secret({ role, key }) {
+function secret({ id, role, key }) {
   const shown = $("secret");
-  shown.textContent = `${role} key, shown only now: ${key}`;
+  shown.querySelector("span").textContent = role === "ask" ? "ask key, for web pages:" : `${role} key, shown only now:`;
+  $("key").textContent = key;
   shown.hidden = false;
+  shown.parentElement.querySelector(".copied").textContent = "";
+  // The snippet has the key that was rotated.
+  const snippet = $("snippet");
+  if (snippet) snippet.textContent = snippet.textContent.replace(new RegExp(`eqk_${id}_[\\w-]+`), key);
 }
 
 function keyRow({ id, role, label }) {
   const line = $("keys").querySelector("tbody").insertRow();
+  line.closest("table").hidden = false;
   const head = document.createElement("th");
   head.scope = "row";
   head.textContent = label || "—";
@@ -145,6 +175,7 @@ onSubmit($("new-key"), async (form) => {
   const made = await send("POST", $("new-key").dataset.api, { role: form.get("role"), label: form.get("label") });
   keyRow(made);
   secret(made);
+  $("key-label").value = "";
 });
 
 $("keys")?.addEventListener("click", async ({ target }) => {
@@ -189,7 +220,7 @@ function created(form) {
         shown.map(({ title, text, picture }) => [title, { title, text, picture: picture || null }]),
       ),
       respect_dnt: form.has("respect_dnt"),
-      origins: form.get("origins").split(/\s+/).filter(Boolean),
+      origins: originsIn(form.get("origins")),
     },
   };
   if (form.get("budget").trim()) body.budget = numberIn(form.get("budget"), "the budget");

@@ -1,0 +1,74 @@
+"""Rates, and how several processes share them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from equipoise.server import Limits, Rate, Settings, process
+from equipoise.server.limits import Buckets
+from equipoise.server.problems import Problem
+
+
+def passed(buckets: Buckets, rate: Rate, requests: int) -> int:
+    """Return how many of some requests of one caller pass."""
+
+    def passes() -> bool:
+        try:
+            buckets.take("caller", rate)
+        except Problem:
+            return False
+        return True
+
+    return sum(passes() for _ in range(requests))
+
+
+def test_processes_keep_to_a_rate_together() -> None:
+    now = 0.0
+    rate = Rate(8, 400).share(4)
+    workers = [Buckets(lambda: now) for _ in range(4)]
+    assert sum(passed(each, rate, 1000) for each in workers) == 400
+    now = 10.0
+    assert sum(passed(each, rate, 1000) for each in workers) == 80
+
+
+def test_a_small_number_at_once_is_not_divided() -> None:
+    assert Rate(1, 20).share(32) == Rate(1 / 32, 20)
+    assert Rate(1, 3).share(2) == Rate(0.5, 3)
+    assert Rate(50, 200).share(1) == Rate(50, 200)
+
+
+def test_workers_share_the_rates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is started with its part of every rate, and all other limits as they are."""
+    given: list[Settings] = []
+
+    class Worker:
+        def __init__(self, target: Callable[..., None], args: tuple[Settings, Any, Any], daemon: bool) -> None:
+            given.append(args[0])
+
+        def start(self) -> None:
+            if len(given) == 2:
+                signal.raise_signal(signal.SIGTERM)
+
+        def is_alive(self) -> bool:
+            return True
+
+        def terminate(self) -> None: ...
+        def join(self) -> None: ...
+
+    monkeypatch.setattr(multiprocessing, "get_context", lambda how: SimpleNamespace(Process=Worker))
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    limits = Limits(batch=7, ask=Rate(500, 1000))
+    try:
+        process.serve(Settings("studies.db", limits=limits), process.Network(), None, workers=2)  # type: ignore[arg-type]
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert [each.limits.ask for each in given] == [Rate(250, 500)] * 2
+    assert {each.limits.batch for each in given} == {7}
+    assert (given[0].limits.work, given[0].limits.read) == (Rate(10_000, 20_000), Rate(25, 100))
