@@ -23,6 +23,7 @@ extensions = [
     "checks",
     "commands",
     "docstrings",
+    "searched",
 ]
 exclude_patterns = ["figures", "extensions"]
 nitpicky = True

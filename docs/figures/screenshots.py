@@ -1,5 +1,5 @@
 """
-Photograph a report and the dashboard of a poll of six products.
+Photograph the report of a poll of six products that is over, and the dashboard of one that is not.
 
 `python docs/figures/screenshots.py docs/figures` writes report.png and dashboard.png there. It needs Playwright and a
 Chromium, as the browser tests do.
@@ -29,13 +29,35 @@ WIDTH: Final = 1180
 TOKEN: Final = "a token for one picture"
 
 
-def poll(store: str) -> None:
-    """Ask visitors until the budget is spent."""
+def visit(study: eq.SharedStudy) -> None:
+    """Let visitors come and answer."""
     rng = random.Random(1)
-    study = eq.open(store, arms=list(TASTE), budget=VISITORS, support="binary")
-    while tickets := study.ask(20):
-        study.tell_many([(ticket, rng.random() < TASTE[ticket.arm]) for ticket in tickets])
-    study.close()
+    for _ in range(VISITORS // 20):
+        study.tell_many([(ticket, rng.random() < TASTE[ticket.arm.lower()]) for ticket in study.ask(20)])
+
+
+def finish(store: str) -> None:
+    """Ask visitors until the budget is spent."""
+    with eq.open(store, arms=list(TASTE), budget=VISITORS, support="binary") as study:
+        visit(study)
+
+
+def begin(address: str, store: str) -> None:
+    """Create a poll on a service, and ask the first visitors."""
+    products = [product.capitalize() for product in TASTE]
+    origins = ["https://shop.example"]
+    with eq.connect(address, TOKEN) as service:
+        service.create(
+            "six-products",
+            title="Six products",
+            arms=products,
+            budget=2 * VISITORS,
+            precision=0.04,
+            poll={"question": "Would you buy this?", "origins": origins},
+        )
+    with eq.open(store) as study:
+        visit(study)
+        study.ask(5)  # who have not answered yet
 
 
 @contextmanager
@@ -61,15 +83,16 @@ def photograph(page: Page, path: Path, height: int) -> None:
 def main(folder: Path) -> None:
     """Poll, and take both pictures."""
     with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
-        db, html = Path(scratch) / "polls.db", Path(scratch) / "report.html"
-        poll(f"{db}#six-products")
-        command = [sys.executable, "-m", "equipoise", "report", f"{db}#six-products", "--html", str(html)]
+        over, live, html = (Path(scratch) / name for name in ("polls.db", "live.db", "report.html"))
+        finish(f"{over}#six-products")
+        command = [sys.executable, "-m", "equipoise", "report", f"{over}#six-products", "--html", str(html)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": WIDTH, "height": 1400})
         page.goto(html.as_uri())
         photograph(page, folder / "report.png", 1400)
-        with serving(db) as address:
+        with serving(live) as address:
+            begin(address, f"{live}#six-products")
             page.goto(f"{address}/login")
             page.get_by_label("Token").fill(TOKEN)
             page.get_by_role("button", name="Log in").click()

@@ -41,19 +41,19 @@ rows = [
     for group in others for found in [differences[group, largest]]
 ]  # fmt: skip
 base = alt.Chart(alt.Data(values=rows)).encode(
-    y=alt.Y("group:N", sort=others, title=None, axis=alt.Axis(labelColor=picture.INK, labelFontSize=13, grid=True)),
+    y=alt.Y("group:N", sort=others, title=None, axis=picture.NAMES),
     color=alt.condition("datum.higher", alt.value(picture.ORANGE), alt.value(picture.BLUE)),
 )
-title = f"percentage points above {largest} ({result.counts[largest]:,.0f} files), with 95% intervals"
-x = alt.X("low:Q", title=title, axis=alt.Axis(grid=False, tickCount=6))
+title = ["percentage points above", f"{largest} ({result.counts[largest]:,.0f} files), with 95% intervals"]
+x = alt.X("low:Q", title=title, axis=alt.Axis(grid=False, tickCount=4))
 zero = alt.Chart(alt.Data(values=[{"zero": 0}])).mark_rule(strokeWidth=2, color=picture.SOFT).encode(x="zero:Q")
 bars = base.mark_bar(height=8, cornerRadius=4).encode(x=x, x2="high:Q")
 points = base.mark_point(filled=True, size=110, opacity=1, stroke=picture.CARD, strokeWidth=2).encode(x="difference:Q")
-counts = base.mark_text(align="right", fontSize=12).encode(
-    x=alt.value(700), text="files:N", color=alt.value(picture.SOFT)
+counts = base.mark_text(align="right", fontSize=picture.SMALL).encode(
+    x=alt.value(400), text="files:N", color=alt.value(picture.SOFT)
 )
 picture.save(
-    (zero + bars + points + counts).properties(width=620, height=350),
+    (zero + bars + points + counts).properties(width=320, height=380),
     "audit.svg",
     f"In {len(higher)} of 11 groups, loans are wrongly rejected more often",
     f"Every difference is known to three points after {result.samples:,} of {sum(FILES):,} files",

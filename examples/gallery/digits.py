@@ -50,16 +50,16 @@ rows = [
     for name, digit in checks
 ]  # fmt: skip
 base = alt.Chart(alt.Data(values=rows)).encode(
-    x=alt.X("digit:N", title=None, axis=alt.Axis(orient="top", labelAngle=0, labelFontSize=16, labelColor=picture.INK)),
-    y=alt.Y("model:N", sort=list(MODELS), title=None, axis=alt.Axis(labelColor=picture.INK, labelFontSize=13)),
+    x=alt.X("digit:N", title=None, axis=alt.Axis(orient="top", labelAngle=0, labelFontSize=18, labelColor=picture.INK)),
+    y=alt.Y("model:N", sort=list(MODELS), title=None, axis=picture.NAMES),
 )
 bubbles = base.mark_circle(opacity=0.9).encode(
-    size=alt.Size("checks:Q", scale=alt.Scale(domain=[0, 800], range=[0, 2500]), legend=None),
+    size=alt.Size("checks:Q", scale=alt.Scale(domain=[0, 800], range=[0, 1700]), legend=None),
     color=alt.condition("datum.accuracy < 0.75", alt.value(picture.ORANGE), alt.value(picture.BLUE)),
 )
-labels = base.mark_text(fontSize=12, dy=37, color=picture.SOFT).encode(text="label:N")
+labels = base.mark_text(fontSize=14, dy=35, color=picture.SOFT).encode(text="label:N")
 picture.save(
-    (bubbles + labels).properties(width=720, height=440),
+    (bubbles + labels).properties(width=480, height=440),
     "digits.svg",
     "The less predictable a reader, the more of its readings are checked",
     f"20,000 checks (area) of 50 pairs: every accuracy to ±{100 * widest['auto']:.1f} points instead of "

@@ -67,9 +67,9 @@ print(f"A price scatters by {spread['equipoise']:.4f} instead of {spread['plain 
 
 colour = alt.Scale(domain=list(prices), range=[picture.FAINT, picture.ORANGE, picture.BLUE])
 rows = [{"method": name, "price": float(price)} for name, values in prices.items() for price in values]
-ticks = alt.Chart(alt.Data(values=rows), width=680, height=270).mark_tick(thickness=3, size=56, opacity=0.7).encode(
-    x=alt.X("price:Q", scale=alt.Scale(zero=False), title="price of the option", axis=alt.Axis(tickCount=6)),
-    y=alt.Y("method:N", sort=list(prices), title=None, axis=alt.Axis(labelColor=picture.INK, labelFontSize=13)),
+ticks = alt.Chart(alt.Data(values=rows), width=420, height=270).mark_tick(thickness=3, size=56, opacity=0.7).encode(
+    x=alt.X("price:Q", scale=alt.Scale(zero=False), title="price of the option", axis=alt.Axis(tickCount=4)),
+    y=alt.Y("method:N", sort=list(prices), title=None, axis=picture.NAMES),
     color=alt.Color("method:N", legend=None, scale=colour),
 )  # fmt: skip
 picture.save(

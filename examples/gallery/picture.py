@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,11 @@ from equipoise import chart
 
 INK, SOFT, FAINT, LINE = chart.PAGE.ink, chart.PAGE.soft, chart.PAGE.faint, chart.PAGE.line
 CARD, BLUE, ORANGE, GREEN = chart.PAGE.card, chart.PAGE.accent, chart.PAGE.warn, chart.PAGE.good
+
+# Pictures are about 600 pixels wide, so that letters of these sizes can be read on a phone, which shows them at 0.6.
+SMALL, LABEL = 15, 16
+# The axis of the names of arms.
+NAMES = alt.Axis(labelColor=INK, labelFontSize=LABEL)
 
 STYLE = """<style>
 :root { --ink: #1b1d21; --soft: #5d6470; --faint: #b9bec7; --line: #e4e4df; --card: #ffffff;
@@ -26,16 +32,17 @@ def save(drawn: Any, name: str, title: str, subtitle: str = "") -> Path:
     """Write a chart, under a headline, as an SVG file into the folder named on the command line, or into this one."""
     axis = {"domain": False, "ticks": False, "labelPadding": 6, "titleFontWeight": "normal"}
     colours = {"labelColor": SOFT, "titleColor": SOFT, "gridColor": LINE}
-    fonts = {"labelFontSize": 12, "titleFontSize": 12}
+    fonts = {"labelFontSize": SMALL, "titleFontSize": SMALL}
+    lines = [line for part in subtitle.split("\n") for line in textwrap.wrap(part, 64)]
     finished = drawn.properties(
-        title=alt.Title(title, subtitle=subtitle.split("\n"), anchor="start", frame="group", offset=18),
+        title=alt.Title(textwrap.wrap(title, 42), subtitle=lines, anchor="start", frame="bounds", offset=18),
         background=CARD,
         padding=20,
     ).configure(
         axis=alt.AxisConfig(**axis, **colours, **fonts),
-        legend=alt.LegendConfig(labelColor=SOFT, labelFontSize=12, title=None, orient="top", columnPadding=16),
-        header=alt.HeaderConfig(labelColor=INK, labelFontSize=13, labelFontWeight="bold", title=None),
-        title=alt.TitleConfig(color=INK, fontSize=18, subtitleColor=SOFT, subtitleFontSize=13, subtitlePadding=6),
+        legend=alt.LegendConfig(labelColor=SOFT, labelFontSize=SMALL, title=None, orient="top", columnPadding=16),
+        header=alt.HeaderConfig(labelColor=INK, labelFontSize=LABEL, labelFontWeight="bold", title=None),
+        title=alt.TitleConfig(color=INK, fontSize=21, subtitleColor=SOFT, subtitleFontSize=LABEL, subtitlePadding=6),
         view=alt.ViewConfig(stroke=None),
         aria=False,  # a page says in the picture's alternative text what can be seen; a label of every mark is too long
     )

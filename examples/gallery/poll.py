@@ -36,21 +36,19 @@ rows = [
 ]  # fmt: skip
 colour = alt.Color("poll:N", scale=alt.Scale(domain=list(polls), range=[picture.ORANGE, picture.BLUE]))
 base = alt.Chart(alt.Data(values=rows)).encode(
-    y=alt.Y("product:N", sort=list(TASTE), title=None, axis=alt.Axis(labelColor=picture.INK, labelFontSize=13)),
+    y=alt.Y("product:N", sort=list(TASTE), title=None, axis=picture.NAMES),
     yOffset=alt.YOffset("poll:N", sort=list(polls)),
     color=colour,
 )
-shares = base.encode(
-    x=alt.X("low:Q", axis=alt.Axis(format="%", tickCount=5), title="share who like it, with its 95% interval")
-)
+shares = base.encode(x=alt.X("low:Q", axis=alt.Axis(format="%", tickCount=3), title="share who like it (95%)"))
 intervals = shares.mark_bar(height=9, cornerRadius=5).encode(x2="high:Q")
 points = shares.mark_tick(thickness=2, size=9, color=picture.CARD).encode(x="mean:Q", color=alt.value(picture.CARD))
 bars = base.mark_bar(height=9, cornerRadiusEnd=5).encode(
-    x=alt.X("count:Q", title="customers asked", axis=alt.Axis(tickCount=4)),
+    x=alt.X("count:Q", title="customers asked", axis=alt.Axis(tickCount=3)),
     y=alt.Y("product:N", sort=list(TASTE), axis=None),
 )
 picture.save(
-    (intervals + points).properties(width=420, height=300) | bars.properties(width=240, height=300),
+    (intervals + points).properties(width=250, height=330) | bars.properties(width=130, height=330),
     "poll.svg",
     "Ask where opinion is divided",
     f"3,000 customers, six products: the widest interval is ±{widest['equipoise']:.1%} instead of "

@@ -38,16 +38,18 @@ rows = [
 ]  # fmt: skip
 dots = [{"program": program, "time": time} for program in order for time in times[program][:150]]
 scale = alt.Scale(type="log", domain=[0.4, 13], nice=False)
-y = alt.Y("program:N", sort=order, title=None, axis=alt.Axis(labelColor=picture.INK, labelFontSize=13))
+y = alt.Y("program:N", sort=order, title=None, axis=picture.NAMES)
 rain = alt.Chart(alt.Data(values=dots)).mark_tick(thickness=1.5, size=24, opacity=0.28, color=picture.BLUE).encode(
     x=alt.X("time:Q", scale=scale, title="milliseconds of processor time", axis=alt.Axis(values=[0.5, 1, 2, 5, 10])),
     y=y,
 )  # fmt: skip
 base = alt.Chart(alt.Data(values=rows)).encode(y=y)
 bars = base.mark_bar(height=34, color=picture.ORANGE, cornerRadius=3).encode(x=alt.X("low:Q", scale=scale), x2="high:Q")
-runs = base.mark_text(align="right", fontSize=13).encode(x=alt.value(760), text="runs:N", color=alt.value(picture.INK))
+runs = base.mark_text(align="right", fontSize=picture.LABEL).encode(
+    x=alt.value(470), text="runs:N", color=alt.value(picture.INK)
+)
 picture.save(
-    (rain + bars + runs).properties(width=680, height=330),
+    (rain + bars + runs).properties(width=390, height=330),
     "programs.svg",
     "Run each program as often as its noise demands",
     f"Every mean to ±2% (orange) after {result.samples:,} runs; as many runs of each would have been {even:,.0f}",

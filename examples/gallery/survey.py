@@ -49,7 +49,7 @@ rows = [
      "visits": int(result.counts[name]), "rent": f"{result.means[name]:,.0f} ±{halves[name]:.0f}"}
     for name, (row, column, size, _, _) in DISTRICTS.items()
 ]  # fmt: skip
-area = alt.Scale(domain=[0, 2600], range=[0, 6500])
+area = alt.Scale(domain=[0, 2600], range=[0, 5200])
 base = alt.Chart(alt.Data(values=rows)).encode(
     x=alt.X("column:Q", axis=None, scale=alt.Scale(domain=[0.6, 5.9])),
     y=alt.Y("row:Q", axis=None, scale=alt.Scale(domain=[4.6, -0.35])),
@@ -58,10 +58,10 @@ outer = base.mark_circle(opacity=0.25, color=picture.BLUE).encode(
     size=alt.Size("households:Q", scale=area, legend=None)
 )
 inner = base.mark_circle(opacity=1, color=picture.BLUE).encode(size=alt.Size("visits:Q", scale=area, legend=None))
-names = base.mark_text(dy=50, fontSize=12, fontWeight="bold", color=picture.INK).encode(text="name:N")
-values = base.mark_text(dy=65, fontSize=12, color=picture.INK).encode(text="rent:N")
+names = base.mark_text(dy=46, fontSize=14, fontWeight="bold", color=picture.INK).encode(text="name:N")
+values = base.mark_text(dy=62, fontSize=14, color=picture.INK).encode(text="rent:N")
 picture.save(
-    (outer + inner + names + values).properties(width=740, height=590),
+    (outer + inner + names + values).properties(width=560, height=600),
     "survey.svg",
     f"{households:,} households, 1,500 visits, 19 rents equally well known",
     f"Pale: households. Dark: visits. The widest interval is ±{widest['ours']:.0f} instead of ±{widest['even']:.0f} "

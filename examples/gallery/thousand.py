@@ -45,7 +45,7 @@ base = alt.Chart(alt.Data(values=rows)).encode(
 line = base.transform_filter("datum.split == 'even split'").mark_line(strokeWidth=5, strokeCap="round")
 dots = base.transform_filter("datum.split == 'equipoise'").mark_circle(size=26, opacity=0.55)
 picture.save(
-    (line + dots).properties(width=640, height=330),
+    (line + dots).properties(width=520, height=360),
     "thousand.svg",
     "A thousand arms, equally well known",
     f"400,000 readings of 1,000 sensors: the largest standard error is {worst['equipoise']:.3f} instead of "

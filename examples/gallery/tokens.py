@@ -49,7 +49,7 @@ rows = [
 ]  # fmt: skip
 base = alt.Chart(alt.Data(values=rows)).encode(
     x=alt.X("tokens:Q", scale=alt.Scale(type="log", domain=[90, 9000], nice=False), title="tokens of an attempt",
-            axis=alt.Axis(values=[100, 200, 500, 1000, 2000, 5000], grid=False, format=",")),
+            axis=alt.Axis(values=[100, 300, 1000, 3000], grid=False, format=",")),
 )  # fmt: skip
 y = alt.Y("low:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"), title="pass rate, with its 95% interval")
 bars = base.mark_rule(strokeWidth=4, strokeCap="round", opacity=0.45).encode(
@@ -58,9 +58,11 @@ bars = base.mark_rule(strokeWidth=4, strokeCap="round", opacity=0.45).encode(
 bubbles = base.mark_circle(opacity=0.9, color=picture.BLUE).encode(
     y="rate:Q", size=alt.Size("attempts:Q", scale=alt.Scale(range=[30, 900]), legend=None)
 )
-names = base.mark_text(align="left", dx=18, fontSize=13).encode(y="rate:Q", text="task:N", color=alt.value(picture.INK))
+names = base.mark_text(align="left", dx=18, fontSize=picture.LABEL).encode(
+    y="rate:Q", text="task:N", color=alt.value(picture.INK)
+)
 picture.save(
-    (bars + bubbles + names).properties(width=680, height=400),
+    (bars + bubbles + names).properties(width=520, height=420),
     "tokens.svg",
     f"Ten pass rates to ±{100 * widest['equipoise']:.0f} points for ten million tokens",
     f"Size: attempts at each task. As many attempts at each would have left ±{100 * widest['even split']:.0f} points",

@@ -67,19 +67,22 @@ def text(css: str, x: float, y: float, words: str, anchor: str = "middle") -> st
     return f'<text class="{css}" x="{x}" y="{y}" text-anchor="{anchor}">{words}</text>'
 
 
-def panel(name: str, left: int, answers: list[tuple[str, bool]], widths: list[list[float]], result: eq.Result) -> str:
+def panel(name: str, answers: list[tuple[str, bool]], widths: list[list[float]], result: eq.Result) -> str:
     """Draw a poll: its headline, six intervals above, six columns of dots below."""
-    parts = [f'<g class="{name.split()[0]}" transform="translate({left} 0)">', text("h", 0, 72, name, "start")]
+    parts = [f'<g class="{name.split()[0]}">', text("h", 0, 72, name, "start")]
     parts.append(text("s f", 410, 72, f"least known: ±{max(widths[-1]):.1f} points", "end"))
     for points in (-10, 0, 10):
         y = CENTRE - POINT * points
-        parts += [f'<path class="g" d="M0 {y}h386"/>', text("s", 410, y + 4, str(points), "end")]
+        parts += [
+            f'<path class="g" d="M0 {y}h370"/>',
+            text("s a", 412, y + 4, f"{points:+}%" if points else "0", "end"),
+        ]
     bars = [interval(f"i{name[:2]}{k}", k * COLUMN + 14, [step[k] for step in widths]) for k in range(len(TASTE))]
     parts.append(f'<g clip-path="url(#strip)">{"".join(bars)}</g>')
     for k, product in enumerate(TASTE):
         first, rest = product.split(" ", 1)
         share = f"{result.means[product]:.0%} ±{widths[-1][k]:.0f}"
-        for css, y, words in (("v f", -320, share), ("s", 20, first), ("s", 35, rest)):
+        for css, y, words in (("v f", -320, share), ("s a", 20, first), ("s a", 35, rest)):
             parts.append(text(css, k * COLUMN + 22, FLOOR + y, words))
     return "".join(parts) + f'<g transform="translate(0 {FLOOR})">{dots(answers)}</g></g>'
 
@@ -98,8 +101,9 @@ def style() -> str:
         place, entry = f"translate({k * COLUMN}px,var(--y))", f"translate({178 + 22 * (k - 2.5):.0f}px,-318px)"
         columns += f".c{k}{{--from:{entry};--at:{place};transform:var(--at)}}"
     return f"""<style>
-.t {{ font-size: 19px }} .h {{ font-size: 15px }} .v {{ font-size: 13px }}
-.t, .h, .v {{ font-weight: 700; fill: var(--ink) }} .s {{ font-size: 12px; fill: var(--soft) }}
+.t {{ font-size: 21px }} .h {{ font-size: 18px }} .v {{ font-size: 14px }}
+.t, .h, .v {{ font-weight: 700; fill: var(--ink) }} .s {{ font-size: 14px; fill: var(--soft) }}
+.a {{ font-size: 11.5px }}
 .g {{ stroke: var(--line) }} .n {{ stroke-opacity: .35 }}
 .y, .n {{ stroke: var(--accent); stroke-width: 2.9px; stroke-linecap: round }} .k {{ stroke-width: 7px }}
 .i {{ transform-origin: 0 {CENTRE}px }} .i, .p {{ fill: var(--accent) }} .even .i {{ fill: var(--warn) }}
@@ -111,17 +115,33 @@ def style() -> str:
 </style>"""
 
 
+def drawing(width: int, height: int, right: int, down: int) -> str:
+    """Draw both polls, the second to the right of the first one or below it, as on a phone."""
+    headline = (
+        "3,000 visitors: which product to ask each of them about?" if right else "3,000 visitors: ask about which?"
+    )
+    key = (
+        f'<path class="y k" d="M{width - 174} 33h0"/><path class="n k" d="M{width - 94} 33h0"/>'
+        f"{text('s', width - 164, 37, 'likes it', 'start')}{text('s', width - 84, 37, 'does not', 'start')}"
+        if right
+        else ""
+    )
+    panels = "".join(
+        f'<g transform="translate({24 + right * k} {down * k})">{panel(name, *polls[name])}</g>'
+        for k, name in enumerate(polls)
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        f'role="img" aria-label="3,000 visitors are asked about six products, evenly and by equipoise">{style()}'
+        f'<clipPath id="strip"><path d="M0 {CENTRE - 65}h404v130H0z"/></clipPath>'
+        f'<rect width="{width}" height="{height}" rx="12" fill="var(--card)"/>'
+        f'<rect class="p" y="{height - 4}" width="{width}" height="4"/>{text("t", 24, 38, headline, "start")}'
+        f"{key}{panels}</svg>"
+    )
+
+
 polls = {"even split": poll("uniform"), "equipoise": poll("auto")}
 widest = {name: max(widths[-1]) for name, (_, widths, _) in polls.items()}
 print(f"The least known share: ±{widest['equipoise']:.1f} points instead of ±{widest['even split']:.1f}.")
-panels = "".join(panel(name, 24 + 448 * k, *polls[name]) for k, name in enumerate(polls))
-picture.write(
-    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 604" width="900" height="604" role="img" '
-    f'aria-label="3,000 visitors are asked about six products, evenly and by equipoise">{style()}'
-    f'<clipPath id="strip"><path d="M0 {CENTRE - 65}h404v130H0z"/></clipPath>'
-    '<rect width="900" height="604" rx="12" fill="var(--card)"/><rect class="p" y="600" width="900" height="4"/>'
-    f"{text('t', 24, 38, '3,000 visitors, six products: whom to ask about what?', 'start')}"
-    f'<path class="y k" d="M740 33h0"/><path class="n k" d="M806 33h0"/>'
-    f"{text('s', 750, 37, 'likes it', 'start')}{text('s', 816, 37, 'does not', 'start')}{panels}</svg>",
-    "visitors.svg",
-)
+for name, width, height, right, down in (("visitors", 900, 604, 448, 0), ("visitors-phone", 450, 1180, 0, 576)):
+    picture.write(drawing(width, height, right, down), f"{name}.svg")
