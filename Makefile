@@ -54,7 +54,7 @@ site: $(VENV)/dev
 	$(BIN)/python -m sphinx -W --keep-going --fresh-env docs build/site
 
 # Builds the wheel and the sdist into dist/, and tries both in clean environments: the core alone and with all extras,
-# with every Python from 3.11 to 3.13 that is installed. PYTHONS chooses others.
+# with every Python from 3.11 to 3.15 that is installed. PYTHONS chooses others.
 dist: $(VENV)/release
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist

@@ -1,7 +1,7 @@
 """
 Install the wheel and the sdist of dist/ into clean environments, and run tests/smoke.py in each: `make dist` does.
 
-Every interpreter named on the command line (by default Python 3.11 to 3.13, those that are there) gets an environment
+Every interpreter named on the command line (by default Python 3.11 to 3.15, those that are there) gets an environment
 for the wheel and one for the sdist, first with the core's dependencies alone, then with all extras.
 """
 
@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-VERSIONS = ("3.11", "3.12", "3.13")
+VERSIONS = ("3.11", "3.12", "3.13", "3.14", "3.15")
 
 
 def interpreters() -> list[str]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,16 +25,27 @@ def test_the_site_builds_without_warnings(tmp_path: Path) -> None:
     assert 'id="equipoise.Result.intervals"' in described
     commands = (tmp_path / "site" / "reference" / "command-line.html").read_text()
     assert "--max-seconds" in commands
+    index = (tmp_path / "site" / "searchindex.js").read_text()
+    assert '"what happens if a worker dies?":' in index
 
 
-@pytest.fixture(scope="module")
-def checks() -> object:
-    spec = importlib.util.spec_from_file_location("checks", ROOT / "docs" / "extensions" / "checks.py")
+def extension(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / "extensions" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def test_the_questions_that_have_short_answers_can_be_searched_for() -> None:
+    """Whoever types a question of how-to/index.md into the search box is led to the page that its answer links to."""
+    index = ROOT / "docs" / "how-to" / "index.md"
+    rows = re.findall(r"^\| ([^|]+\?) \| .*?\]\(([^)#]+)", index.read_text().split("## Short answers")[1], re.MULTILINE)
+    assert len(rows) >= 7
+    searched = extension("searched")
+    for question, page in rows:
+        assert question.lower() in searched.words((index.parent / page).read_text()), question
 
 
 @pytest.mark.parametrize(
@@ -49,7 +62,7 @@ def checks() -> object:
         ('<img src="gone.png">', "gone.png does not exist"),
     ],
 )
-def test_broken_links_are_found(tmp_path: Path, checks: object, body: str, wrong: str) -> None:
+def test_broken_links_are_found(tmp_path: Path, body: str, wrong: str) -> None:
     (tmp_path / "a.html").write_text(body)
     (tmp_path / "b.html").write_text('<h2 id="here">')
-    assert checks.broken(tmp_path) == ([f"a.html: {wrong}"] if wrong else [])  # type: ignore[attr-defined]
+    assert extension("checks").broken(tmp_path) == ([f"a.html: {wrong}"] if wrong else [])
