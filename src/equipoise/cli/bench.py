@@ -17,6 +17,9 @@ from equipoise.errors import EquipoiseError
 if TYPE_CHECKING:
     from equipoise.run.bench import Timings
 
+# How long commands are run for a precision, unless --max-seconds says otherwise.
+_MAX_SECONDS = 120.0
+
 
 def bench(
     commands: Annotated[
@@ -29,14 +32,20 @@ def bench(
         int | None, typer.Option("--runs", "-r", help="Run each command this many times, whatever the precision.")
     ] = None,
     max_runs: Annotated[int, typer.Option(help="The most runs, on average over commands.")] = 1000,
-    max_seconds: Annotated[float, typer.Option(help="Start no more runs after this many seconds of measuring.")] = 120,
+    max_seconds: Annotated[
+        float | None,
+        typer.Option(
+            help="Start no more runs after this many seconds of measuring, once every command has been run.",
+            show_default="120; no limit with --runs",
+        ),
+    ] = None,
     warmup: Annotated[int, typer.Option("--warmup", "-w", help="Runs of each command that do not count.")] = 0,
     setup: Annotated[str | None, typer.Option("--setup", "-s", help="Run this once, before everything else.")] = None,
     prepare: Annotated[
         list[str] | None,
         typer.Option("--prepare", "-p", help="Run this before each run, untimed; once, or once for each command."),
     ] = None,
-    cleanup: Annotated[str | None, typer.Option("--cleanup", "-c", help="Run this once, in the end.")] = None,
+    cleanup: Annotated[str | None, typer.Option("--cleanup", "-c", help="Run this once, at the end.")] = None,
     shell: Annotated[
         str,
         typer.Option("--shell", "-S", help="The shell, or none; auto uses /bin/sh if any command needs a shell."),
@@ -59,7 +68,7 @@ def bench(
     """
     Time commands in turn, until the mean of each is known to a precision.
 
-    Exit codes: 0 success; 1 precision not reached; 2 invalid input;
+    Exit codes: 0 success; 1 not all that was asked for; 2 invalid input;
     3 a command failed; 128 + n ended by signal n (130 for Ctrl-C).
     """
     from equipoise.cli.bench_progress import Watch
@@ -75,7 +84,7 @@ def bench(
         precision=_precision(precision),
         runs=runs,
         max_runs=max_runs,
-        max_seconds=max_seconds,
+        max_seconds=_MAX_SECONDS if max_seconds is None and runs is None else max_seconds,
         warmup=warmup,
         setup=setup,
         prepare=prepare or (),
@@ -100,7 +109,7 @@ def bench(
         timer.running.stop()
         found = benchmark.so_far()
         if found is not None:
-            if code == Exit.SUCCESS and found.reached is False:
+            if code == Exit.SUCCESS and not found.reached:
                 code = Exit.NOT_REACHED
             _print(found, as_json, code)
             _export(found, export_json, export_csv, export_markdown)

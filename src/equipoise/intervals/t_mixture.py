@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 
-from equipoise.compiled import jit
+from equipoise.compiled import callable_compiled, jit
 
 # g: with it, the interval is about as narrow as with any other from 9 to 19 samples at the levels of 1 to 1,000 arms.
 G = 0.15
@@ -36,7 +36,7 @@ G = 0.15
 SHARE = 0.1
 
 
-@jit
+@callable_compiled
 def first(alpha: float) -> float:
     """Return the number of samples with which intervals at level 1 - alpha begin."""
     return float(math.ceil(1 - math.log2(SHARE * alpha)))

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from equipoise import moments
 from equipoise.arrays import Bools, Floats, Ints
 from equipoise.compiled import jit
 from equipoise.intervals import Intervals, Kind, default_kind
@@ -36,9 +35,6 @@ BLOCK = 10
 TAIL = 0.02
 RANKED = 200_000
 
-_add = jit(moments.add_shifted)
-
-
 @cache
 def _follower(update: Callable[..., None]) -> Any:
     def follow(tickets: Any, order: Any, start: int, stop: int, rows: Any, state: Any, settings: Any) -> None:
@@ -48,26 +44,6 @@ def _follower(update: Callable[..., None]) -> Any:
                 update(state, rows[ticket.arm], ticket.value, settings)
 
     return jit(follow, nogil=True)
-
-
-@jit
-def _powers(tickets: Any, order: Any, size: int, sums: Any) -> None:
-    """
-    Add the tickets to rows of zeros, one for each sum and a column for each arm; twice through, for the digits.
-
-    They are count, shift, mean, M2, and the sums of deviations from the mean to the powers 2, 3, 4.
-    """
-    count, shift, mean, spread, m2, m3, m4 = sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6]
-    for i in range(size):
-        ticket = tickets[order[i]]
-        k = ticket.arm
-        count[k], shift[k], mean[k], spread[k] = _add(count[k], shift[k], mean[k], spread[k], ticket.value)
-    for i in range(size):
-        ticket = tickets[order[i]]
-        e = (ticket.value - shift[ticket.arm]) - mean[ticket.arm]
-        m2[ticket.arm] += e * e
-        m3[ticket.arm] += e * e * e
-        m4[ticket.arm] += e * e * e * e
 
 
 class Lines:
@@ -252,9 +228,7 @@ class Evidence:
     def powers(self) -> tuple[Floats, Floats, Floats, Floats]:
         """Of each arm's samples in line: count, and the sums of deviations from their mean to the powers 2, 3, 4."""
         if self._powers is None:
-            sums = np.zeros((7, self.arms))
-            _powers(self._tickets, self._order, self._size, sums)
-            self._powers = sums[0], sums[4], sums[5], sums[6]
+            self._powers = _powers(*self.since(0), self.arms)
         return self._powers
 
     @property
@@ -357,6 +331,20 @@ def _ranks(values: Floats, groups: Ints) -> Floats:
     ranks = np.empty(len(values))
     ranks[order] = (np.bincount(tie, place) / np.bincount(tie))[tie] - first + 1
     return ranks
+
+
+def _powers(arms: Ints, values: Floats, number: int) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return the count of each arm's values, and the sums of deviations from their mean to the powers 2, 3, 4."""
+    counts = np.bincount(arms, minlength=number).astype(float)
+    # Relative to the first value, for the digits of means far from 0.
+    first = np.zeros(number)
+    first[arms[::-1]] = values[::-1]
+    with np.errstate(all="ignore"):
+        deviations = values - first[arms]
+        deviations -= (np.bincount(arms, deviations, number) / counts)[arms]
+        squares = deviations * deviations
+        sums = [np.bincount(arms, each, number) for each in (squares, squares * deviations, squares * squares)]
+    return counts, sums[0], sums[1], sums[2]
 
 
 def _heavy_tails(arms: Ints, values: Floats, K: int) -> Bools:

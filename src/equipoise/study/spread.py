@@ -95,12 +95,18 @@ class Spread(Protocol):
 
 
 def spread(result: Result) -> Spread | None:
-    """Return what is known of the variances; None if an arm has fewer than two samples, or if only moments are kept."""
+    """
+    Return what is known of the variances.
+
+    None if an arm has fewer than two samples, if only moments are kept, or if no arm varies: then nobody knows.
+    """
     counts, evidence = result.counts.array, result.snapshot.evidence
     if evidence is None or counts.min() < 2:
         return None
     if result.support == "binary" or result.recognised:
         return Binary(counts, result.means.array)
+    if not (result.variances.array > 0).any():
+        return None
     known, _, _, fourth = evidence.powers
     units = result.objective.units(len(counts))
     return General(counts, result.variances.array, units, known, evidence.skewness, fourth)

@@ -44,6 +44,14 @@ def normal(size: int, mean: float = 0.0, deviation: float = 1.0, seed: int = 1) 
     return mean + deviation * (x - x.mean()) / x.std(ddof=1)
 
 
+def test_nothing_is_said_where_no_arm_varies() -> None:
+    """As a benchmark's or a simulator's samples may do; numpy's warnings are errors here."""
+    study = study_of([[3.0] * 5, [2.5] * 4])
+    found = asked(study, 0.01)
+    assert (found.left, found.baseline) == (None, None)
+    assert found.to_come is None
+
+
 def test_an_arm_half_way() -> None:
     """
     200 samples, and as narrow as is asked with 600, by the formula of the intervals.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -68,7 +68,7 @@ class Bench:
     max_runs
         The most runs, as a mean over commands.
     max_seconds
-        Start no more runs after this many seconds of measuring.
+        Start no more runs after this many seconds of measuring, once every command has been run.
     warmup
         Runs of each command before those that count.
     setup, cleanup
@@ -81,6 +81,8 @@ class Bench:
         Whether commands may end with another exit code than 0.
     watch
         A function that is called with each `Stage`.
+    clock
+        Returns the seconds by which `max_seconds` is kept.
     """
 
     def __init__(
@@ -99,9 +101,10 @@ class Bench:
         shell: str = "auto",
         ignore_failure: bool = False,
         watch: Callable[[Stage], Any] | None = None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._commands = _checked(commands)
-        self._timer, self._watch = timer, watch
+        self._timer, self._watch, self._clock = timer, watch, clock
         self._runs = None if runs is None else integer("runs", runs, least=1)
         self._precision = precision if runs is None else None
         self._max_runs = integer("max_runs", max_runs, least=1)
@@ -122,6 +125,8 @@ class Bench:
         self._record: list[tuple[str, Run]] = []
         self._last: Progress | None = None
         self._failure = ""
+        # When to start no more runs: known once every command has been run.
+        self._last_start: float | None = None
 
     def run(self) -> Timings:
         """
@@ -202,9 +207,8 @@ class Bench:
         )
         try:
             estimate(
-                {arm: functools.partial(self._sample, arm) for arm in self._commands},
+                {arm: self._samples(arm) for arm in self._commands},
                 level=LEVEL,
-                max_seconds=self._max_seconds,
                 progress=self._follow,
                 about={"measure": "seconds"},
                 **fixed,
@@ -213,6 +217,21 @@ class Bench:
             if not self._failure:
                 raise
             raise EquipoiseError(self._failure) from None
+
+    def _samples(self, arm: str) -> Iterator[float]:
+        """Yield the times of a command until time is up."""
+        while not self._over:
+            yield self._sample(arm)
+
+    @property
+    def _over(self) -> bool:
+        """Whether time is up. What a first study compiles until every command has been run does not count."""
+        if self._max_seconds is None:
+            return False
+        if self._last_start is None and len({arm for arm, _ in self._record}) == len(self._commands):
+            spent = math.fsum(run.seconds for _, run in self._record)
+            self._last_start = self._clock() + self._max_seconds - spent
+        return self._last_start is not None and self._clock() >= self._last_start
 
     def _sample(self, arm: str) -> float:
         try:
@@ -261,6 +280,8 @@ class Bench:
             ),
             tuple(order),
             self._precision,
+            self._runs,
+            self._over,
             self._overhead,
         )
 

@@ -23,7 +23,7 @@ from equipoise.run.bench.ratios import Interval
 from equipoise.run.bench.timer import Run
 
 LEVEL: Final = 0.95
-# A command is too short for a shell if the margin of the shell's own time is more than this share of its target.
+# The shell's own time is not known well enough for a command if its margin is more than this share of the target.
 _BLUR: Final = 0.2
 # The target that this is judged by where none was given, as a share of the mean.
 _SHARE: Final = 0.05
@@ -118,8 +118,10 @@ class Timings:
         The times of each command.
     order
         The place of the command of each run, in the order of all runs.
-    precision
-        What was asked for, such as "5%"; None where the number of runs was.
+    precision, wanted
+        What was asked for: a precision such as "5%", or a number of runs of each command; the other one is None.
+    out_of_time
+        Whether time was up.
     overhead
         The shell's own time; None where no shell was used.
     """
@@ -127,16 +129,18 @@ class Timings:
     commands: tuple[Timing, ...]
     order: tuple[int, ...]
     precision: str | float | None
+    wanted: int | None
+    out_of_time: bool
     overhead: Overhead | None
 
     @property
-    def reached(self) -> bool | None:
-        """Whether all means have the precision that was asked for; None if none was."""
-        return None if self.precision is None else all(each.reached for each in self.commands)
+    def reached(self) -> bool:
+        """Whether all means have the precision that was asked for, or all commands as many runs."""
+        return all(each.reached if self.wanted is None else len(each.runs) >= self.wanted for each in self.commands)
 
     @property
     def too_short(self) -> tuple[Timing, ...]:
-        """The commands that take too little time to be told from the shell's own."""
+        """The commands for whose times the shell's own is not known well enough."""
         if self.overhead is None:
             return ()
         return tuple(each for each in self.commands if self.overhead.blurs(each.mean, each.target))

@@ -22,14 +22,17 @@ _LOPSIDED: Final = 0.5
 
 def verdict(found: Timings) -> str:
     """Return how precise the means are, in one line."""
-    runs = tables.count(len(found.order), "run")
+    runs, allows = tables.count(len(found.order), "run"), "--max-seconds" if found.out_of_time else "--max-runs"
     if found.precision is None:
-        return f"{runs} of {tables.count(len(found.commands), 'command')}."
+        commands = tables.count(len(found.commands), "command")
+        if found.reached:
+            return f"{runs} of {commands}."
+        return f"✗ {runs} of {commands}, {found.wanted:,} of each were asked for; {allows} allows more."
     wanted = f"±{found.precision}" if isinstance(found.precision, str) else f"±{duration(found.precision)}"
     wide = [each.name for each in found.commands if not each.reached]
     if not wide:
         return f"✓ {'Every mean' if len(found.commands) > 1 else 'The mean'} is known to {wanted} ({runs})."
-    return f"✗ {_mean_of(wide)} not known to {wanted} yet ({runs}); --max-seconds and --max-runs allow more."
+    return f"✗ {_mean_of(wide)} not known to {wanted} yet ({runs}); {allows} allows more."
 
 
 def comparison(ratio: Ratio) -> str:
@@ -99,8 +102,8 @@ def _of_shell(found: Timings) -> list[str]:
     if found.too_short:
         names = [each.name for each in found.too_short]
         told.append(
-            f"{_listed(names)} {'takes' if len(names) == 1 else 'take'} too little time to be told from the shell's "
-            "own; -N runs programs without a shell."
+            f"That is not known precisely enough for times as short as those of {_listed(names)}; -N runs programs "
+            "without a shell."
         )
     return told
 
@@ -150,13 +153,15 @@ def rows(found: Timings) -> list[list[str]]:
 
 
 def markdown(found: Timings) -> str:
-    """Return a table in Markdown."""
+    """Return a table in Markdown, and below it what is printed below the table."""
     head, *others = rows(found)
     rule = [":--" if i == 0 else "--:" for i in range(len(head))]
     cells = [[f"`{row[0]}`", *row[1:]] for row in others]
-    return "".join(
+    table = "".join(
         f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |\n" for row in (head, rule, *cells)
     )
+    below = [*map(comparison, found.ratios), *remarks(found)]
+    return table + "".join(f"\n{sentence}\n" for sentence in below)
 
 
 def _relative(found: Timings) -> dict[str, str]:
@@ -231,8 +236,9 @@ def to_dict(found: Timings) -> dict[str, Any]:
 
 def records(found: Timings) -> list[dict[str, Any]]:
     """Return a record for each command, as for a CSV file; all times are in seconds."""
-    relative = {ratio.slow.name: ratio.times.value for ratio in found.ratios}
-    relative |= {ratio.fast.name: 1.0 for ratio in found.ratios}
+    relative = {ratio.slow.name: (ratio.times.value, ratio.times.low, ratio.times.high) for ratio in found.ratios}
+    relative |= {ratio.fast.name: (1.0, 1.0, 1.0) for ratio in found.ratios}
+    titles, unknown = ("relative", "relative_low", "relative_high"), (math.nan,) * 3
     return [
         {
             "command": each.command,
@@ -248,8 +254,8 @@ def records(found: Timings) -> list[dict[str, Any]]:
             "runs": len(each.runs),
             "outliers": len(each.outliers),
             "failures": each.failures,
-            "relative": relative.get(each.name, math.nan),
         }
+        | dict(zip(titles, relative.get(each.name, unknown), strict=True))
         for each in found.commands
     ]
 

@@ -14,6 +14,7 @@ from equipoise.run.bench.measure import names_of
 from tests.timers import Drawn, Heating, normal
 
 COMMANDS = {"gzip": "true", "xz": "true"}
+COMMANDS_AB = {"a": "true", "b": "true"}
 TIMES = {"gzip": normal(0.02, 0.05), "xz": normal(0.074, 0.15)}
 
 
@@ -43,7 +44,7 @@ def test_commands_are_interleaved() -> None:
 def test_a_number_of_runs() -> None:
     found = Bench(COMMANDS, Drawn(TIMES), runs=6).run()
     assert found.order == (0, 1) * 6
-    assert found.reached is None
+    assert found.reached is True
     # Student's interval, as nothing was decided by looking; Bonferroni for two commands: t(5) at 97.5%.
     each = found.commands[0]
     assert each.margin == pytest.approx(3.1634 * each.deviation / math.sqrt(6), rel=1e-3)
@@ -53,6 +54,22 @@ def test_runs_are_limited() -> None:
     found = Bench({"a": "true"}, Drawn({"a": normal(1, 0.5)}), precision="0.1%", max_runs=40).run()
     assert len(found.order) == 40
     assert found.reached is False
+
+
+@pytest.mark.parametrize("runs", [None, 5])
+def test_time_is_up(runs: int | None) -> None:
+    """Runs of 3 s each by the clock: the third of them begins before 7 s are over."""
+    timer = Drawn({"a": normal(3, 0.0), "b": normal(3, 0.0)})
+
+    def clock() -> float:
+        return 3.0 * len(timer.ran)
+
+    for seconds, order in ((0.1, (0, 1)), (7, (0, 1, 0)), (1000, (0, 1) * 5)):
+        timer.ran.clear()
+        found = Bench(COMMANDS_AB, timer, runs=runs, max_runs=5, max_seconds=seconds, clock=clock).run()
+        assert sorted(found.order) == sorted(order)
+        assert found.out_of_time is (seconds < 1000)
+        assert found.reached is (runs is not None and seconds == 1000)
 
 
 def test_setup_prepare_warm_up_and_cleanup() -> None:

@@ -16,9 +16,15 @@ def timing(name: str, seconds: list[float], margin: float = 0.001, reached: bool
     return Timing(name, f"{name} -k | wc", runs, np.array(seconds), margin, 0.05 * float(np.mean(seconds)), reached)
 
 
-def timings(*commands: Timing, precision: str | float | None = "5%", overhead: Overhead | None = None) -> Timings:
+def timings(
+    *commands: Timing,
+    precision: str | float | None = "5%",
+    wanted: int | None = None,
+    out_of_time: bool = False,
+    overhead: Overhead | None = None,
+) -> Timings:
     order = tuple(k for i in range(100) for k, each in enumerate(commands) if i < len(each.runs))
-    return Timings(commands, order, precision, overhead)
+    return Timings(commands, order, precision if wanted is None else None, wanted, out_of_time, overhead)
 
 
 # Without order: neighbours are far apart.
@@ -42,10 +48,18 @@ def test_everything_that_is_printed() -> None:
     [
         (timings(GZIP), "✓ The mean is known to ±5% (10 runs)."),
         (timings(GZIP, XZ, precision=0.01), "✓ Every mean is known to ±10 ms (20 runs)."),
-        (timings(GZIP, XZ, precision=None), "20 runs of 2 commands."),
+        (timings(GZIP, XZ, wanted=10), "20 runs of 2 commands."),
+        (
+            timings(GZIP, XZ, wanted=1000, out_of_time=True),
+            "✗ 20 runs of 2 commands, 1,000 of each were asked for; --max-seconds allows more.",
+        ),
         (
             timings(GZIP, timing("a b", [1, 2], reached=False)),
-            "✗ The mean of 'a b' is not known to ±5% yet (12 runs); --max-seconds and --max-runs allow more.",
+            "✗ The mean of 'a b' is not known to ±5% yet (12 runs); --max-runs allows more.",
+        ),
+        (
+            timings(timing("a b", [1, 2], reached=False), out_of_time=True),
+            "✗ The mean of 'a b' is not known to ±5% yet (2 runs); --max-seconds allows more.",
         ),
     ],
 )
@@ -89,7 +103,9 @@ def test_the_shell() -> None:
     told = words.remarks(timings(XZ, overhead=Overhead("/bin/sh", 0.0012, 0.00002)))
     assert told == ["The time that /bin/sh takes by itself, 1.200 ± 0.040 ms, is subtracted."]
     told = words.remarks(timings(XZ, timing("t", [0.0001, 0.0003]), overhead=Overhead("/bin/sh", 0.0012, 0.0001)))
-    assert told[1] == "t takes too little time to be told from the shell's own; -N runs programs without a shell."
+    assert told[1] == (
+        "That is not known precisely enough for times as short as those of t; -N runs programs without a shell."
+    )
 
 
 def test_outliers_are_far_out() -> None:
