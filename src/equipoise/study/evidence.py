@@ -35,6 +35,7 @@ BLOCK = 10
 TAIL = 0.02
 RANKED = 200_000
 
+
 @cache
 def _follower(update: Callable[..., None]) -> Any:
     def follow(tickets: Any, order: Any, start: int, stop: int, rows: Any, state: Any, settings: Any) -> None:

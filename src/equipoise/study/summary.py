@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 # An even split is mentioned if it would have needed at least this many times what was spent.
 CLEARLY: Final = 1.05
 _REMARKS: Final = 3
-BINARY: Final = 'All samples are 0 or 1: intervals are those of binary arms; support="binary" says so from the start.'
+BINARY: Final = (
+    'All samples are 0 or 1, and the intervals assume that no other value can occur; support="binary" says so.'
+)
 
 
 def verdict(result: Result, unit: Unit = PLAIN) -> str:
@@ -132,7 +134,7 @@ def least_precise(result: Result, unit: Unit = PLAIN) -> str:
     if not math.isfinite(margin):
         error = float(result.standard_errors.array[k])
         why = no_interval(result.level, int(result.counts.array[k]), needed_for_interval(result, k))
-        known = f"standard error {unit.size(error)} ({why})"
+        known = f"standard error {unit.size(error)} ({why})" if error > 0 else why
     elif margin == 0 and used_up(result)[k]:
         known = "known exactly"
     elif result.by_precision:

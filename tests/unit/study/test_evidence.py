@@ -391,7 +391,7 @@ def test_zeros_and_ones_are_recognised() -> None:
     assert np.asarray(found.intervals_of([1])).tolist() == np.asarray(known.intervals_of([1])).tolist()
     assert found.intervals(kind="fixed-n")[0] == known.intervals(kind="fixed-n")[0]
     assert found.intervals(kind="asymptotic")[0] == (1, 1)
-    remark = 'All samples are 0 or 1: intervals are those of binary arms; support="binary" says so from the start.'
+    remark = 'All samples are 0 or 1, and the intervals assume that no other value can occur; support="binary" says so.'
     assert remark in found.remarks()
     assert remark not in known.remarks()
     assert pickle.loads(pickle.dumps(found)).intervals()[0] == known.intervals()[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import hashlib
 import inspect
@@ -21,6 +22,7 @@ from equipoise.integrations.pools import Answer, Answers, sample
 from equipoise.keywords import suggests_keywords
 from equipoise.problem.objective import numbers_by_arm
 from equipoise.run.progress import Progress
+from equipoise.store import Log
 from equipoise.strategies import Strategy, Support
 from equipoise.study import Result
 from equipoise.study.evidence import LEVEL
@@ -93,7 +95,7 @@ def evaluate(
         budget in tokens can be exceeded by what the last batch takes beyond what was expected.
     tokens_per_sample
         What a sample is expected to take until the first samples tell, in tokens: for all groups, or by group. By
-        default 1,000, or a tenth of a group's even share of the budget if that is less.
+        default 1,000, or a tenth of a group's even share of the first budget if that is less.
     precision
         Stop when the score of every group is known to plus or minus this, as in `estimate`.
     level, interval, strategy, support, seed, progress
@@ -155,7 +157,7 @@ def evaluate(
         interval=interval,
         strategy=strategy,
         support=support,
-        costs=_expected_costs(unit, tokens_per_sample, budget, list(groups)),
+        costs=_expected_costs(unit, tokens_per_sample, budget, list(groups), store),
         finite=finite,
         seed=seed,
         store=store,
@@ -213,11 +215,17 @@ def _checked_options(given: Mapping[str, Any] | None) -> dict[str, Any]:
     return {"display": "none", "fail_on_error": False} | dict(given or {})
 
 
-def _expected_costs(unit: Unit, given: Any, budget: Any, groups: Sequence[Any]) -> dict[Any, float] | None:
+def _expected_costs(
+    unit: Unit, given: Any, budget: Any, groups: Sequence[Any], store: str | os.PathLike[str] | None
+) -> dict[Any, float] | None:
     if unit == "samples":
         if given is not None:
             raise ValueError(f"tokens_per_sample needs unit='tokens', got {shown(given)}")
         return None
+    if given is None and store is not None:
+        # A study is continued with the costs that it began with, whatever the budget is now.
+        with contextlib.suppress(ValueError), Log(store, write=False) as log:
+            given = log.header.options.get("costs")
     if given is None:
         share = TOKENS if budget is None else number("budget", budget) / (10 * len(groups))
         given = min(TOKENS, share) if share > 0 else TOKENS

@@ -69,6 +69,15 @@ def test_a_budget_in_tokens_is_what_the_model_reports(tmp_path: Path) -> None:
     assert set(mock.asked.values()) == {2}  # both epochs of every sample
 
 
+def test_a_budget_in_tokens_is_extended(tmp_path: Path) -> None:
+    mock = Mock(tokens=lambda question: 100)
+    given: dict[str, Any] = {"unit": "tokens", "support": "binary", "batch": 6, "store": tmp_path / "study.db"}
+    first = run(task("alpha", 40), mock, tmp_path, budget=1500, **given)
+    assert first.spent == 100 * first.samples == 1500
+    more = run(task("alpha", 40), mock, tmp_path, budget=3000, **given)
+    assert more.spent == 100 * more.samples == 100 * mock.asked.total() == 3000
+
+
 def test_samples_that_fail_are_declined(tmp_path: Path) -> None:
     mock = Mock(fails=lambda question: question.endswith((" 1", " 3")))
     result = run(task("alpha", 6), mock, tmp_path, batch=12)
