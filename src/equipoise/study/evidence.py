@@ -344,7 +344,10 @@ def _powers(arms: Ints, values: Floats, number: int) -> tuple[Floats, Floats, Fl
         deviations = values - first[arms]
         deviations -= (np.bincount(arms, deviations, number) / counts)[arms]
         squares = deviations * deviations
-        sums = [np.bincount(arms, each, number) for each in (squares, squares * deviations, squares * squares)]
+        sums = [
+            np.asarray(np.bincount(arms, each, number), float)
+            for each in (squares, squares * deviations, squares * squares)
+        ]
     return counts, sums[0], sums[1], sums[2]
 
 
