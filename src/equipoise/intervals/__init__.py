@@ -17,6 +17,7 @@ from equipoise.intervals.sequences import (
     Kind,
     default_kind,
     describe,
+    describe_each,
     simultaneous,
 )
 
@@ -29,5 +30,6 @@ __all__ = [
     "Kind",
     "default_kind",
     "describe",
+    "describe_each",
     "simultaneous",
 ]

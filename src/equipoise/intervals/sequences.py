@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from equipoise.arrays import Floats, Ints
+from equipoise.arrays import Bools, Floats, Ints
 from equipoise.compiled import jit
 from equipoise.inputs import LARGEST, choice, integer, number, probability, shown
 from equipoise.intervals import (
@@ -97,6 +97,16 @@ def describe(kind: Kind, level: float, over: str = "arms") -> str:
         noun = noun.removesuffix("s")
         promise = PROMISES[kind].removeprefix("simultaneous over arms").lstrip(", ").removeprefix("and ")
     return f"{percent(probability('level', level))} {noun}, {promise}."
+
+
+def describe_each(kind: Kind, level: float, fixed: Bools, over: str = "arms") -> str:
+    """Return a sentence or two on intervals of this kind and level, some of which may be of fixed width instead."""
+    if fixed.all() and len(fixed):
+        kind = "fixed-width"
+    if kind == "fixed-width" or not fixed.any():
+        return describe(kind, level, over)
+    others = describe(kind, level, over).split(", ", 1)[1]
+    return f"{describe('fixed-width', level, over)} Other {over}: confidence sequences, {others}"
 
 
 @dataclass(frozen=True)

@@ -169,12 +169,14 @@ def _rate(report: Report) -> dict[str, Any]:
 
 
 def _even_split(report: Report) -> dict[str, Any] | None:
-    """Return how many times as many samples an even split needs, where it is worth saying."""
-    baseline, samples = report.account.certificate.baseline, report.account.samples
-    if baseline is None or not baseline.low > samples:
+    """Return how many times as many samples an even split needs, or how much money, where it is worth saying."""
+    account, baseline = report.account, report.account.certificate.baseline
+    if baseline is None or not account.certificate.even_split:
         return None
-    times, low, high = (each / samples for each in (baseline.samples, baseline.low, baseline.high))
-    return _figure("Compared with an even split", f"{times:.1f}×", f"fewer samples ({low:.1f} to {high:.1f})")
+    per_price = baseline.spent / baseline.samples / account.price
+    times, least, most = (each * per_price for each in (baseline.samples, baseline.low, baseline.high))
+    what = "fewer samples" if report.result.objective.costs is None else "less money"
+    return _figure("Compared with an even split", f"{times:.1f}×", f"{what} ({least:.1f} to {most:.1f})")
 
 
 def _time(report: Report) -> dict[str, Any]:

@@ -31,7 +31,7 @@ class Account:
 
     Attributes
     ----------
-    samples, goal
+    samples, price, goal
         Of the result.
     standard_errors
         In the arms' order.
@@ -40,6 +40,7 @@ class Account:
     """
 
     samples: int
+    price: float
     goal: Goal
     standard_errors: Floats
     certificate: Certificate
@@ -47,7 +48,7 @@ class Account:
     @staticmethod
     def of(result: Result) -> Account:
         """Return the account of a result."""
-        return Account(result.samples, result.goal, result.standard_errors.array, result.certificate)
+        return Account(result.samples, result.price, result.goal, result.standard_errors.array, result.certificate)
 
     def holds(self, result: Result) -> bool:
         """Return whether it is still good enough for a later result of the same study."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from equipoise.arrays import Bools, Floats
 from equipoise.inputs import Names, plain_name
-from equipoise.intervals import Interval, Kind, describe
+from equipoise.intervals import Interval, Kind, describe_each
 from equipoise.tables import MOST_ROWS
 
 
@@ -110,10 +110,7 @@ class IntervalsByArm(Mapping[Hashable, Interval]):
     @property
     def promise(self) -> str:
         """What these intervals promise, in a sentence or two."""
-        if self.kind == "fixed-width" or not self.fixed.any():
-            return describe(self.kind, self.level)
-        others = describe(self.kind, self.level).split(", ", 1)[1]
-        return f"{describe('fixed-width', self.level)} Other arms: confidence sequences, {others}"
+        return describe_each(self.kind, self.level, self.fixed)
 
     def __repr__(self) -> str:
         if len(self) > MOST_ROWS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -13,7 +13,7 @@ import numpy as np
 from equipoise import tables
 from equipoise.arrays import Bools, Floats, Ints
 from equipoise.inputs import Names, named, plain_name
-from equipoise.intervals import Kind, describe
+from equipoise.intervals import Kind, describe_each
 from equipoise.study import finite
 
 if TYPE_CHECKING:
@@ -57,6 +57,12 @@ class Contrast:
         return self.low > 0 or self.high < 0
 
     @property
+    def opposite(self) -> Contrast:
+        """The same with opposite weights."""
+        weights = {arm: -weight for arm, weight in reversed(list(self.weights.items()))}
+        return replace(self, value=-self.value, low=-self.high, high=-self.low, weights=weights)
+
+    @property
     def half_width(self) -> float:
         """Half of high - low."""
         return (self.high - self.low) / 2
@@ -74,6 +80,7 @@ class Contrast:
     def __repr__(self) -> str:
         ends = interval(self.low, self.high)
         known = "no interval yet" if ends == "—" else f"{tables.percent(self.level)} interval {ends}"
+        known += " (fixed width)" if self.kind == "fixed-width" else ""
         value = tables.rounded(self.value, self.half_width)
         return f"{_sum(self.weights)}: {value}, {known}, standard error {tables.rounded(self.error, self.error)}"
 
@@ -98,6 +105,8 @@ class Differences:
         The probability that all intervals hold, and their kind.
     control
         Whether each pair is an arm and the control.
+    fixed
+        Of each pair, whether its interval is of fixed width instead. If all are, that is the kind.
     """
 
     names: Names
@@ -110,6 +119,12 @@ class Differences:
     level: float
     kind: Kind
     control: bool
+    fixed: Bools
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """The kind of each interval."""
+        return ["fixed-width" if fixed else self.kind for fixed in self.fixed.tolist()]
 
     @property
     def differing(self) -> Bools:
@@ -145,7 +160,7 @@ class Differences:
         value = sign * float(self.values[i])
         # As it was asked for: the arm with the weight 1 first.
         weights = dict(sorted(weights.items(), key=lambda each: -each[1]))
-        return Contrast(value, float(self.errors[i]), low, high, self.level, self.kind, weights)
+        return Contrast(value, float(self.errors[i]), low, high, self.level, self.kinds[i], weights)
 
     # ---- for people
 
@@ -180,7 +195,7 @@ class Differences:
         """Return which pairs the table leaves out, if any, and what the intervals promise."""
         left = len(self) - tables.MOST_ROWS
         some = [f"Showing the {tables.MOST_ROWS} clearest of {len(self):,} pairs; {left:,} are left out."]
-        return [*(some if left > 0 else []), describe(self.kind, self.level, "pairs")]
+        return [*(some if left > 0 else []), describe_each(self.kind, self.level, self.fixed, "pairs")]
 
     def __repr__(self) -> str:
         return f"{self.verdict}\n{tables.text(self.rows(), self.remarks())}"
@@ -205,7 +220,7 @@ class Differences:
 
     def to_frame(self, library: tables.FrameLibrary | None = None) -> pandas.DataFrame | polars.DataFrame:
         """Return a table with a row for each pair, the clearest first, for pandas or polars, whichever is installed."""
-        more = {"interval_kind": [self.kind] * len(self), "interval_level": [self.level] * len(self)}
+        more = {"interval_level": [self.level] * len(self)}
         return tables.frame(self._columns() | more, library)
 
     def _columns(self) -> dict[str, Any]:
@@ -217,6 +232,7 @@ class Differences:
             "low": self.low,
             "high": self.high,
             "differ": self.differing,
+            "interval_kind": self.kinds,
         }
 
 
@@ -250,11 +266,11 @@ def all_pairs(means: Floats) -> tuple[Ints, Ints]:
 
 
 class Ends(NamedTuple):
-    """The ends of several intervals, and their kind."""
+    """The ends of several intervals, and which of them are of fixed width instead of being confidence sequences."""
 
     low: Floats
     high: Floats
-    kind: Kind
+    fixed: Bools
 
 
 def compare(
@@ -269,8 +285,8 @@ def compare(
     places = np.column_stack([first, second])
     if known is None:
         low, high = bounds(result, places, weights, (1 - level) / max(len(first), 1))
-        known = Ends(low, high, result.interval_kind)
-    low, high, kind = known
+        known = Ends(low, high, np.zeros(len(first), bool))
+    low, high, fixed = known
     means, own = result.means.array, result.standard_errors.array
     values, errors = means[first] - means[second], np.hypot(own[first], own[second])
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -287,8 +303,9 @@ def compare(
         low[order],
         high[order],
         level,
-        kind,
+        "fixed-width" if len(fixed) and fixed.all() else result.interval_kind,
         control,
+        fixed[order],
     )
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from equipoise.study.result import Result
 
 
-def formulas(result: Result, stopped: Bools) -> Adaptivity:
+def formulas(result: Result, stopped: Bools, together: Floats) -> Adaptivity:
     """
     Return the inflations and biases of second order::
 
@@ -28,8 +28,9 @@ def formulas(result: Result, stopped: Bools) -> Adaptivity:
 
     with the arm's share λ of the samples or, with costs, of the money, its skewness γ, standard deviation s and count
     T, and e = p/(p+1), the power of a variance in the allocation. An arm that was sampled until its own interval was
-    narrow enough has λ = 0, and the power of a variance in the samples that this takes. For a finite population of N, c
-    and b have the factor 1 - T/N.
+    narrow enough has λ = 0, and the power of a variance in the samples that this takes. For arms that stopped together,
+    when the interval of a sum of means was narrow enough, the same with λ = 0 and e = π is added to c and b, with the
+    arm's share π of the sum's squared error. For a finite population of N, c and b have the factor 1 - T/N.
 
     Parameters
     ----------
@@ -37,6 +38,8 @@ def formulas(result: Result, stopped: Bools) -> Adaptivity:
         The result.
     stopped
         Which arms were sampled until their own interval was narrow enough.
+    together
+        π of arms that stopped together with others; 0 for other arms.
     """
     counts, evidence, arms = result.counts.array, result.snapshot.evidence, len(result.arms)
     blind = result.strategy in BLIND or arms == 1
@@ -44,11 +47,12 @@ def formulas(result: Result, stopped: Bools) -> Adaptivity:
     power = np.where(stopped, stopping_power(result), 0.0 if blind else result.objective.exponent)
     skewness = np.zeros(arms) if evidence is None else evidence.skewness
     with np.errstate(divide="ignore", invalid="ignore"):
-        rest = np.where(stopped, 1.0, 1 - price / price.sum())
+        rest, others = np.where(stopped, 1.0, 1 - price / price.sum()), np.ones(arms)
         if result.populations is not None:
-            rest = rest * finite.corrected(np.ones(arms), counts, result.populations)
-        inflations = second_order(counts, skewness, power, rest)
-        biases = -power * rest * skewness * np.sqrt(result.variances.array) / counts
+            others = finite.corrected(np.ones(arms), counts, result.populations)
+        inflations = second_order(counts, skewness, (power, rest * others), (together, others))
+        biases = -power * rest * others * skewness * np.sqrt(result.variances.array) / counts
+        biases += others * stopping_biases(result, together)
     return Adaptivity(
         np.where(np.isfinite(inflations), inflations, 1.0), np.where(np.isfinite(biases), biases, 0.0), "formula"
     )
@@ -71,9 +75,23 @@ def stopping_power(result: Result) -> Floats:
     return np.asarray(1 / (2 - tuned / (1 + tuned) * (1 + 1 / (2 * logarithm))))
 
 
-def second_order(counts: Floats, skewness: Floats, power: Any, rest: Floats) -> Floats:
-    """Return f = 1 + c/(T + c) as `formulas` has it, given e and 1 - λ."""
+def stopping_biases(result: Result, together: Floats) -> Floats:
+    """
+    Return what stopping together has done to the arms' means: -π γ s/T, given π.
+
+    The squared error V that has to be small enough is correlated with the mean of a skewed arm: -Cov(mean, V)/V.
+    """
+    evidence = result.snapshot.evidence
+    if evidence is None or not together.any():
+        return np.zeros(len(together))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = -together * evidence.skewness * np.sqrt(result.variances.array) / result.counts.array
+    return np.where(together > 0, found, 0.0)
+
+
+def second_order(counts: Floats, skewness: Floats, *parts: tuple[Any, Floats]) -> Floats:
+    """Return f = 1 + c/(T + c) as `formulas` has it, given e and 1 - λ of each part of c."""
     # The square of a skewness that is 0 is about 6/T in samples.
     squared = np.maximum(skewness**2 - 6 / counts, 0)
-    c = power * rest * (3.5 + (1.5 + 4.5 * power) * squared)
+    c = sum(power * rest * (3.5 + (1.5 + 4.5 * power) * squared) for power, rest in parts)
     return np.asarray(1 + c / (counts + c))

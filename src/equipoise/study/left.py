@@ -143,7 +143,10 @@ def _of_arms(result: Result, known: Spread, places: Ints, rng: np.random.Generat
     """Return draws of how many more samples some arms need, a row for each."""
     assert result.precision is not None
     assert result.snapshot.evidence is not None
-    laws = Laws(*(each[:, places] for each in known.laws(_runs(result), rng)))
+    laws = known.laws(_runs(result), rng)
+    # An arm whose samples are all equal has the interval of the most varying one.
+    likely = np.where(laws.variances > 0, laws.variances, laws.variances.max(axis=1, keepdims=True))
+    laws = Laws(*(each[:, places] for each in laws._replace(variances=likely)))
     variances = result.variances.array[places]
     waiting = Waiting(
         result.counts.array[places].astype(float),

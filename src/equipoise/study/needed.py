@@ -45,7 +45,9 @@ def of_arms(result: Result, places: Ints, now: Floats) -> Needed:
     endless = _of_sequences(result, places, now, sizes)
     if stopping.by_width(result):
         sooner, later = _of_fixed_width(result), endless
-        return lambda *then: 1 / (1 / np.minimum(sooner(*then), later(*then)) + 1 / sizes)
+        # Fixed-width intervals of samples that are all equal are not trusted.
+        equal = (result.variances.array[places] == 0) & (result.sequences.support != "binary")
+        return lambda *then: 1 / (1 / np.minimum(np.where(equal, math.inf, sooner(*then)), later(*then)) + 1 / sizes)
     return lambda *then: 1 / (1 / endless(*then) + 1 / sizes)
 
 
@@ -151,12 +153,17 @@ def _of_fixed_width(result: Result) -> Needed:
 def _of_sequences(result: Result, places: Ints, now: Floats, sizes: Floats) -> Needed:
     """Return when confidence sequences are narrow enough."""
     counts, alpha = result.counts.array[places].astype(float), (1 - result.level) / len(result.arms)
-    if result.sequences.kind == "asymptotic" and result.variances.array[places].all():
-        care = fixed_width.fewest(fixed_width.quantile(alpha)) if stopping.by_width(result) else 0.0
+    varies = result.variances.array[places] > 0
+    care = fixed_width.fewest(fixed_width.quantile(alpha)) if stopping.by_width(result) else 0.0
+    if result.sequences.kind == "asymptotic" and varies.all():
         return _of_asymptotic(result.sequences.kernel.settings[RHO2], alpha, care)
     margins = result.intervals_of(places.tolist()).margins
     # Those of arms with too few samples for an interval are not far from what they will be.
     margins = np.where(np.isfinite(margins), margins, np.sqrt(2 * now * math.log(14 / alpha) / counts))
+    if result.sequences.kind == "asymptotic":
+        of_equal = in_proportion(counts, margins, now)
+        of_others = _of_asymptotic(result.sequences.kernel.settings[RHO2], alpha, care)
+        return lambda *then: np.where(varies, of_others(*then), of_equal(*then))
     clocks = 1 / np.maximum(1 / counts - 1 / sizes, 1 / MOST)
     binary = result.sequences.support == "binary"
     return _of_binary(clocks, margins, now) if binary else _of_bounded(clocks, margins, now, alpha)

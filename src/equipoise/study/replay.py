@@ -35,7 +35,7 @@ from equipoise.problem import Objective, money
 from equipoise.study import sums
 from equipoise.study.corrections import BLIND, LEAST, MOST, MOST_ARMS, Adaptivity, known, seed_of, shrunk
 from equipoise.study.fitted import fitted
-from equipoise.study.formulas import formulas, second_order
+from equipoise.study.formulas import formulas, second_order, stopping_biases
 from equipoise.study.snapshot import Design
 from equipoise.study.stopped import stopped_alone
 
@@ -59,14 +59,15 @@ def adaptivity(result: Result) -> Adaptivity:
     # Samples that were not asked for were not chosen by the study.
     if evidence is None or not evidence.answered.asked:
         return nothing
-    stopped = _stopped(result)
-    if not stopped.any() and (arms == 1 or result.strategy in BLIND):
+    stopped, together = _stopped(result), sums.stopping_shares(result)
+    blind = arms == 1 or result.strategy in BLIND
+    if blind and not stopped.any() and not together.any():
         return nothing
-    study = _study(result)
+    study = None if blind else _study(result)
     if study is not None:
         found = replayed(*study)
-        return replace(found, biases=found.biases + sums.stopping_biases(result))
-    found = formulas(result, stopped)
+        return replace(found, biases=found.biases + stopping_biases(result, together))
+    found = formulas(result, stopped, together)
     return stopped_alone(result, stopped, found) if stopped.any() else found
 
 
@@ -219,7 +220,7 @@ def _expected(setup: Setup, found: _Replays) -> Floats:
     third = np.array([law.third for law in setup.problem.arms])
     skewness = np.where(variances > 0, third / np.where(variances > 0, variances, 1) ** 1.5, 0.0)
     price = setup.objective.cost(len(counts)) * counts
-    excess = second_order(counts, skewness, setup.objective.exponent, 1 - price / price.sum()) - 1
+    excess = second_order(counts, skewness, (setup.objective.exponent, 1 - price / price.sum())) - 1
     return shrunk(found.inflations, 1 + excess * float((found.inflations - 1).sum() / excess.sum()), found.noise)
 
 

@@ -54,7 +54,8 @@ class Combined(NamedTuple):
     The mean of all strata together, its standard error, and the ends of its interval.
 
     The bias of adaptive sampling is taken out of the value. The interval is value ± z error, by the normal
-    distribution, for a single look.
+    distribution, for a single look; or, where the precision was asked of the combined mean, the one that decided when
+    to stop. `Result.combined_kind` says which.
     """
 
     value: float
@@ -364,9 +365,9 @@ class Result:
         Return the mean of all strata together, Σ_k W_k mean_k, with its standard error and its interval.
 
         The means are the corrected ones, as the biases of many strata add up; the standard error is
-        sqrt(Σ_k W_k² e_k²), with the strata's standard errors e_k. The interval is that of the normal distribution; of
-        a study that was stopped by its width it is the fixed-width interval, around the corrected mean, if that is
-        wider.
+        sqrt(Σ_k W_k² e_k²), with the strata's standard errors e_k. The interval is that of the normal distribution, for
+        one look. If the precision of the study was asked of the combined mean, it is the interval that decided: the
+        confidence sequence, or the fixed-width interval, around the corrected mean, if that is wider.
 
         Parameters
         ----------
@@ -386,8 +387,19 @@ class Result:
         error = math.sqrt(share[counted] ** 2 @ self.standard_errors.array[counted] ** 2)
         half = NormalDist().inv_cdf((1 + level) / 2) * error
         if shares is None and level == self.level:
-            half = max(half, sums.combined_half_width(self))
+            decided = sums.the_one_asked(self, np.arange(len(share)), share)
+            if decided is not None and decided.kind != "fixed-width":
+                return Combined(value, error, decided.low, decided.high)
+            half = half if decided is None else max(half, decided.half_width)
         return Combined(value, error, value - half, value + half)
+
+    @property
+    def combined_kind(self) -> Kind:
+        """The kind of the interval of `combine()`: "fixed-n" for one look, or the kind that decided when to stop."""
+        asked = None if self.precision is None else self.precision.sums
+        if asked is None or not asked.combined:
+            return "fixed-n"
+        return "fixed-width" if self.sums_found.fixed[0] else self.interval_kind
 
     # ---- intervals, and the precision that was asked for
 
@@ -411,9 +423,9 @@ class Result:
         -----
         Equal samples are no proof that an arm never varies. By default, an interval that rests on the observed variance
         takes the half-width of the most varying arm if all samples of its arm are equal, times sqrt(n/count) where
-        that arm has n samples and this one has fewer; unless its population is used up. An arm with fewer than 20
-        samples takes at least the interval that it would have with the variance of that arm. These are the intervals
-        that a precision is compared with. A kind that is asked for by name is given as it is.
+        that arm has n samples; unless its population is used up. An arm with fewer than 20 samples takes at least the
+        interval that it would have with the variance of that arm. These are the intervals that a precision is compared
+        with. A kind that is asked for by name is given as it is.
 
         If no support was declared and every sample of every arm is 0 or 1, the intervals are those of binary arms, for
         arms with as many samples as the asymptotic kind needs: 9 for one arm, 12 for ten and 16 for a hundred at 95%,
@@ -438,8 +450,8 @@ class Result:
         if kind is None:
             low, high, half = self._widen(sequences, places, level, low, high, half)
         fixed = None
-        if kind is None and level == self.level and stopping.by_width(self):
-            low, high, fixed = stopping.ends(self, places, low, high)
+        if kind is None and stopping.by_width(self):
+            low, high, fixed = stopping.ends(self, places, low, high, level)
             with np.errstate(invalid="ignore"):
                 half = (high - low) / 2
         names, means = self.names, self.means.array
@@ -529,7 +541,7 @@ class Result:
         its_low, its_high = (low[most], high[most]) if places is None else self._bounds(sequences, [most], level)
         with np.errstate(divide="ignore", invalid="ignore"):
             # About the half-width of the most varying arm, had it as many samples.
-            scaled = (its_high - its_low) / 2 * np.sqrt(np.maximum(counts[most] / counts[where], 1))
+            scaled = (its_high - its_low) / 2 * np.sqrt(counts[most] / counts[where])
             few = equal & ~np.isfinite(half)  # before START; these begin with the interval of that variance
             if few.any():
                 state = self.state_of(sequences.kind, places)
@@ -630,7 +642,8 @@ class Result:
             have weight 0. The interval holds for weights that were chosen before seeing the results.
         level
             The probability that the interval holds, at any time; by default that of the result. It is not shared with
-            other contrasts: of several, each holds on its own.
+            other contrasts: of several, each holds on its own. Only a contrast that the precision was asked of has at
+            this level the interval that decided when to stop, which is simultaneous with the others.
         """
         level = self.level if level is None else probability("level", level)
         given = labelled(weights)
@@ -641,6 +654,9 @@ class Result:
         if not np.isfinite(c).all() or not c.any():
             raise ValueError(f"weights must be finite and not all zero, got {shown(weights)}")
         places, c = np.array(list(by_place))[c != 0], c[c != 0]
+        asked = sums.the_one_asked(self, places, c) if level == self.level else None
+        if asked is not None:
+            return asked
         low, high = contrasts.bounds(self, places[None], c[None], 1 - level)
         return Contrast(
             float(c @ self.means.array[places]),
@@ -712,7 +728,8 @@ class Result:
         if self.precision is not None and self.precision.sums is not None and not self.precision.sums.combined:
             known["contrasts"] = [each.to_dict() for each in self.contrasts()]
         if objective.shares is not None:
-            known |= {"combined": self.combine()._asdict(), "proportional_loss": self.proportional_loss}
+            combined = self.combine()._asdict() | {"level": self.level, "kind": self.combined_kind}
+            known |= {"combined": combined, "proportional_loss": self.proportional_loss}
         worst = plain_name(self.worst)  # a tuple stays one
         return {**tables.json_ready(known), "worst": worst}
 
@@ -807,10 +824,15 @@ class Result:
         return self.__dict__
 
     def __repr__(self) -> str:
-        return f"{self.verdict}\n{tables.text(self.rows(), [*summary.left_out(self), *self.remarks()])}"
+        contrasts = summary.contrast_rows(self)
+        lines = [self.verdict, *([tables.text(contrasts)] if contrasts else [])]
+        return "\n".join([*lines, tables.text(self.rows(), [*summary.left_out(self), *self.remarks()])])
 
     def _repr_html_(self) -> str:
-        return tables.html(self.rows(), [*summary.left_out(self), *self.remarks()], before=[self.verdict])
+        contrasts, notes = summary.contrast_rows(self), [*summary.left_out(self), *self.remarks()]
+        if not contrasts:
+            return tables.html(self.rows(), notes, before=[self.verdict])
+        return tables.html(contrasts, before=[self.verdict]) + tables.html(self.rows(), notes)
 
     def intervals_shown(self, places: list[int]) -> IntervalsByArm:
         """Return the intervals of the arms that tables and charts show."""

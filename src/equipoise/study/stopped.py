@@ -61,7 +61,7 @@ def stopped_alone(result: Result, stopped: Bools, formula: Adaptivity) -> Adapti
     found, scatter = [], np.full(len(counts), math.nan)
     for k in places:
         target = Target(wanted.wanted[k], wanted.relative[k])
-        own = samples[k] - (0.0 if target.relative or result.support is not None else samples[k].mean())
+        own = samples[k] - (0.0 if target.relative or rule.sequences.support is not None else samples[k].mean())
         seed = seed_of([own], f"{target} {rule.alpha} {wanted.interval}")
         each, scatter[k] = twice(own, target, rule, runs, seed)
         found.append(each)

@@ -54,12 +54,12 @@ def by_width(result: Result) -> bool:
     return wanted.interval == "fixed-width" and result.snapshot.evidence is not None
 
 
-def widths(result: Result, places: Sequence[int] | None = None) -> Widths:
-    """Return what the samples of some arms, None for all, say at the level of the result."""
+def widths(result: Result, places: Sequence[int] | None = None, level: float | None = None) -> Widths:
+    """Return what the samples of some arms, None for all, say at a level; by default that of the result."""
     state = result.state_of("fixed-width", places)
     where = slice(None) if places is None else np.asarray(places)
     sizes = np.full(len(state), math.inf) if result.populations is None else result.populations[where]
-    alpha = (1 - result.level) / len(result.arms)
+    alpha = (1 - (result.level if level is None else level)) / len(result.arms)
     half, plain, caution = np.empty((3, len(state)))
     fixed_width.over_arms(state, sizes, alpha, result.sequences.support == "binary", half, plain, caution)
     counts = state[:, fixed_width.COUNT]
@@ -91,7 +91,9 @@ def reached(result: Result) -> Bools:
     return fixed
 
 
-def ends(result: Result, places: Sequence[int] | None, low: Floats, high: Floats) -> tuple[Floats, Floats, Bools]:
+def ends(
+    result: Result, places: Sequence[int] | None, low: Floats, high: Floats, level: float
+) -> tuple[Floats, Floats, Bools]:
     """
     Return the ends of the intervals that decide, and which of them are of fixed width.
 
@@ -99,17 +101,19 @@ def ends(result: Result, places: Sequence[int] | None, low: Floats, high: Floats
     ----------
     result, places
         The result, and some of its arms; None for all.
-    low, high
-        The ends of their confidence sequences.
+    low, high, level
+        The ends of their confidence sequences, and the level. Which intervals are of fixed width was decided at that of
+        the result.
     """
     found = widths(result, places)
     targets = result.targets if places is None else result.targets[np.asarray(places)]
     least, most = result.sequences.limits
     with np.errstate(invalid="ignore"):
         fixed = found.half <= targets
+        half = found.half if level == result.level else widths(result, places, level).plain
         wide = np.nan_to_num(found.caution - 1, nan=0.0, posinf=0.0)
         low = low - wide * np.maximum(found.centres - low, 0)
         high = high + wide * np.maximum(high - found.centres, 0)
-        low = np.where(fixed, found.centres - found.half, np.where(np.isnan(low), -math.inf, low))
-        high = np.where(fixed, found.centres + found.half, np.where(np.isnan(high), math.inf, high))
+        low = np.where(fixed, found.centres - half, np.where(np.isnan(low), -math.inf, low))
+        high = np.where(fixed, found.centres + half, np.where(np.isnan(high), math.inf, high))
     return np.maximum(low, least), np.minimum(high, most), fixed

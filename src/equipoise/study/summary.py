@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from equipoise.inputs import named
-from equipoise.intervals import Kind, describe
+from equipoise.intervals import describe, describe_each
 from equipoise.study.certificate import (
     declines,
     heavy,
@@ -22,13 +22,14 @@ from equipoise.study.certificate import (
     who_declined,
     without_error,
 )
+from equipoise.study.contrasts import interval
 from equipoise.tables import MOST_ROWS, PLAIN, Unit, about, amount, between, count, duration, percent, rounded
 
 if TYPE_CHECKING:
     from equipoise.arrays import Bools
     from equipoise.study.by_arm import IntervalsByArm
     from equipoise.study.goal import Precision, Sums
-    from equipoise.study.result import Result
+    from equipoise.study.result import Combined, Result
 
 # An even split is mentioned if it would have needed at least this many times what was spent.
 CLEARLY: Final = 1.05
@@ -83,15 +84,14 @@ def _verdict_of_sums(result: Result, wanted: Precision, asked: Sums, unit: Unit)
 
 def _decided_by(result: Result, asked: Sums, unit: Unit) -> str:
     """Return what the intervals of the sums promise that the precision is asked of."""
-    kind: Kind = "fixed-width" if result.sums_found.fixed.all() else result.interval_kind
     if not asked.combined:
-        return describe(kind, result.level, f"{asked.noun}s")
-    found = result.combine() if kind == "fixed-width" else result.contrasts()[0]
+        return describe_each(result.interval_kind, result.level, result.sums_found.fixed, f"{asked.noun}s")
+    found = result.combine()
     half = (found.high - found.low) / 2
     if not math.isfinite(half):
         return ""
     value, low, high = (unit.mean(each, half) for each in (found.value, found.low, found.high))
-    return f"Combined mean: {value}, {low} to {high}. {describe(kind, result.level, '')}"
+    return f"Combined mean: {value}, {low} to {high}. {describe(result.combined_kind, result.level, '')}"
 
 
 def _widest(result: Result, unit: Unit) -> str:
@@ -121,9 +121,7 @@ def least_precise(result: Result, unit: Unit = PLAIN) -> str:
             "standard error."
         )
     if result.objective.shares is not None:
-        combined = result.combine()
-        value = f"{amount(unit.factor * combined.value)}{unit.sign}"
-        return f"Combined mean of the strata: {value}, standard error {unit.size(combined.error)}."
+        return _combined(result.combine(), result.level, unit)
     if result.objective.p < math.inf:
         what = "losses" if result.objective.weights is None else "weighted losses"
         return f"{result.objective.p:g}-norm of the {what}: {amount(result.loss, 3)}."
@@ -144,6 +142,14 @@ def least_precise(result: Result, unit: Unit = PLAIN) -> str:
     return f"Least precise{ranked_by(result)}: {named(result.arms[k])}, {known}."
 
 
+def _combined(found: Combined, level: float, unit: Unit) -> str:
+    """Return the combined mean of strata, with its interval and its standard error."""
+    half = (found.high - found.low) / 2
+    value, low, high = (unit.mean(each, half) for each in (found.value, found.low, found.high))
+    ends = f"{low} to {high} ({percent(level)}), " if math.isfinite(half) else ""
+    return f"Combined mean of the strata: {value}, {ends}standard error {unit.size(found.error)}."
+
+
 def ranked_by(result: Result) -> str:
     """Return what makes an arm the least precise, if not its error alone."""
     if result.by_precision:
@@ -162,7 +168,7 @@ def remarks(result: Result, unit: Unit = PLAIN) -> list[str]:
     if found and result.recognised:
         found.append(BINARY)
     found.append(heavy_tails(heavy(result)))
-    if result.reached is False:
+    if result.reached is False and not (result.precision and result.precision.sums and result.precision.sums.combined):
         found.append(least_precise(result, unit))
     return list(filter(None, (*found, who_declined(declines(result)), even_split(result))))[:_REMARKS]
 
@@ -228,10 +234,25 @@ def rows(result: Result, places: Sequence[int], intervals: IntervalsByArm) -> li
     return found
 
 
+def contrast_rows(result: Result) -> list[list[str]]:
+    """Return a title row, and a row for each contrast that the precision is asked of; none where it is not."""
+    asked = None if result.precision is None else result.precision.sums
+    if asked is None or asked.combined:
+        return []
+    found = [[asked.noun, "value", f"{percent(result.level)} interval", "std. error"]]
+    for each in result.contrasts()[:MOST_ROWS]:
+        half, ends = each.half_width, interval(each.low, each.high)
+        found.append([each.words, rounded(each.value, half), ends, rounded(each.error, each.error)])
+    return found
+
+
 def left_out(result: Result) -> list[str]:
-    """Return a note on which arms the table shows, if not all."""
-    arms = len(result.arms)
-    return [f"Showing the {MOST_ROWS} least precise of {arms:,} arms."] if arms > MOST_ROWS else []
+    """Return notes on which arms and contrasts the tables show, if not all."""
+    arms, asked = len(result.arms), None if result.precision is None else result.precision.sums
+    found = [f"Showing the {MOST_ROWS} least precise of {arms:,} arms."] if arms > MOST_ROWS else []
+    if asked is not None and len(asked.weights) > MOST_ROWS:
+        found.append(f"Showing the first {MOST_ROWS} of {len(asked.weights):,} {asked.noun}s; contrasts() has all.")
+    return found
 
 
 def _samples(result: Result) -> str:

@@ -175,40 +175,50 @@ def pairs(result: Result, first: Ints, second: Ints) -> contrasts.Ends | None:
     rows = {pair: j for j, pair in enumerate(zip(up.tolist(), down.tolist(), strict=True))}
     found = look(result, asked, everything=True)
     low, high = np.empty((2, len(first)))
+    fixed = np.zeros(len(first), bool)
     for i, (a, b) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
         if (a, b) in rows:
-            low[i], high[i] = found.low[rows[a, b]], found.high[rows[a, b]]
+            j = rows[a, b]
+            low[i], high[i], fixed[i] = found.low[j], found.high[j], found.fixed[j]
         elif (b, a) in rows:
-            low[i], high[i] = -found.high[rows[b, a]], -found.low[rows[b, a]]
+            j = rows[b, a]
+            low[i], high[i], fixed[i] = -found.high[j], -found.low[j], found.fixed[j]
         else:
             return None
-    return contrasts.Ends(low, high, "fixed-width" if found.fixed.all() else result.interval_kind)
+    return contrasts.Ends(low, high, fixed)
 
 
-def combined_half_width(result: Result) -> float:
-    """Return the half-width of the combined mean's fixed-width interval if that was narrow enough; else 0."""
+def the_one_asked(result: Result, places: Ints, own: Floats) -> contrasts.Contrast | None:
+    """Return the contrast with these weights if the precision is asked of it, or of its opposite; else None."""
     asked = None if result.precision is None else result.precision.sums
-    if asked is None or not asked.combined:
-        return 0.0
+    if asked is None:
+        return None
+    wanted = np.zeros(len(result.arms))
+    wanted[places] = own
+    for sign in (1, -1):
+        rows = np.flatnonzero((asked.weights == sign * wanted).all(1))
+        if len(rows):
+            found = contrasts_of(result, asked)[int(rows[0])]
+            return found if sign > 0 else found.opposite
+    return None
+
+
+def stopping_shares(result: Result) -> Floats:
+    """
+    Return π_k = c_k² s_k²/T_k / V, the arms' shares of the squared error V of the sum whose stop ended their sampling.
+
+    All arms of a sum stop when V is small enough, so that the number of samples is in proportion to s_k² to the power
+    π_k. An arm of several sums stops with the last of them, which is taken to be the nearest to its target. π is 0 for
+    arms that did not stop so, and is taken to be 0 for binary arms, whose interval is less in proportion to s.
+    """
+    asked, nothing = None if result.precision is None else result.precision.sums, np.zeros(len(result.arms))
+    if asked is None or result.snapshot.evidence is None or result.sequences.support == "binary":
+        return nothing
     found = result.sums_found
-    return float(found.high[0] - found.values[0]) if found.fixed[0] else 0.0
-
-
-def stopping_biases(result: Result) -> Floats:
-    """
-    Return what stopping at a precision of the combined mean Σ W_k μ_k has done to the arms' means, to second order.
-
-    All arms stop when the squared error V = Σ W_k² s_k²/T_k is small enough, and V is correlated with the mean of a
-    skewed arm: the bias is -Cov(mean_k, V)/V = -W_k² γ_k s_k³/T_k² / V. It is 0 for arms that did not stop so, and is
-    taken to be 0 for binary arms, whose interval is less in proportion to s.
-    """
-    asked, evidence = None if result.precision is None else result.precision.sums, result.snapshot.evidence
-    nothing = np.zeros(len(result.arms))
-    if asked is None or evidence is None or not asked.combined or result.sequences.support == "binary":
-        return nothing
-    if not result.reached:
-        return nothing
-    counts, variances = result.counts.array, result.variances.array
-    parts = asked.weights[0] ** 2 * variances / counts
-    total = float(parts.sum())
-    return np.asarray(-parts * evidence.skewness * np.sqrt(variances) / counts / total) if total > 0 else nothing
+    with np.errstate(divide="ignore", invalid="ignore"):
+        near = np.where(found.reached, np.nan_to_num(found.margins / found.targets, posinf=0.0), -1.0)
+        parts = asked.weights**2 * np.where(asked.weights != 0, result.variances.array, 0.0) / result.counts.array
+        shares = np.nan_to_num(parts / parts.sum(axis=1, keepdims=True))
+    last = np.where(asked.weights != 0, near[:, None], -2.0).argmax(axis=0)
+    arms = np.arange(len(result.arms))
+    return np.asarray(np.where(reached_by_arm(asked, found.reached), shares[last, arms], 0.0))

@@ -162,7 +162,16 @@ def test_dicts() -> None:
     assert found["level"] == 0.95
     assert found["kind"] == "betting"
     assert found["differing"] == sum(each["differ"] for each in found["pairs"])
-    assert set(found["pairs"][0]) == {"a", "b", "difference", "standard_error", "low", "high", "differ"}
+    assert set(found["pairs"][0]) == {
+        "a",
+        "b",
+        "difference",
+        "standard_error",
+        "low",
+        "high",
+        "differ",
+        "interval_kind",
+    }
     unknown = eq.Study(["a", "b"]).result().compare().to_dict()["pairs"][0]
     assert (unknown["low"], unknown["difference"], unknown["differ"]) == (None, None, False)
 

@@ -52,6 +52,21 @@ def test_nothing_is_said_where_no_arm_varies() -> None:
     assert found.to_come is None
 
 
+def test_an_arm_that_does_not_vary_beside_one_that_does() -> None:
+    """It has the half-width of the other one, had that as many samples; so it gets there, and that is foreseen."""
+    rng = np.random.default_rng(5)
+    found = eq.estimate({"same": lambda: 5.0, "varies": lambda: float(rng.normal())}, precision=0.2, budget=5000)
+    assert found.reached is True
+    assert found.counts["same"] < 2000
+    result = asked(study_of([[5.0] * 200, normal(150)]), 0.2, "fixed-width")
+    assert result.reached_by_arm.tolist() == [False, True]
+    ends = result.intervals()
+    sequence = result.intervals(kind="asymptotic").half_widths[1]
+    assert ends.half_widths[0] == pytest.approx(sequence * math.sqrt(150 / 200))
+    needed = 200 * (float(ends.margins[0]) / 0.2) ** 2 - 200
+    assert known(result).low <= needed <= known(result).high
+
+
 def test_an_arm_half_way() -> None:
     """
     200 samples, and as narrow as is asked with 600, by the formula of the intervals.

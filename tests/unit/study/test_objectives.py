@@ -354,7 +354,7 @@ def test_populations_that_are_used_up(objective: Any, words: str, costs: Any) ->
 
 def test_a_person_can_read_it() -> None:
     strata = told(SAMPLES, objective=eq.Stratified([0.5, 0.2, 0.3]))
-    assert strata.verdict == "9 samples. Combined mean of the strata: 4, standard error 1.14."
+    assert strata.verdict == "9 samples. Combined mean of the strata: 4.0, 1.8 to 6.2 (95%), standard error 1.14."
     assert strata.remarks() == []
     many = {arm: [0.0, float(sd)] * 30 for arm, sd in zip("abc", (1, 1, 10), strict=True)} | {"c": [0.0, 10.0] * 90}
     even = r"An even split would have needed about \d+ samples \(\d+ to \d+\)"
@@ -386,13 +386,15 @@ def test_it_is_written_down() -> None:
     assert known["shares"] == {"a": 0.5, "b": 0.2, "c": 0.3}
     assert known["weights"] == pytest.approx({"a": 0.25, "b": 0.04, "c": 0.09})
     assert known["spent"] == 17
+    assert known["combined"].pop("kind") == result.combined_kind == "fixed-n"
+    assert known["combined"].pop("level") == 0.95
     assert known["combined"] == pytest.approx(result.combine()._asdict())
     assert known["proportional_loss"] == result.proportional_loss
     assert json.loads(told(SAMPLES, weights=[1, 2, 3]).to_json())["p"] == "inf"
     assert not {"p", "weights", "costs", "spent", "combined"} & told(SAMPLES).to_dict().keys()
     both = json.loads(told({1: [1.0, 2.0], "1": [1.0, 5.0]}, objective=eq.Stratified([0.5, 0.5])).to_json())
     assert both["shares"] == {"1": 0.5, "'1'": 0.5}
-    assert both["combined"].keys() == {"value", "error", "low", "high"}
+    assert both["combined"].keys() == {"value", "error", "low", "high", "level", "kind"}
 
 
 # ---- closed arms, and tickets in arrays, where samples have costs

@@ -47,10 +47,17 @@ def test_an_arm_that_is_narrow_enough_has_a_fixed_width_interval() -> None:
     assert intervals["a"] == pytest.approx((both["a"].mean() - half, both["a"].mean() + half))
 
 
-def test_who_looks_at_another_level_has_sequences() -> None:
+def test_fixed_widths_at_another_level() -> None:
+    """What decided was the level of the study; at a lower one the interval is narrower, and around the same mean."""
     found = told({"a": drawn(400)}, 0.2)
-    assert found.intervals().kind == found.intervals(0.95).kind == "fixed-width"
-    assert found.intervals(0.9).kind == found.intervals(kind="asymptotic").kind == "asymptotic"
+    levels = [found.intervals(level) for level in (0.8, 0.9, 0.95, 0.99)]
+    assert [each.kind for each in (found.intervals(), *levels)] == ["fixed-width"] * 5
+    assert found.intervals(kind="asymptotic").kind == "asymptotic"
+    widths = [float(each.half_widths[0]) for each in levels]
+    assert widths == sorted(widths)
+    assert widths[2] == found.intervals().half_widths[0]
+    assert widths[3] / widths[2] == pytest.approx(2.576 / 1.96, rel=0.02)
+    assert {round(float(each.low[0] + each.high[0]), 9) for each in levels} == {round(2 * found.means["a"], 9)}
 
 
 def test_the_result_says_which_interval_it_is() -> None:
@@ -117,3 +124,14 @@ def test_moments_alone_have_fixed_n() -> None:
     study.tell_moments("a", 400, 0.0, 399.0)
     found = replace(study.result(), goal=Goal(precision=precision(0.2, 0.95, ["a"])))
     assert found.reached_by_arm.tolist() == [found.intervals().margins[0] <= 0.2]
+
+
+def test_zeros_and_ones_are_replayed_as_such_whether_declared_or_not() -> None:
+    """What stopping did to errors and means is the same for samples that are only recognised as binary."""
+    values = (np.random.default_rng(3).random(2000) < 0.3).astype(float)
+    found = [eq.estimate({"a": values.copy()}, precision=0.06, support=support) for support in (None, "binary")]
+    assert found[0].recognised
+    assert found[0].samples == found[1].samples
+    for name in ("standard_errors", "corrected_means"):
+        assert getattr(found[0], name).array == pytest.approx(getattr(found[1], name).array)
+    assert found[0].standard_errors["a"] < 1.5 * found[0].plain_errors["a"]

@@ -11,7 +11,8 @@ import pytest
 
 import equipoise as eq
 from equipoise.study import Goal, sums
-from equipoise.study.goal import precision
+from equipoise.study.formulas import stopping_biases
+from equipoise.study.goal import Stopping, precision
 
 SD = {"control": 1.0, "a": 2.0, "b": 3.0, "c": 1.0}
 SHARES = {"control": 0.4, "a": 0.3, "b": 0.2, "c": 0.1}
@@ -134,7 +135,7 @@ def test_a_sum_of_unsampled_arms_is_not_reached() -> None:
 
 
 def test_stopping_biases_the_means_of_skewed_strata() -> None:
-    """By hand: -W² γ s³/T² over the squared error of the combined mean; and nothing where the width did not decide."""
+    """By hand: -W² γ s³/T² over the squared error of the sum; and nothing where the width did not decide."""
     shares = {"a": 0.7, "b": 0.3}
     draws = {arm: np.random.default_rng(seed).exponential(size=2000) for seed, arm in enumerate(shares)}
     options: dict[str, Any] = {"objective": eq.Stratified(shares)}
@@ -144,13 +145,74 @@ def test_stopping_biases_the_means_of_skewed_strata() -> None:
     assert evidence is not None
     W = np.array([0.7, 0.3])
     by_hand = -(W**2) * evidence.skewness * s2**1.5 / T**2 / (W**2 * s2 / T).sum()
-    assert sums.stopping_biases(stopped) == pytest.approx(by_hand)
+    assert stopping_biases(stopped, sums.stopping_shares(stopped)) == pytest.approx(by_hand)
     assert (by_hand < 0).all()
     # They are part of what is reported: the replay alone has a budget.
     alone = eq.estimate(draws, budget=stopped.samples, **options)
-    assert not sums.stopping_biases(alone).any()
+    assert not sums.stopping_shares(alone).any()
     assert (stopped.counts.array == alone.counts.array).all()
     assert stopped.biases.array == pytest.approx(alone.biases.array + by_hand)
-    assert not sums.stopping_biases(eq.estimate(draws, precision=0.01, budget=200, **options)).any()
+    assert not sums.stopping_shares(eq.estimate(draws, precision=0.01, budget=200, **options)).any()
     coins = {arm: (values > 1).astype(float) for arm, values in draws.items()}
-    assert not sums.stopping_biases(eq.estimate(coins, precision=0.1, support="binary", **options)).any()
+    assert not sums.stopping_shares(eq.estimate(coins, precision=0.1, support="binary", **options)).any()
+
+
+@pytest.mark.parametrize("precise", [eq.Contrasts(0.4), eq.Contrasts(0.4, to="a")])
+def test_stopping_biases_where_nothing_else_does(precise: eq.Contrasts) -> None:
+    """`uniform` does not look at samples, but the stop does: -π γ s/T and 1 + c/(T + c), with the last sum's shares."""
+    draws = {arm: np.random.default_rng(ord(arm)).exponential(size=2000) for arm in "abc"}
+    found = eq.estimate(draws, precision=precise, strategy="uniform")
+    assert found.reached is True
+    evidence, T, s2 = found.snapshot.evidence, found.counts.array, found.variances.array
+    assert evidence is not None
+    nearest = max(found.contrasts(), key=lambda each: each.half_width)
+    shares = sums.stopping_shares(found)
+    errors = {arm: s2[k] / T[k] for k, arm in enumerate(found.arms)}
+    for k, arm in enumerate(found.arms):
+        if arm in nearest.weights:
+            assert shares[k] == pytest.approx(errors[arm] / sum(errors[each] for each in nearest.weights))
+    assert ((shares > 0) & (shares < 1)).all()
+    assert found.biases.array == pytest.approx(-shares * evidence.skewness * np.sqrt(s2) / T)
+    squared = np.maximum(evidence.skewness**2 - 6 / T, 0)
+    c = shares * (3.5 + (1.5 + 4.5 * shares) * squared)
+    assert found.adaptivity.inflations == pytest.approx(1 + c / (T + c))
+
+
+def test_contrasts_that_were_asked_for_have_the_intervals_that_decided() -> None:
+    """Of two kinds here, each of which is named; also where one of them is asked for by name, either way round."""
+    rng = np.random.default_rng(2)
+    draws = {"control": rng.normal(size=9000), "b": rng.normal(size=9000), "c": rng.lognormal(0, 1.2, 9000)}
+    found = eq.estimate(draws, precision=eq.Contrasts(0.9, to="control"))
+    decided = {tuple(each.weights): each for each in found.contrasts()}
+    assert {each.kind for each in decided.values()} == {"fixed-width", "asymptotic"}
+    compared = found.compare(to="control")
+    for arm in "bc":
+        each = decided[arm, "control"]
+        assert found.difference(arm, "control") == each
+        back = found.difference("control", arm)
+        assert (back.value, back.low, back.high) == (-each.value, -each.high, -each.low)
+        assert list(back.weights.items()) == [("control", 1.0), (arm, -1.0)]
+        assert compared[arm, "control"].kind == back.kind == each.kind
+        assert (compared[arm, "control"].low, compared[arm, "control"].high) == (each.low, each.high)
+        assert each.words in repr(found)
+    assert found.difference("b", "control", level=0.9).kind == "asymptotic"
+    assert [line for line in compared.remarks() if "Other pairs: confidence sequences" in line]
+    assert repr(decided["b", "control"]).count("(fixed width)") == (decided["b", "control"].kind == "fixed-width")
+
+
+def test_the_combined_mean_has_the_interval_that_decided() -> None:
+    rng = np.random.default_rng(1)
+    draws = {arm: rng.normal(size=3000) for arm in "ab"}
+    options: dict[str, Any] = {"objective": eq.Stratified([0.5, 0.5]), "precision": 0.2}
+    kinds: dict[Stopping, str] = {"fixed-width": "fixed-width", "anytime": "asymptotic"}
+    for interval, kind in kinds.items():
+        found = eq.estimate(draws, interval=interval, **options)
+        [decided] = found.contrasts()
+        assert found.combined_kind == decided.kind == kind
+        combined = found.combine()
+        assert combined.high - combined.low >= decided.high - decided.low - 1e-12
+        assert combined.low <= combined.value <= combined.high
+        assert f"Combined mean: {combined.value:.2f}" in repr(found)
+    far = eq.estimate(draws, budget=60, **options)
+    assert repr(far).count("Combined mean") == 1
+    assert (far.combined_kind, far.combine()[2:]) == ("asymptotic", (far.contrasts()[0].low, far.contrasts()[0].high))
