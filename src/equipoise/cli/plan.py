@@ -46,6 +46,9 @@ def plan(
             metavar="KIND",
         ),
     ] = None,
+    support: Annotated[
+        str | None, typer.Option(help="binary for samples that are 0 or 1, for fixed-width intervals.", metavar="KIND")
+    ] = None,
     objective: Annotated[
         str,
         typer.Option(
@@ -97,7 +100,7 @@ def plan(
     for name in ("weights", "costs"):
         if name in arguments:
             arguments[name] = dict.fromkeys(arguments["variances"], 1.0) | arguments[name]
-    arguments["interval"] = interval
+    arguments |= {"interval": interval, "support": support}
     check_writable(to_csv, curve)
     check_chart(plot)
     p = number("--objective", objective)

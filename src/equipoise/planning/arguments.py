@@ -32,6 +32,11 @@ def precision_by_arm(given: float | PerArm, arms: Sequence[Hashable]) -> Floats:
     """Return the half-width that is wanted of each arm, from one for all or one for each."""
     if several(given):
         return np.array(numbers_by_arm("precision", given, arms, positive=True))
+    if isinstance(given, str) and given.endswith("%"):
+        raise ValueError(
+            f"precision must be a half-width such as 0.05, got {shown(given)}: a plan does not know the means, so "
+            "multiply the share with the mean that you expect"
+        )
     value = positive("precision", given)
     if not SMALLEST <= value <= GREATEST:
         raise ValueError(f"precision must be between 1e-100 and 1e100, got {shown(given)}")
@@ -44,6 +49,20 @@ def interval_for(given: Any, precision: Any) -> Interval:
         return "fixed-n" if precision is None else "fixed-width"
     choice("interval", given, INTERVALS)
     return given  # type: ignore[no-any-return]
+
+
+def is_binary(given: Any, interval: Interval, sums: Sums | None, variances: Floats) -> bool:
+    """Return whether samples are 0 or 1, or refuse what is not a support that a plan can use."""
+    if given is None:
+        return False
+    if not (isinstance(given, str) and given == "binary"):
+        raise ValueError(f"support must be 'binary' or None, got {shown(given)}")
+    if interval == "anytime" or sums is not None:
+        what = 'interval="anytime"' if sums is None else "sums of means"
+        raise ValueError(f'support must be None with {what}, got "binary"')
+    if variances.max() > 0.25:
+        raise ValueError(f"variances of binary arms must be at most 0.25, got {variances.max():g}")
+    return True
 
 
 def sums_for(precision: Any, arms: Sequence[Hashable], objective: Any) -> Sums | None:

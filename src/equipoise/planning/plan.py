@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from equipoise.planning.arguments import (
     budget_for,
     interval_for,
     limits,
+    is_binary,
     precision_by_arm,
     sums_for,
 )
@@ -43,6 +44,7 @@ def plan(
     precision: float | PerArm | Contrasts | None = None,
     level: float = 0.95,
     interval: Interval | None = None,
+    support: Literal["binary"] | None = None,
     objective: float | Stratified = math.inf,
     weights: PerArm | None = None,
     costs: PerArm | None = None,
@@ -74,6 +76,9 @@ def plan(
     interval
         Which intervals: "fixed-width" or "anytime" for a study that is stopped by them, as in `estimate`; "fixed-n" for
         counts that are fixed beforehand. By default fixed-width with a precision, and fixed-n without one.
+    support
+        "binary" for samples that are 0 or 1, whose variance is p (1 - p): the fixed-width intervals of their means are
+        wider where ones or zeros are rare. Not with "anytime", nor for sums of means.
     objective
         The p-norm of the losses to minimise, by default the largest loss; or `Stratified(shares)`.
     weights
@@ -127,6 +132,7 @@ def plan(
     level = probability("level", level)
     kind = interval_for(interval, precision)
     sums = sums_for(precision, arms, objective)
+    binary = is_binary(support, kind, sums, values)
     wanted = None if precision is None or sums is not None else precision_by_arm(precision, arms)  # type: ignore[arg-type]
     if wanted is not None and weights is None and np.unique(wanted).size > 1 and not isinstance(objective, Stratified):
         weights = (1 / wanted**2).tolist()
@@ -137,7 +143,8 @@ def plan(
     money = None if budget is None else budget_for(terms, budget)
     terms = terms if sums is None or goal.shares is not None else terms_of_sums(terms, sums)
     intervals = len(arms) if sums is None else len(sums.weights)
-    reach = Reach(kind, (1 - level) / intervals, TARGET if money is None else money / math.fsum(terms.cost))
+    tuned = TARGET if money is None else money / math.fsum(terms.cost)
+    reach = Reach(kind, (1 - level) / intervals, tuned, binary)
     precise = None
     if wanted is not None:
         precise = of_arms(terms, wanted, reach)

@@ -3,8 +3,8 @@ How wide the intervals of planned counts will be, and the fewest samples with wh
 
 The half-width of an arm with the loss σ²/T is a multiple of its square root: the normal quantile z for counts that are
 fixed beforehand; z sqrt(1 + a/T) for a study that is stopped by fixed-width intervals (`intervals.fixed_width`, for
-arms that are not skewed), which needs some thirty samples at least; and more for one that is stopped by confidence
-sequences, the asymptotic ones. Sums of means have half-widths of the same three kinds.
+arms that are not skewed, or for binary ones), which needs some thirty samples at least; and more for one that is stopped
+by confidence sequences, the asymptotic ones. Sums of means have half-widths of the same three kinds.
 """
 
 from __future__ import annotations
@@ -61,11 +61,14 @@ class Reach:
         The kind, and the probability.
     each
         The number of samples of an arm to which sequences are tuned.
+    binary
+        Whether samples are 0 or 1, for fixed-width intervals of arms.
     """
 
     interval: Interval
     alpha: float
     each: float = TARGET
+    binary: bool = False
 
     @property
     def z(self) -> float:
@@ -88,6 +91,8 @@ class Reach:
         clocks = _clocks(counts, terms.populations)
         if self.interval == "fixed-n":
             factors = np.full(len(counts), self.z)
+        elif self.interval == "fixed-width" and self.binary:
+            return self._of_binary(terms, counts)
         elif self.interval == "fixed-width":
             factors = self.z * np.sqrt(1 + fixed_width.student_term(self.z) / clocks)
         else:
@@ -96,6 +101,15 @@ class Reach:
                 [asymptotic.radius(t, rho2, self.alpha) * math.sqrt(t) for t in np.minimum(clocks, 1e18)]
             )
         return np.asarray(factors * np.sqrt(terms.losses(counts)))
+
+    def _of_binary(self, terms: Terms, counts: Floats) -> Floats:
+        """Return the half-widths that binary arms have when their shares of ones are as rare as the variances say."""
+        state = np.zeros((len(counts), fixed_width.M3 + 1))
+        state[:, fixed_width.COUNT] = counts
+        state[:, fixed_width.MEAN] = (1 - np.sqrt(np.maximum(1 - 4 * terms.variances, 0))) / 2
+        half, plain, care = np.empty((3, len(counts)))
+        fixed_width.over_arms(state, terms.populations, self.alpha, True, half, plain, care)
+        return half
 
     def of_sums(self, terms: Terms, counts: Floats, sums: Sums) -> Floats:
         """Return the half-width of each sum's interval."""

@@ -63,7 +63,9 @@ def remarks(plan: Plan) -> list[str]:
         limit = "its cap or its whole population" if np.isfinite(plan.terms.populations).any() else "its cap"
         unused = f"{_money(plan.left)} of the budget is unused: every" if plan.left else "Every"
         found.append(f"{unused} arm is at {limit}.")
-    need = plan.uniform_cost if plan.loss > 0 else 0.0
+    # For a precision of arms, an even split that closes arms when they are done takes as many.
+    closing = plan.precision is not None and plan.reached
+    need = plan.uniform_cost if plan.loss > 0 and not closing else 0.0
     if plan.cost < need < math.inf:
         what = f"cost {_money(need)}" if _priced(plan) else f"need about {count(int(need), 'sample')}"
         found.append(f"An even split would {what} for the same loss.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from itertools import combinations, pairwise, product
 from pathlib import Path
 from typing import Any, Literal
@@ -551,3 +552,36 @@ def test_limits_may_be_left_open() -> None:
 def test_the_files_of_a_picture(tmp_path: Path) -> None:
     drawn = eq.plan({"a": 4, "b": 1}, 1000).plot()
     assert "largest standard error" in chart.save(drawn, tmp_path / "a.svg").read_text()
+
+
+def test_binary_arms_are_planned_as_a_study_stops_them() -> None:
+    """40 studies of coins of 0.5 and 0.1 to ±0.05, seeds 0 to 39: their mean counts within five standard errors."""
+    shares = {"even": 0.5, "rare": 0.1}
+    variances = {arm: p * (1 - p) for arm, p in shares.items()}
+    plan = eq.plan(variances, precision=0.05, support="binary")
+    counts = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        draws = {arm: (rng.random(2000) < p).astype(float) for arm, p in shares.items()}
+        counts.append(eq.estimate(draws, precision=0.05, support="binary").counts.array)
+    error = np.std(counts, axis=0, ddof=1) / math.sqrt(len(counts))
+    # A study looks every few samples, and stops up to two percent late.
+    assert (np.abs(np.mean(counts, axis=0) / list(plan.counts.values()) - 1) < 0.03 + 5 * error / 250).all()
+    assert plan.counts["rare"] > 1.2 * eq.plan(variances, precision=0.05).counts["rare"]
+    assert max(plan.half_widths().values()) <= 0.05
+    assert "An even split" not in repr(plan)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"precision": "3%"}, "precision must be a half-width such as 0.05, got '3%': a plan does not know the means"),
+        ({"support": (0, 1)}, "support must be 'binary' or None, got"),
+        ({"support": "binary", "interval": "anytime"}, 'support must be None with interval="anytime", got "binary"'),
+        ({"support": "binary", "precision": eq.Contrasts(0.1)}, "support must be None with sums of means"),
+        ({"support": "binary", "variances": [4, 1]}, "variances of binary arms must be at most 0.25, got 4"),
+    ],
+)
+def test_supports_and_shares_that_a_plan_cannot_use(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        eq.plan(**({"variances": [0.2, 0.1], "precision": 0.05} | given))
