@@ -17,8 +17,8 @@ TASTE = {"chilli chocolate": 0.97, "oat ice cream": 0.90, "cardamom coffee": 0.5
          "beet lemonade": 0.08, "salted liquorice": 0.04}  # fmt: skip
 VISITORS, BATCH, LOOP = 3000, 30, 16  # visitors in all, visitors that move together, seconds of one loop
 ARRIVE, FALL, FADE = 80, 4, 96  # percent of the loop: the last have set out; how long a fall takes; all fade
-ACROSS, PITCH, COLUMN = 14, 3.4, 68  # dots in a row, pixels between dots, pixels between columns
-CENTRE, POINT, FLOOR = 150, 5, 556  # pixels: the middle of the intervals, a percentage point, the foot of the columns
+ACROSS, PITCH, COLUMN = 17, 3.4, 68  # dots in a row, pixels between dots, pixels between columns
+CENTRE, POINT, SHARES, FLOOR = 150, 5, 236, 466  # pixels: middle of intervals, a point, their ends, foot of columns
 
 
 def poll(strategy: str) -> tuple[list[tuple[str, bool]], list[list[float]], eq.Result]:
@@ -70,20 +70,20 @@ def text(css: str, x: float, y: float, words: str, anchor: str = "middle") -> st
 def panel(name: str, answers: list[tuple[str, bool]], widths: list[list[float]], result: eq.Result) -> str:
     """Draw a poll: its headline, six intervals above, six columns of dots below."""
     parts = [f'<g class="{name.split()[0]}">', text("h", 0, 72, name, "start")]
-    parts.append(text("s f", 410, 72, f"widest interval: {max(widths[-1]):.0f} points", "end"))
+    parts.append(text("s f", 416, 72, f"widest interval: {max(widths[-1]):.0f} points", "end"))
     for points in (-10, 0, 10):
         y = CENTRE - POINT * points
         parts += [
-            f'<path class="g" d="M0 {y}h370"/>',
-            text("s a", 412, y + 4, f"{points:+}".replace("-", "−") if points else "points", "end"),
+            f'<path class="g" d="M0 {y}h376"/>',
+            text("s a", 416, y + 4, f"{points:+}".replace("-", "−") if points else "points", "end"),
         ]
-    bars = [interval(f"i{name[:2]}{k}", k * COLUMN + 14, [step[k] for step in widths]) for k in range(len(TASTE))]
+    bars = [interval(f"i{name[:2]}{k}", k * COLUMN + 20, [step[k] for step in widths]) for k in range(len(TASTE))]
     parts.append(f'<g clip-path="url(#strip)">{"".join(bars)}</g>')
     for k, product in enumerate(TASTE):
         first, rest = product.split(" ", 1)
         share = f"{100 * result.intervals()[product].low:.0f}–{100 * result.intervals()[product].high:.0f}%"
-        for css, y, words in (("v f", -320, share), ("s a", 20, first), ("s a", 35, rest)):
-            parts.append(text(css, k * COLUMN + 22, FLOOR + y, words))
+        for css, y, words in (("v f", SHARES, share), ("s a", FLOOR + 20, first), ("s a", FLOOR + 35, rest)):
+            parts.append(text(css, k * COLUMN + 28, y, words))
     return "".join(parts) + f'<g transform="translate(0 {FLOOR})">{dots(answers)}</g></g>'
 
 
@@ -98,7 +98,10 @@ def style() -> str:
             f"99%,to{{opacity:0;transform:var(--at)}}}}.b{batch}{{animation-name:b{batch}}}"
         )
     for k in range(len(TASTE)):
-        place, entry = f"translate({k * COLUMN}px,var(--y))", f"translate({178 + 22 * (k - 2.5):.0f}px,-318px)"
+        place, entry = (
+            f"translate({k * COLUMN}px,var(--y))",
+            f"translate({178 + 22 * (k - 2.5):.0f}px,{SHARES - FLOOR}px)",
+        )
         columns += f".c{k}{{--from:{entry};--at:{place};transform:var(--at)}}"
     return f"""<style>
 .t {{ font-size: 21px }} .h {{ font-size: 18px }} .v {{ font-size: 12px }}
@@ -117,9 +120,7 @@ def style() -> str:
 
 def drawing(width: int, height: int, right: int, down: int) -> str:
     """Draw both polls, the second to the right of the first one or below it, as on a phone."""
-    headline = (
-        "3,000 visitors: which product to ask each of them about?" if right else "What to ask 3,000 visitors?"
-    )
+    headline = "3,000 visitors: which product to ask each of them about?" if right else "What to ask 3,000 visitors?"
     key = (
         f'<path class="y k" d="M{width - 174} 33h0"/><path class="n k" d="M{width - 94} 33h0"/>'
         f"{text('s', width - 164, 37, 'likes it', 'start')}{text('s', width - 84, 37, 'does not', 'start')}"
@@ -143,5 +144,5 @@ def drawing(width: int, height: int, right: int, down: int) -> str:
 polls = {"even split": poll("uniform"), "equipoise": poll("auto")}
 widest = {name: max(widths[-1]) for name, (_, widths, _) in polls.items()}
 print(f"The widest interval: {widest['equipoise']:.0f} points instead of {widest['even split']:.0f} points.")
-for name, width, height, right, down in (("visitors", 900, 604, 448, 0), ("visitors-phone", 450, 1180, 0, 576)):
+for name, width, height, right, down in (("visitors", 914, 514, 452, 0), ("visitors-phone", 460, 1000, 0, 486)):
     picture.write(drawing(width, height, right, down), f"{name}.svg")
