@@ -27,12 +27,12 @@ def verdict(found: Timings) -> str:
         commands = tables.count(len(found.commands), "command")
         if found.reached:
             return f"{runs} of {commands}."
-        return f"✗ {runs} of {commands}, {found.wanted:,} of each were asked for; {allows} allows more."
+        return f"✗ {runs} of {commands} instead of {found.wanted:,} of each; raise {allows} for more."
     wanted = f"±{found.precision}" if isinstance(found.precision, str) else f"±{duration(found.precision)}"
     wide = [each.name for each in found.commands if not each.reached]
     if not wide:
         return f"✓ {'Every mean' if len(found.commands) > 1 else 'The mean'} is known to {wanted} ({runs})."
-    return f"✗ {_mean_of(wide)} not known to {wanted} yet ({runs}); {allows} allows more."
+    return f"✗ {_mean_of(wide)} not known to {wanted} yet ({runs}); raise {allows} for more."
 
 
 def comparison(ratio: Ratio) -> str:

@@ -52,15 +52,15 @@ def test_everything_that_is_printed() -> None:
         (timings(GZIP, XZ, wanted=10), "20 runs of 2 commands."),
         (
             timings(GZIP, XZ, wanted=1000, out_of_time=True),
-            "✗ 20 runs of 2 commands, 1,000 of each were asked for; --max-seconds allows more.",
+            "✗ 20 runs of 2 commands instead of 1,000 of each; raise --max-seconds for more.",
         ),
         (
             timings(GZIP, timing("a b", [1, 2], reached=False)),
-            "✗ The mean of 'a b' is not known to ±5% yet (12 runs); --max-runs allows more.",
+            "✗ The mean of 'a b' is not known to ±5% yet (12 runs); raise --max-runs for more.",
         ),
         (
             timings(timing("a b", [1, 2], reached=False), out_of_time=True),
-            "✗ The mean of 'a b' is not known to ±5% yet (2 runs); --max-seconds allows more.",
+            "✗ The mean of 'a b' is not known to ±5% yet (2 runs); raise --max-seconds for more.",
         ),
     ],
 )
