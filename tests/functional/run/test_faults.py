@@ -116,7 +116,8 @@ def test_without_a_store_the_error_has_the_study() -> None:
 
     error = failure(measure, budget=100, arms=ARMS)
     assert str(error) == (
-        "sampling arm 'calm' failed: KeyError: 'gone'; the `study` attribute of this error has the 30 samples taken before"
+        "sampling arm 'calm' failed: KeyError: 'gone'; "
+        "the `study` attribute of this error has the 30 samples taken before"
     )
     assert error.study.result().samples == 30
 
