@@ -19,13 +19,17 @@ VERSIONS = ("3.11", "3.12", "3.13", "3.14", "3.15")
 
 
 def interpreters() -> list[str]:
-    """Return an interpreter of each version that is installed: on the path, or by pyenv."""
+    """Return an interpreter of each version that is installed, on the path or by pyenv; print which are not."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     candidates = [
         [f"python{version}", *(str(each / "bin" / "python") for each in sorted(pyenv.glob(f"{version}.*")))]
         for version in VERSIONS
     ]
-    return [found for names in candidates if (found := next(filter(works, names), None))]
+    found = [next(filter(works, names), None) for names in candidates]
+    absent = [version for version, each in zip(VERSIONS, found, strict=True) if each is None]
+    if absent:
+        print(f"not installed, and so not tried: Python {', '.join(absent)}", flush=True)
+    return [each for each in found if each is not None]
 
 
 def works(interpreter: str) -> bool:

@@ -41,7 +41,7 @@ rows = [
     for group in others for found in [differences[group, largest]]
 ]  # fmt: skip
 base = alt.Chart(alt.Data(values=rows)).encode(
-    y=alt.Y("group:N", sort=others, title=None, axis=picture.NAMES),
+    y=alt.Y("group:N", sort=others, title=None, axis=picture.names(others)),
     color=alt.condition("datum.higher", alt.value(picture.ORANGE), alt.value(picture.BLUE)),
 )
 title = ["percentage points above", f"{largest} ({result.counts[largest]:,.0f} files), with 95% intervals"]

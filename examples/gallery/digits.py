@@ -1,9 +1,10 @@
 """
-Five classifiers, ten handwritten digits: which one reads which digit how well when the scan is bad?
+Five classifiers, ten handwritten digits: how often is each right about each digit when the scan is bad?
 
 Each classifier learns from 300 images of scikit-learn's digits and then reads the others with noise on every pixel; to
 check a reading takes a person. A pair that is nearly always right is settled by few checks, and one that is right half
-of the time needs many. equipoise spreads 20,000 checks over the 50 pairs so that all accuracies are known equally well.
+of the time needs many. equipoise spreads 20,000 checks over the 50 pairs so that all accuracies are known about equally
+well.
 """
 
 import altair as alt
@@ -40,9 +41,10 @@ results = {
     for strategy in ("uniform", "auto")
 }
 result = results["auto"]
-widest = {strategy: max(each.intervals().half_widths) for strategy, each in results.items()}
+widest = {strategy: 2 * max(each.intervals().half_widths) for strategy, each in results.items()}
 print(result)
-print(f"The least known accuracy: ±{widest['auto']:.1%} instead of ±{widest['uniform']:.1%}.")
+points = {strategy: f"{100 * width:.0f} points" for strategy, width in widest.items()}
+print(f"The widest interval: {points['auto']} instead of {points['uniform']}.")
 
 rows = [
     {"model": name, "digit": str(digit), "accuracy": result.means[name, digit], "checks": result.counts[name, digit],
@@ -51,17 +53,17 @@ rows = [
 ]  # fmt: skip
 base = alt.Chart(alt.Data(values=rows)).encode(
     x=alt.X("digit:N", title=None, axis=alt.Axis(orient="top", labelAngle=0, labelFontSize=18, labelColor=picture.INK)),
-    y=alt.Y("model:N", sort=list(MODELS), title=None, axis=picture.NAMES),
+    y=alt.Y("model:N", sort=list(MODELS), title=None, axis=picture.names(MODELS)),
 )
 bubbles = base.mark_circle(opacity=0.9).encode(
     size=alt.Size("checks:Q", scale=alt.Scale(domain=[0, 800], range=[0, 1700]), legend=None),
-    color=alt.condition("datum.accuracy < 0.75", alt.value(picture.ORANGE), alt.value(picture.BLUE)),
+    color=alt.condition("datum.accuracy < 0.7", alt.value(picture.ORANGE), alt.value(picture.BLUE)),
 )
 labels = base.mark_text(fontSize=14, dy=35, color=picture.SOFT).encode(text="label:N")
 picture.save(
     (bubbles + labels).properties(width=480, height=440),
     "digits.svg",
-    "The less predictable a reader, the more of its readings are checked",
-    f"20,000 checks (area) of 50 pairs: every accuracy to ±{100 * widest['auto']:.1f} points instead of "
-    f"±{100 * widest['uniform']:.1f}\nOrange: right less than three times in four",
+    "The harder to predict, the more checks",
+    f"20,000 checks of 50 accuracies: no interval is wider than {points['auto']}, instead of {points['uniform']} "
+    "with as many checks of each\nArea: checks. Orange: accuracy below 70%",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import textwrap
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,6 @@ CARD, BLUE, ORANGE, GREEN = chart.PAGE.card, chart.PAGE.accent, chart.PAGE.warn,
 
 # Pictures are about 600 pixels wide, so that letters of these sizes can be read on a phone, which shows them at 0.6.
 SMALL, LABEL = 15, 16
-# The axis of the names of arms.
-NAMES = alt.Axis(labelColor=INK, labelFontSize=LABEL)
 
 STYLE = """<style>
 :root { --ink: #1b1d21; --soft: #5d6470; --faint: #b9bec7; --line: #e4e4df; --card: #ffffff;
@@ -26,6 +25,11 @@ STYLE = """<style>
   --card: #1b1d22; --accent: #8db0ff; --warn: #f0a35e; --good: #6fd3a0; } }
 text { font-family: Inter, system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif; }
 </style>"""
+
+
+def names(arms: Iterable[str]) -> alt.Axis:
+    """Return the axis of the names of arms, with room for the longest in a wide font: readers have different ones."""
+    return alt.Axis(labelColor=INK, labelFontSize=LABEL, minExtent=0.62 * LABEL * max(map(len, arms)))
 
 
 def save(drawn: Any, name: str, title: str, subtitle: str = "") -> Path:

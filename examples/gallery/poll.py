@@ -3,7 +3,7 @@ A poll of six products: 3,000 customers are asked whether they like one product 
 
 Nearly everybody likes chilli chocolate and hardly anybody salted liquorice, so that a few answers settle them, while
 opinion on cardamom coffee is divided. equipoise sends the customers where opinion is divided, and all six shares are
-known equally well.
+known about equally well.
 """
 
 from random import Random
@@ -25,9 +25,10 @@ polls = {
     name: eq.estimate(likes, arms=list(TASTE), budget=3000, support="binary", strategy=strategy, seed=4)
     for name, strategy in (("even split", "uniform"), ("equipoise", "auto"))
 }
-widest = {name: max(poll.intervals().half_widths) for name, poll in polls.items()}
+widest = {name: 2 * max(poll.intervals().half_widths) for name, poll in polls.items()}
 print(polls["equipoise"])
-print(f"The widest interval is ±{widest['equipoise']:.1%} instead of ±{widest['even split']:.1%}.")
+points = {name: f"{100 * width:.0f} points" for name, width in widest.items()}
+print(f"The widest interval: {points['equipoise']} instead of {points['even split']}.")
 
 rows = [
     {"product": product, "poll": name, "mean": poll.means[product], "count": int(poll.counts[product]),
@@ -36,21 +37,21 @@ rows = [
 ]  # fmt: skip
 colour = alt.Color("poll:N", scale=alt.Scale(domain=list(polls), range=[picture.ORANGE, picture.BLUE]))
 base = alt.Chart(alt.Data(values=rows)).encode(
-    y=alt.Y("product:N", sort=list(TASTE), title=None, axis=picture.NAMES),
+    y=alt.Y("product:N", sort=list(TASTE), title=None, axis=picture.names(TASTE)),
     yOffset=alt.YOffset("poll:N", sort=list(polls)),
     color=colour,
 )
-shares = base.encode(x=alt.X("low:Q", axis=alt.Axis(format="%", tickCount=3), title="share who like it (95%)"))
+shares = base.encode(x=alt.X("low:Q", axis=alt.Axis(format="%", tickCount=3), title="share who like it: 95% intervals"))
 intervals = shares.mark_bar(height=9, cornerRadius=5).encode(x2="high:Q")
-points = shares.mark_tick(thickness=2, size=9, color=picture.CARD).encode(x="mean:Q", color=alt.value(picture.CARD))
+ticks = shares.mark_tick(thickness=2, size=9, color=picture.CARD).encode(x="mean:Q", color=alt.value(picture.CARD))
 bars = base.mark_bar(height=9, cornerRadiusEnd=5).encode(
     x=alt.X("count:Q", title="customers asked", axis=alt.Axis(tickCount=3)),
     y=alt.Y("product:N", sort=list(TASTE), axis=None),
 )
 picture.save(
-    (intervals + points).properties(width=250, height=330) | bars.properties(width=130, height=330),
+    (intervals + ticks).properties(width=250, height=330) | bars.properties(width=130, height=330),
     "poll.svg",
     "Ask where opinion is divided",
-    f"3,000 customers, six products: the widest interval is ±{widest['equipoise']:.1%} instead of "
-    f"±{widest['even split']:.1%}",
+    f"3,000 customers, six products: no interval is wider than {points['equipoise']}, instead of "
+    f"{points['even split']} with as many customers for each",
 )

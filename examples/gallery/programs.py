@@ -38,7 +38,7 @@ rows = [
 ]  # fmt: skip
 dots = [{"program": program, "time": time} for program in order for time in times[program][:150]]
 scale = alt.Scale(type="log", domain=[0.4, 13], nice=False)
-y = alt.Y("program:N", sort=order, title=None, axis=picture.NAMES)
+y = alt.Y("program:N", sort=order, title=None, axis=picture.names(order))
 rain = alt.Chart(alt.Data(values=dots)).mark_tick(thickness=1.5, size=24, opacity=0.28, color=picture.BLUE).encode(
     x=alt.X("time:Q", scale=scale, title="milliseconds of processor time", axis=alt.Axis(values=[0.5, 1, 2, 5, 10])),
     y=y,
@@ -52,5 +52,6 @@ picture.save(
     (rain + bars + runs).properties(width=390, height=330),
     "programs.svg",
     "Run each program as often as its noise demands",
-    f"Every mean to ±2% (orange) after {result.samples:,} runs; as many runs of each would have been {even:,.0f}",
+    f"Every mean to ±2% (orange) after {result.samples:,} runs; running each as often as the noisiest "
+    f"would have taken {even:,.0f}",
 )

@@ -1,5 +1,5 @@
 """
-What is the rent in each of 19 districts, if interviewers can visit 1,500 of 21,000 households?
+What is the mean rent in each of 19 districts, if interviewers can visit 1,500 of 21,000 households?
 
 Some districts are large and some have fifty households, some are uniform and some mix palaces with cabins. No household
 is visited twice, so that a small district is soon known well. equipoise sends the interviewers so that every mean rent
@@ -12,7 +12,7 @@ import picture
 
 import equipoise as eq
 
-# Row and column on the map, households, mean rent, standard deviation of rents.
+# Row and column on the map, households, mean rent in euros, standard deviation of rents.
 DISTRICTS = {
     "Harbour": (0, 2, 1400, 900, 420), "Old Mill": (0, 3, 380, 640, 90), "Northgate": (0, 4, 2100, 700, 160),
     "Dunes": (1, 1, 60, 1500, 500), "Fishmarket": (1, 2, 900, 760, 200), "Cathedral": (1, 3, 520, 1300, 620),
@@ -36,17 +36,17 @@ def visit(strategy: str) -> eq.Result:
 
 
 result, even = visit("auto"), visit("uniform")
-widest = {name: float(each.intervals().half_widths.max()) for name, each in (("ours", result), ("even", even))}
+widest = {name: float(each.intervals().margins.max()) for name, each in (("ours", result), ("even", even))}
 print(result)
-print(f"The least known mean rent: ±{widest['ours']:.0f} instead of ±{widest['even']:.0f}.")
+print(f"The least known mean rent: ±{widest['ours']:.0f} euros instead of ±{widest['even']:.0f}.")
 print(
     f"Visited: {result.counts['Dunes'] / 60:.0%} of the Dunes, {result.counts['East End'] / 2300:.1%} of the East End."
 )
 
-halves = dict(zip(rents, result.intervals().half_widths, strict=True))
+margins = dict(zip(rents, result.intervals().margins, strict=True))
 rows = [
     {"name": name, "row": row, "column": column + (0.5 if row % 2 else 0), "households": size,
-     "visits": int(result.counts[name]), "rent": f"{result.means[name]:,.0f} ±{halves[name]:.0f}"}
+     "visits": int(result.counts[name]), "rent": f"{result.means[name]:,.0f} ±{margins[name]:.0f}"}
     for name, (row, column, size, _, _) in DISTRICTS.items()
 ]  # fmt: skip
 area = alt.Scale(domain=[0, 2600], range=[0, 5200])
@@ -63,7 +63,7 @@ values = base.mark_text(dy=62, fontSize=14, color=picture.INK).encode(text="rent
 picture.save(
     (outer + inner + names + values).properties(width=560, height=600),
     "survey.svg",
-    f"{households:,} households, 1,500 visits, 19 rents equally well known",
-    f"Pale: households. Dark: visits. The widest interval is ±{widest['ours']:.0f} instead of ±{widest['even']:.0f} "
-    "with as many visits to each district",
+    f"{households:,} households, 1,500 visits, 19 rents",
+    f"All means are known to ±{widest['ours']:.0f} euros or better, instead of ±{widest['even']:.0f} with as many "
+    "visits to each district\nOuter circle: households. Inner circle: visits",
 )

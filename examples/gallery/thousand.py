@@ -2,8 +2,8 @@
 A thousand sensors, some ten times noisier than others, and 400,000 readings in all.
 
 With as many readings of each, a mean is as good as its sensor: the noisiest are known ten times worse than the
-quietest. equipoise finds out how noisy each one is on the way, and ends with a thousand means that are known equally
-well.
+quietest. equipoise finds out how noisy each one is on the way, and reads the noisy ones more often: no mean is much
+worse than the others.
 """
 
 from functools import partial
@@ -47,7 +47,7 @@ dots = base.transform_filter("datum.split == 'equipoise'").mark_circle(size=26, 
 picture.save(
     (line + dots).properties(width=520, height=360),
     "thousand.svg",
-    "A thousand arms, equally well known",
+    "A thousand sensors: more readings where there is more noise",
     f"400,000 readings of 1,000 sensors: the largest standard error is {worst['equipoise']:.3f} instead of "
     f"{worst['even split']:.3f}",
 )

@@ -1,9 +1,9 @@
 """
 3,000 visitors find their products: an animation of one poll, asked evenly and asked by equipoise.
 
-Every dot is a visitor who is asked about one product, dark for a yes and pale for a no. Under an even split all columns
-grow alike, and the product that divides opinion remains the least known. equipoise grows the columns until all six are
-known about equally well.
+Every dot is a visitor who is asked about one product, solid for a yes and faint for a no. Under an even split all
+columns grow alike, and the product that divides opinion remains the least known. equipoise grows the columns until all
+six are known about equally well.
 """
 
 from collections import defaultdict
@@ -17,12 +17,12 @@ TASTE = {"chilli chocolate": 0.97, "oat ice cream": 0.90, "cardamom coffee": 0.5
          "beet lemonade": 0.08, "salted liquorice": 0.04}  # fmt: skip
 VISITORS, BATCH, LOOP = 3000, 30, 16  # visitors in all, visitors that move together, seconds of one loop
 ARRIVE, FALL, FADE = 80, 4, 96  # percent of the loop: the last have set out; how long a fall takes; all fade
-ACROSS, PITCH, COLUMN = 14, 3.4, 68  # dots in a row, pixels between dots, pixels between columns
-CENTRE, POINT, FLOOR = 150, 5, 556  # pixels: the middle of the intervals, a percentage point, the foot of the columns
+ACROSS, PITCH, COLUMN = 17, 3.4, 68  # dots in a row, pixels between dots, pixels between columns
+CENTRE, POINT, SHARES, FLOOR = 150, 5, 236, 466  # pixels: middle of intervals, a point, their ends, foot of columns
 
 
 def poll(strategy: str) -> tuple[list[tuple[str, bool]], list[list[float]], eq.Result]:
-    """Ask every visitor about one product; return the answers, and the half-widths in points after every batch."""
+    """Ask every visitor about one product; return the answers, and the intervals' widths in points after each batch."""
     study = eq.Study(TASTE, budget=VISITORS, strategy=strategy, support="binary")
     opinions = {product: Random(f"{product} 4") for product in TASTE}
     answers, widths = [], []
@@ -31,7 +31,7 @@ def poll(strategy: str) -> tuple[list[tuple[str, bool]], list[list[float]], eq.R
         answers.append((ticket.arm, opinions[ticket.arm].random() < TASTE[ticket.arm]))
         study.tell(ticket, answers[-1][1])
         if len(answers) % BATCH == 0:
-            widths.append([100 * float(half) for half in study.result().intervals().half_widths])
+            widths.append([200 * float(half) for half in study.result().intervals().half_widths])
     return answers, widths, study.result()
 
 
@@ -53,10 +53,10 @@ def dots(answers: list[tuple[str, bool]]) -> str:
 def interval(key: str, x: int, widths: list[float]) -> str:
     """Draw the interval of a product as a bar that shrinks from step to step."""
     times = [FALL + ARRIVE * step / len(widths) for step in range(1, len(widths) + 1)]
-    sizes = [half / widths[-1] for half in widths]
+    sizes = [width / widths[-1] for width in widths]
     steps = [f"{time:.1f}%{{transform:scaleY({size:.2f})}}" for time, size in zip(times, sizes, strict=True)][1::3]
-    frames = f"@keyframes {key}{{0%{{transform:scaleY({50 / widths[-1]:.1f})}}{''.join(steps)}}}"
-    half = POINT * widths[-1]
+    frames = f"@keyframes {key}{{0%{{transform:scaleY({100 / widths[-1]:.1f})}}{''.join(steps)}}}"
+    half = POINT * widths[-1] / 2
     return (
         f'<style>{frames}</style><rect class="i" x="{x}" y="{CENTRE - half:.1f}" width="16" height="{2 * half:.1f}" '
         f'style="animation-name:{key}"/>'
@@ -70,20 +70,20 @@ def text(css: str, x: float, y: float, words: str, anchor: str = "middle") -> st
 def panel(name: str, answers: list[tuple[str, bool]], widths: list[list[float]], result: eq.Result) -> str:
     """Draw a poll: its headline, six intervals above, six columns of dots below."""
     parts = [f'<g class="{name.split()[0]}">', text("h", 0, 72, name, "start")]
-    parts.append(text("s f", 410, 72, f"least known: ±{max(widths[-1]):.1f} points", "end"))
+    parts.append(text("s f", 416, 72, f"widest interval: {max(widths[-1]):.0f} points", "end"))
     for points in (-10, 0, 10):
         y = CENTRE - POINT * points
         parts += [
-            f'<path class="g" d="M0 {y}h370"/>',
-            text("s a", 412, y + 4, f"{points:+}%" if points else "0", "end"),
+            f'<path class="g" d="M0 {y}h376"/>',
+            text("s a", 416, y + 4, f"{points:+}".replace("-", "−") if points else "points", "end"),
         ]
-    bars = [interval(f"i{name[:2]}{k}", k * COLUMN + 14, [step[k] for step in widths]) for k in range(len(TASTE))]
+    bars = [interval(f"i{name[:2]}{k}", k * COLUMN + 20, [step[k] for step in widths]) for k in range(len(TASTE))]
     parts.append(f'<g clip-path="url(#strip)">{"".join(bars)}</g>')
     for k, product in enumerate(TASTE):
         first, rest = product.split(" ", 1)
-        share = f"{result.means[product]:.0%} ±{widths[-1][k]:.0f}"
-        for css, y, words in (("v f", -320, share), ("s a", 20, first), ("s a", 35, rest)):
-            parts.append(text(css, k * COLUMN + 22, FLOOR + y, words))
+        share = f"{100 * result.intervals()[product].low:.0f}–{100 * result.intervals()[product].high:.0f}%"
+        for css, y, words in (("v f", SHARES, share), ("s a", FLOOR + 20, first), ("s a", FLOOR + 35, rest)):
+            parts.append(text(css, k * COLUMN + 28, y, words))
     return "".join(parts) + f'<g transform="translate(0 {FLOOR})">{dots(answers)}</g></g>'
 
 
@@ -98,10 +98,13 @@ def style() -> str:
             f"99%,to{{opacity:0;transform:var(--at)}}}}.b{batch}{{animation-name:b{batch}}}"
         )
     for k in range(len(TASTE)):
-        place, entry = f"translate({k * COLUMN}px,var(--y))", f"translate({178 + 22 * (k - 2.5):.0f}px,-318px)"
+        place, entry = (
+            f"translate({k * COLUMN}px,var(--y))",
+            f"translate({178 + 22 * (k - 2.5):.0f}px,{SHARES - FLOOR}px)",
+        )
         columns += f".c{k}{{--from:{entry};--at:{place};transform:var(--at)}}"
     return f"""<style>
-.t {{ font-size: 21px }} .h {{ font-size: 18px }} .v {{ font-size: 14px }}
+.t {{ font-size: 21px }} .h {{ font-size: 18px }} .v {{ font-size: 12px }}
 .t, .h, .v {{ font-weight: 700; fill: var(--ink) }} .s {{ font-size: 14px; fill: var(--soft) }}
 .a {{ font-size: 11.5px }}
 .g {{ stroke: var(--line) }} .n {{ stroke-opacity: .35 }}
@@ -117,9 +120,7 @@ def style() -> str:
 
 def drawing(width: int, height: int, right: int, down: int) -> str:
     """Draw both polls, the second to the right of the first one or below it, as on a phone."""
-    headline = (
-        "3,000 visitors: which product to ask each of them about?" if right else "3,000 visitors: ask about which?"
-    )
+    headline = "3,000 visitors: which product to ask each of them about?" if right else "What to ask 3,000 visitors?"
     key = (
         f'<path class="y k" d="M{width - 174} 33h0"/><path class="n k" d="M{width - 94} 33h0"/>'
         f"{text('s', width - 164, 37, 'likes it', 'start')}{text('s', width - 84, 37, 'does not', 'start')}"
@@ -142,6 +143,6 @@ def drawing(width: int, height: int, right: int, down: int) -> str:
 
 polls = {"even split": poll("uniform"), "equipoise": poll("auto")}
 widest = {name: max(widths[-1]) for name, (_, widths, _) in polls.items()}
-print(f"The least known share: ±{widest['equipoise']:.1f} points instead of ±{widest['even split']:.1f}.")
-for name, width, height, right, down in (("visitors", 900, 604, 448, 0), ("visitors-phone", 450, 1180, 0, 576)):
+print(f"The widest interval: {widest['equipoise']:.0f} points instead of {widest['even split']:.0f} points.")
+for name, width, height, right, down in (("visitors", 914, 514, 452, 0), ("visitors-phone", 460, 1000, 0, 486)):
     picture.write(drawing(width, height, right, down), f"{name}.svg")

@@ -324,7 +324,8 @@ def in_order(what: str, given: Any) -> list[Any]:
 
 # ---- what is not installed
 
-# How to install an extra of equipoise. A release on a package index makes it "pip install 'equipoise[{extra}]'".
+# How to install an extra of equipoise. A release on a package index makes it "pip install 'equipoise[{extra}]'";
+# tests/unit/test_docs.py then names the pages that still install from a checkout or say "is not on PyPI yet".
 INSTALL: Final = "pip install '.[{extra}]' in a checkout, or with the path of a wheel instead of the dot"
 
 

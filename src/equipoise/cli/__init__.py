@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from equipoise.cli import bench, demo, exits, leaderboard, paper, plan, report, run, serve, simulate
 
 __all__ = ["app", "main"]
 
+
+def _flags_without_values(params: list[Any]) -> list[Any]:
+    """Return options of a command; for those that take no value, typer's --help among them, help shows none."""
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params
+
+
+class _Group(TyperGroup):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _flags_without_values(super().get_params(ctx))
+
+
+class _Command(TyperCommand):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _flags_without_values(super().get_params(ctx))
+
+
 app = typer.Typer(
     name="equipoise",
+    cls=_Group,
     help="Spend a sampling budget so that every mean is estimated equally well.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -28,7 +49,7 @@ for _command in (
     leaderboard.leaderboard,
     paper.paper,
 ):
-    app.command()(_command)
+    app.command(cls=_Command)(_command)
 
 
 def _print_version(wanted: bool) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from equipoise import tables
 from equipoise.cli import exits
-from equipoise.cli.options import CsvFile, Json
+from equipoise.cli.options import CsvFile, Json, strategy_names
 from equipoise.cli.output import check_chart, check_writable, console, half_width, print_json, progress_bar, write_csv
 
 if TYPE_CHECKING:
@@ -25,7 +25,9 @@ def leaderboard(
     strategy: Annotated[
         list[str] | None,
         typer.Option(
-            help="A strategy, as in equipoise simulate; repeat for several.", show_default="all but the oracle"
+            help="A strategy, as in equipoise simulate; repeat for several.",
+            show_default="all but the oracle",
+            autocompletion=strategy_names,
         ),
     ] = None,
     problem: Annotated[

@@ -12,6 +12,13 @@ Json = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON inste
 CsvFile = Annotated[Path | None, typer.Option("--csv", help="Also write the table to this CSV file.")]
 
 
+def strategy_names(incomplete: str) -> list[str]:
+    """Return the strategies whose names begin like this, for a shell that completes them."""
+    from equipoise import strategies
+
+    return [name for name in strategies.available() if name.startswith(incomplete)]
+
+
 def number_or_text(text: str | None) -> int | float | str | None:
     """Return a number if the text is one; anything else is left for the command to judge."""
     for kind in (int, float):

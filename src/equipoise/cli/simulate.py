@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from equipoise import tables
-from equipoise.cli.options import CsvFile, Json
+from equipoise.cli.options import CsvFile, Json, strategy_names
 from equipoise.cli.output import (
     check_chart,
     check_writable,
@@ -37,7 +37,9 @@ def simulate(
     strategy: Annotated[
         list[str] | None,
         typer.Option(
-            help="A strategy, such as auto or b-as:exploration=0.5; repeat to compare several.", show_default="auto"
+            help="A strategy, such as auto or b-as:exploration=0.5; repeat to compare several.",
+            show_default="auto",
+            autocompletion=strategy_names,
         ),
     ] = None,
     budget: Annotated[

@@ -262,12 +262,16 @@ def explain(error: EquipoiseError, log: Log | Memory, sampling: bool) -> None:
     """Say in an error what was sampled, and where it is."""
     error.reason = str(error)
     if sampling:
-        taken = count(log.study.ledger.samples, "sample")
-        kept = (
-            f"{taken} saved in {log.name}; repeat the call to continue"
-            if isinstance(log, Log)
-            else f"{taken} taken so far; they are in the `study` attribute of this error"
-        )
+        samples = log.study.ledger.samples
+        taken = count(samples, "sample")
+        if isinstance(log, Log):
+            kept = f"{taken} saved in {log.name}; repeat the call to continue"
+        else:
+            kept = (
+                f"the `study` attribute of this error has the {taken} taken before"
+                if samples
+                else "no samples were taken before"
+            )
         error.args = (f"{error}; {kept}",)
     with contextlib.suppress(EquipoiseError):  # a store that is away cannot be read
         error.study = log.study

@@ -44,6 +44,13 @@ def completions(*words: str) -> list[str]:
 def test_a_shell_can_complete_commands_and_options() -> None:
     assert completions("equipoise", "be") == ["bench"]
     assert completions("equipoise", "bench", "--max-") == ["--max-runs", "--max-seconds"]
+    assert completions("equipoise", "simulate", "--strategy", "g") == ["gafs-max", "greedy"]
+    assert completions("equipoise", "leaderboard", "--strategy", "au") == ["auto"]
+
+
+@pytest.mark.parametrize("command", [[], ["bench"]])
+def test_help_shows_no_value_for_options_that_take_none(command: list[str]) -> None:
+    assert "<bool>" not in run(*command, "--help").stdout
 
 
 def test_demo_with_too_few_customers_to_differ() -> None:

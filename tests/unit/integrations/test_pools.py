@@ -136,7 +136,7 @@ def test_an_interruption_gives_the_items_to_the_next_call(tmp_path: Path) -> Non
 
 
 def test_without_a_store_the_error_has_the_samples() -> None:
-    with pytest.raises(EquipoiseError, match="no power; 1 sample taken so far; they are in the `study`") as error:
+    with pytest.raises(EquipoiseError, match="no power; the `study` attribute of this error has the 1 sample") as error:
         sample(GROUPS, lambda items: Answers([Answer(1.0), *[None] * (len(items) - 1)], "no power"), budget=40)
     assert error.value.reason == "no power"
     assert error.value.study.result().samples == 1

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, NamedTuple
 from inspect_ai import Task, eval
 from inspect_ai.dataset import MemoryDataset
 from inspect_ai.model import GenerateConfig
+from inspect_ai.util import registry_create
 
 from equipoise.inputs import choice, did_you_mean, number, positive, shown
 from equipoise.integrations.inspect.groups import GroupBy, check_group_by, groups_of, with_ids
@@ -82,7 +83,8 @@ def evaluate(
     Parameters
     ----------
     tasks
-        A task, a function decorated with `@task`, or a list of them, with different names.
+        A task, a function decorated with `@task`, the name of one that is registered or in an installed package, such
+        as "inspect_evals/gsm8k", or a list of these, with different names. For a task in a file, import it.
     model
         As in `eval`, one model. None for that of the tasks or of the environment.
     group_by
@@ -174,10 +176,14 @@ class _Questions:
     """A task, with its samples as they were given."""
 
     def __init__(self, task: Any, scores: Scores) -> None:
+        if isinstance(task, str):
+            task = _named(task)
         if not isinstance(task, Task) and callable(task):
             task = task()
         if not isinstance(task, Task):
-            raise TypeError(f"tasks must be tasks of inspect_ai or functions that return one, got {shown(task)}")
+            raise TypeError(
+                f"tasks must be tasks of inspect_ai, functions that return one, or names of such, got {shown(task)}"
+            )
         self.task, self.name = task, task.name
         if getattr(task, "sample_source", None) is not None:
             raise ValueError(f"task {self.name!r} must have a dataset of fixed samples, got a SampleSource")
@@ -194,6 +200,16 @@ class _Questions:
         dataset = self.task.dataset
         part.dataset = MemoryDataset([self.samples[p] for p in positions], dataset.name, dataset.location)
         return part
+
+
+def _named(name: str) -> Any:
+    """Return the task that inspect_ai knows by this name, or the function that returns it."""
+    try:
+        return registry_create("task", name)
+    except LookupError:
+        in_a_file = name.partition("@")[0].endswith(".py")
+        fix = f"import the {'function that returns the task' if in_a_file else 'module that defines it'}"
+        raise ValueError(f"tasks must be known to inspect_ai where they are names, got {name!r}; {fix}") from None
 
 
 def _listed(tasks: Any) -> list[Any]:
@@ -293,7 +309,8 @@ class _Evaluator:
         error = next((text for each in runs.values() if (text := each.first_error)), "")
         if failed and error and (len(found) >= MANY or not self._scored):
             # Whatever it is, the samples should be tried again once it is mended.
-            return Answers([None] * len(answers), failure or f"all of {count(len(found), 'sample')} failed: {error}")
+            failure = failure or f"all {count(len(found), 'sample')} of a batch failed: {error}"
+            return Answers([None] * len(answers), failure)
         if self._unit == "tokens" and found and not any(answer.cost for answer in found):
             failure = failure or "the model reports no tokens, so that they cannot be counted; use unit='samples'"
         return Answers(answers, failure)

@@ -167,10 +167,7 @@ class Bench:
 
     def _time(self, arm: str) -> Run:
         self._aside("prepare", self._prepare.get(arm), arm)
-        try:
-            run = self._timer(self._words[arm], arm)
-        except CommandError as error:
-            raise CommandError(f"{named(arm)} failed: {error}") from None
+        run = self._timer(self._words[arm], arm)
         if run.code != 0 and not self._ignore_failure:
             raise CommandError(
                 f"{named(arm)} failed: {run.said} (-i ignores exit codes, --show-output shows what it prints)"

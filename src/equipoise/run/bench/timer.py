@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import math
 import os
 import re
@@ -23,6 +24,12 @@ from equipoise.run.commands import MARK, CommandError, Output, Process, Running,
 _TAIL: Final = 4096
 # Parts of a command line that mean the same with and without a shell: in quotes, and nothing in them to expand.
 _QUOTED: Final = re.compile(r"""'[^']*'|"[^"$`\\]*\"""")
+# Commands that only a shell has; those which are also programs, such as echo, are run as programs.
+_BUILT_IN: Final = frozenset(
+    [".", ":", "alias", "bg", "break", "cd", "command", "continue", "eval", "exec", "exit", "export", "fc", "fg",
+     "getopts", "hash", "jobs", "local", "read", "readonly", "return", "set", "shift", "source", "times", "trap",
+     "type", "ulimit", "umask", "unalias", "unset", "wait"]
+)  # fmt: skip
 _SHELL_SYNTAX: Final = re.compile(r"[|&;<>()$`\\*?\[\]{}#~!\"'\n]")
 
 
@@ -128,7 +135,11 @@ def _beginning(words: Sequence[str], env: dict[str, str], pipe: int | None) -> C
         return lambda: subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=out, stderr=pipe, env=env, start_new_session=True
         )
-    program, given = shutil.which(words[0]) or words[0], tuple(words)
+    program, given = shutil.which(words[0]), tuple(words)
+    if program is None:
+        if os.sep not in words[0]:  # posix_spawn would look for it in the current folder
+            raise CommandError(f"cannot run {words[0]!r}: {os.strerror(errno.ENOENT)}")
+        program = words[0]
     files: list[Any] = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
     if pipe is not None:
         files += [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0), (os.POSIX_SPAWN_DUP2, pipe, 2)]
@@ -153,11 +164,11 @@ def _wait(process: Process | Spawned, mark: str, running: Running) -> tuple[floa
 
 
 def needs_shell(command: str) -> bool:
-    """Return whether a command line means something else without a shell, or names no program."""
+    """Return whether a command line means something else without a shell."""
     if _SHELL_SYNTAX.search(_QUOTED.sub("", command)):
         return True
     first = shlex.split(command)[0]
-    return "=" in first or shutil.which(first) is None
+    return "=" in first or (first in _BUILT_IN and shutil.which(first) is None)
 
 
 def shell_for(commands: Iterable[str], wanted: str) -> str | None:

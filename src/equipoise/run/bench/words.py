@@ -27,28 +27,38 @@ def verdict(found: Timings) -> str:
         commands = tables.count(len(found.commands), "command")
         if found.reached:
             return f"{runs} of {commands}."
-        return f"✗ {runs} of {commands}, {found.wanted:,} of each were asked for; {allows} allows more."
+        return f"✗ {runs} of {commands} instead of {found.wanted:,} of each; raise {allows} for more."
     wanted = f"±{found.precision}" if isinstance(found.precision, str) else f"±{duration(found.precision)}"
     wide = [each.name for each in found.commands if not each.reached]
     if not wide:
         return f"✓ {'Every mean' if len(found.commands) > 1 else 'The mean'} is known to {wanted} ({runs})."
-    return f"✗ {_mean_of(wide)} not known to {wanted} yet ({runs}); {allows} allows more."
+    return f"✗ {_mean_of(wide)} not known to {wanted} yet ({runs}); raise {allows} for more."
 
 
 def comparison(ratio: Ratio) -> str:
     """Return a sentence such as "gzip is 3.70 ± 0.12 times faster than xz"."""
     fast, slow = named(ratio.fast.name), named(ratio.slow.name)
-    if not ratio.times.differs:
-        return f"{fast} and {slow} do not differ measurably; the ratio is {times(ratio)}."
+    found = ratio.times
+    if not math.isfinite(found.high):
+        few = min(len(ratio.fast.runs), len(ratio.slow.runs)) < 2
+        return f"{fast} and {slow} cannot be compared: {'each needs two runs' if few else 'too little is known'}."
+    if not found.differs:
+        ends = f"between {tables.amount(found.low, 2)} and {tables.amount(found.high, 2)}"
+        return f"{fast} and {slow} do not differ measurably; the ratio is {ends if _lopsided(ratio) else times(ratio)}."
     return f"{fast} is {times(ratio)} times faster than {slow}."
 
 
 def times(ratio: Ratio) -> str:
-    """Return a ratio with its margin, such as "3.70 ± 0.12"; only its lower end where the interval is lopsided."""
-    value, low, margin = ratio.times.value, ratio.times.low, ratio.times.margin
-    if not math.isfinite(value) or margin <= _LOPSIDED * value:
-        return _plus_minus(value, margin)
-    return f"at least {tables.amount(low, 2)}"
+    """Return a ratio with its margin, such as "3.70 ± 0.12"; an end or both where the interval is lopsided."""
+    found = ratio.times
+    if not _lopsided(ratio):
+        return _plus_minus(found.value, found.margin)
+    low = tables.amount(found.low, 2)
+    return f"at least {low}" if found.differs else f"{low} … {tables.amount(found.high, 2)}"
+
+
+def _lopsided(ratio: Ratio) -> bool:
+    return math.isfinite(ratio.times.margin) and ratio.times.margin > _LOPSIDED * ratio.times.value
 
 
 def remarks(found: Timings) -> list[str]:
@@ -75,7 +85,7 @@ def _of_outliers(found: Timings) -> list[str]:
     told = []
     first = [each.name for each in found.commands if 0 in each.outliers]
     if first:
-        told.append(f"The first run of {_listed(first)} is an outlier; --warmup 3 would leave it out.")
+        told.append(f"The first run of {_listed(first)} is an outlier; a longer --warmup would leave it out.")
     later = [each.name for each in found.commands if any(each.outliers)]
     if later:
         told.append(
@@ -140,7 +150,7 @@ def rows(found: Timings) -> list[list[str]]:
             [
                 _cut(each.name),
                 _in_unit(each.mean, each.margin),
-                f"{tables.rounded(spread, spread)} {unit}",
+                "—" if math.isnan(spread) else f"{tables.rounded(spread, spread)} {unit}",
                 f"{' … '.join(ends)} {unit}",
                 f"{len(each.runs):,}",
                 f"{len(each.outliers):,}",

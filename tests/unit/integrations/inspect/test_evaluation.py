@@ -42,6 +42,19 @@ def test_groups_across_tasks_are_sampled_once_each(tmp_path: Path) -> None:
     assert (result.intervals().half_widths == 0).all()
 
 
+def test_a_task_may_be_given_by_its_name(tmp_path: Path) -> None:
+    @task_of
+    def by_name() -> Task:
+        return task("by_name", 4)
+
+    @task_of
+    def by_another() -> Any:
+        return task("by_another", 4)
+
+    result = run(["by_name", "by_another"], Mock(), tmp_path, support="binary")
+    assert result.samples == 16
+
+
 def test_the_budget_goes_where_scores_vary_and_a_store_continues(tmp_path: Path) -> None:
     store, mock = tmp_path / "study.db", Mock()
     tasks = [task("alpha", 40)]
@@ -89,7 +102,9 @@ def test_samples_that_fail_are_declined(tmp_path: Path) -> None:
 
 def test_a_batch_that_fails_as_a_whole_is_tried_again_by_the_next_call(tmp_path: Path) -> None:
     store, broken, mock = tmp_path / "study.db", Mock(fails=lambda question: True), Mock()
-    with pytest.raises(EquipoiseError, match=r"all of 8 samples failed: .*no answer to .*; 0 samples saved in .*study"):
+    with pytest.raises(
+        EquipoiseError, match=r"all 8 samples of a batch failed: .*no answer to .*; 0 samples saved in .*study"
+    ):
         run(task("alpha", 4), broken, tmp_path, store=store)
     result = run(task("alpha", 4), mock, tmp_path, store=store)
     assert set(mock.asked) == set(broken.asked)
@@ -188,7 +203,10 @@ def test_the_reducer_of_epochs_is_the_tasks(tmp_path: Path) -> None:
     ("tasks", "arguments", "message"),
     [
         ([], {}, "tasks must have at least one task, got none"),
-        ("alpha", {}, "tasks must be tasks of inspect_ai or functions that return one, got 'alpha'"),
+        (3, {}, "tasks must be tasks of inspect_ai, functions that return one, or names of such, got 3"),
+        ("alpha", {}, "tasks must be known to inspect_ai where they are names, got 'alpha'; import the module that"),
+        ("exam.py@exam", {}, "got 'exam.py@exam'; import the function that returns the task"),
+        ("exam.py", {}, "got 'exam.py'; import the function that returns the task"),
         ([task("a", 1), task("a", 1)], {}, "tasks must have different names, got 'a' twice"),
         (
             task("a", 1),

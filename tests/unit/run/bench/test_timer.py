@@ -36,6 +36,18 @@ def test_how_a_command_failed() -> None:
         timer(["no-such-program"], "a")
 
 
+def test_a_program_is_looked_for_as_the_shell_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").write_text("#!/bin/sh\n")
+    (tmp_path / "here").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    assert ProcessTimer()(["./here"], "a").code == 0
+    with pytest.raises(CommandError, match=r"^cannot run 'here': No such file or directory$"):
+        ProcessTimer()(["here"], "a")
+    (tmp_path / "here").chmod(0o644)
+    with pytest.raises(CommandError, match=r"^cannot run './here': Permission denied$"):
+        ProcessTimer()(["./here"], "a")
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_a_command_has_a_session_of_its_own_and_does_not_ignore_sigpipe() -> None:
     timer = ProcessTimer()
@@ -53,7 +65,8 @@ def test_what_it_prints_is_shown_or_dropped(capfd: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.parametrize(
-    "command", ["true", "env -i true", "echo 'a | b; $c'", 'echo "a & b (c)"', "touch 'it is' here"]
+    "command",
+    ["true", "env -i true", "echo 'a | b; $c'", 'echo "a & b (c)"', "touch 'it is' here", "no-such-program-here -x"],
 )
 def test_plain_commands_need_no_shell(command: str) -> None:
     assert not needs_shell(command)
@@ -62,7 +75,7 @@ def test_plain_commands_need_no_shell(command: str) -> None:
 @pytest.mark.parametrize(
     "command",
     ["a | b", "true; true", "true > x", "echo $HOME", 'echo "$HOME"', "ls *.py", "X=1 true", "exit 3", "echo 'open",
-     "true && true", "no-such-program-here", "echo `true`", "cd ~"],
+     "true && true", "echo `true`", "cd ~", "ulimit -n"],
 )  # fmt: skip
 def test_others_do(command: str) -> None:
     assert needs_shell(command)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from equipoise import tables
 from equipoise.run.bench import Run, Timing, Timings, words
 from equipoise.run.bench.timings import Overhead
 
@@ -51,15 +52,15 @@ def test_everything_that_is_printed() -> None:
         (timings(GZIP, XZ, wanted=10), "20 runs of 2 commands."),
         (
             timings(GZIP, XZ, wanted=1000, out_of_time=True),
-            "✗ 20 runs of 2 commands, 1,000 of each were asked for; --max-seconds allows more.",
+            "✗ 20 runs of 2 commands instead of 1,000 of each; raise --max-seconds for more.",
         ),
         (
             timings(GZIP, timing("a b", [1, 2], reached=False)),
-            "✗ The mean of 'a b' is not known to ±5% yet (12 runs); --max-runs allows more.",
+            "✗ The mean of 'a b' is not known to ±5% yet (12 runs); raise --max-runs for more.",
         ),
         (
             timings(timing("a b", [1, 2], reached=False), out_of_time=True),
-            "✗ The mean of 'a b' is not known to ±5% yet (2 runs); --max-seconds allows more.",
+            "✗ The mean of 'a b' is not known to ±5% yet (2 runs); raise --max-seconds for more.",
         ),
     ],
 )
@@ -79,6 +80,22 @@ def test_a_lopsided_interval_has_no_plus_minus() -> None:
     assert words.comparison(ratio) == f"a is at least {ratio.times.low:.0f} times faster than b."
 
 
+def test_a_lopsided_interval_around_1_has_both_ends() -> None:
+    found = timings(timing("a", [0.001, 0.003]), timing("b", [0.002, 0.003]))
+    [ratio] = found.ratios
+    low, high = (tables.amount(end, 2) for end in (ratio.times.low, ratio.times.high))
+    assert words.comparison(ratio) == f"a and b do not differ measurably; the ratio is between {low} and {high}."
+    assert words.rows(found)[2][-1] == f"{low} … {high}"
+
+
+def test_one_run_of_each_is_not_compared() -> None:
+    found = timings(timing("a", [0.001]), timing("b", [0.002]), wanted=1)
+    assert words.comparison(found.ratios[0]) == "a and b cannot be compared: each needs two runs."
+    assert words.rows(found)[0] == ["command", "mean ± 95%", "min … max", "runs", "relative"]  # without σ
+    assert words.rows(found)[2][-1] == "2"
+    assert words.rows(timings(GZIP, timing("b", [0.2])))[2][2] == "—"
+
+
 def test_all_pairs_share_the_level() -> None:
     """Of three commands there are three pairs, whichever is fastest."""
     more = timings(GZIP, XZ, timing("lz", [0.5 + 0.01 * z for z in ZIGZAG])).ratios
@@ -93,7 +110,7 @@ def test_remarks() -> None:
     assert drift.startswith("Times drifted while")
     assert "The comparison uses the 10 rounds in which every command was run" in drift
     first, later = (timing(name, values) for name, values in (("f", [9.0, *ZIGZAG]), ("l", [*ZIGZAG, 9.0])))
-    assert words.remarks(timings(first)) == ["The first run of f is an outlier; --warmup 3 would leave it out."]
+    assert words.remarks(timings(first)) == ["The first run of f is an outlier; a longer --warmup would leave it out."]
     assert words.remarks(timings(later))[0].startswith("Some runs of l are outliers: other programs")
     [failed] = words.remarks(timings(timing("no", ZIGZAG, code=4)))
     assert failed == "10 runs of no failed, and the time is included; the last one: exit code 4."
