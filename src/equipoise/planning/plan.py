@@ -21,8 +21,8 @@ from equipoise.planning.arguments import (
     arms_and_variances,
     budget_for,
     interval_for,
-    limits,
     is_binary,
+    limits,
     precision_by_arm,
     sums_for,
 )

@@ -3,8 +3,8 @@ How wide the intervals of planned counts will be, and the fewest samples with wh
 
 The half-width of an arm with the loss σ²/T is a multiple of its square root: the normal quantile z for counts that are
 fixed beforehand; z sqrt(1 + a/T) for a study that is stopped by fixed-width intervals (`intervals.fixed_width`, for
-arms that are not skewed, or for binary ones), which needs some thirty samples at least; and more for one that is stopped
-by confidence sequences, the asymptotic ones. Sums of means have half-widths of the same three kinds.
+arms that are not skewed, or for binary ones), which needs some thirty samples at least; and more for one that is
+stopped by confidence sequences, the asymptotic ones. Sums of means have half-widths of the same three kinds.
 """
 
 from __future__ import annotations

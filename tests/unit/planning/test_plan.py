@@ -583,5 +583,6 @@ def test_binary_arms_are_planned_as_a_study_stops_them() -> None:
     ],
 )
 def test_supports_and_shares_that_a_plan_cannot_use(given: dict[str, Any], message: str) -> None:
+    options: dict[str, Any] = {"variances": [0.2, 0.1], "precision": 0.05} | given
     with pytest.raises(ValueError, match=re.escape(message)):
-        eq.plan(**({"variances": [0.2, 0.1], "precision": 0.05} | given))
+        eq.plan(**options)
