@@ -65,8 +65,11 @@ def adaptivity(result: Result) -> Adaptivity:
         return nothing
     study = None if blind else _study(result)
     if study is not None:
+        # The replay spends a budget; that the arms stopped together comes on top.
         found = replayed(*study)
-        return replace(found, biases=found.biases + stopping_biases(result, together))
+        stops = second_order(result.counts.array, evidence.skewness, (together, np.ones(arms)))
+        biases = found.biases + stopping_biases(result, together)
+        return replace(found, inflations=found.inflations * stops, biases=biases)
     found = formulas(result, stopped, together)
     return stopped_alone(result, stopped, found) if stopped.any() else found
 

@@ -152,6 +152,9 @@ def test_stopping_biases_the_means_of_skewed_strata() -> None:
     assert not sums.stopping_shares(alone).any()
     assert (stopped.counts.array == alone.counts.array).all()
     assert stopped.biases.array == pytest.approx(alone.biases.array + by_hand)
+    shares = W**2 * s2 / T / (W**2 * s2 / T).sum()
+    c = shares * (3.5 + (1.5 + 4.5 * shares) * np.maximum(evidence.skewness**2 - 6 / T, 0))
+    assert stopped.adaptivity.inflations == pytest.approx(alone.adaptivity.inflations * (1 + c / (T + c)))
     assert not sums.stopping_shares(eq.estimate(draws, precision=0.01, budget=200, **options)).any()
     coins = {arm: (values > 1).astype(float) for arm, values in draws.items()}
     assert not sums.stopping_shares(eq.estimate(coins, precision=0.1, support="binary", **options)).any()
