@@ -16,6 +16,7 @@ from equipoise.cli.output import console, print_json
 from equipoise.errors import EquipoiseError
 
 if TYPE_CHECKING:
+    from equipoise.run.progress import Progress
     from equipoise.run.spec import Spec
     from equipoise.study import Result
 
@@ -100,18 +101,22 @@ def run(
         for lines in trace:
             print(exits.for_terminal(lines), file=sys.stderr)
         if ending:
-            exits.say(f"{ending}; {_kept(live.last.samples if live.last else 0, loaded.store)}")
+            exits.say(f"{ending}; {_kept(live.last, loaded.store)}")
     raise typer.Exit(code)
 
 
-def _kept(samples: int, store: str | None) -> str:
-    """Return what became of the samples, and how to continue."""
+def _kept(last: Progress | None, store: str | None) -> str:
+    """Return what became of the samples, how many more a precision takes, and how to continue."""
+    from equipoise.study.summary import what_is_left
+
+    samples = last.samples if last else 0
     if not samples and not store:
         return "no samples were taken"
-    taken = tables.count(samples, "sample")
+    taken, left = tables.count(samples, "sample"), what_is_left(last.result) if last else ""
+    takes = f", and the precision takes {left}" if left else ""
     if store:
-        return f"{taken} saved in {store}; run the same command to continue"
-    return f"{taken} taken, none saved; with --store study.db the same command would continue"
+        return f"{taken} saved in {store}{takes}; run the same command to continue"
+    return f"{taken} taken, none saved{takes}; with --store study.db the same command would continue"
 
 
 def _print_result(result: Result, loaded: Spec, code: int, as_json: bool, verbose: bool) -> None:

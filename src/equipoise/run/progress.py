@@ -33,8 +33,8 @@ class Progress:
     spent, budget
         How much of the budget is spent, and the budget; None without one.
     worst, error
-        The least precise arm (`Result.least_precise`) and its standard error, which is NaN while some arm has fewer
-        than two samples.
+        The least precise arm (`Result.least_precise`) and its plain standard error s/sqrt(T), without the correction
+        for adaptive sampling that takes a replay; NaN while some arm has fewer than two samples.
     margin
         That of that arm's 95% interval, which is infinite while it has too few samples for one.
     seconds, seconds_left

@@ -19,9 +19,13 @@ import numpy as np
 import polars
 import pytest
 
+import equipoise as eq
 from equipoise.cli import exits, main
+from equipoise.cli.run import _kept
 from equipoise.run import spec
 from equipoise.run.commands import Command, CommandError, Running
+from equipoise.run.progress import Progress
+from equipoise.study.summary import what_is_left
 from tests.logs import events, kinds
 from tests.waiting import HANG, until
 
@@ -746,3 +750,20 @@ def test_a_live_table_on_a_terminal(tmp_path: Path) -> None:
     assert "Ctrl-C stops" in text
     assert "interval" in text
     assert "60 samples" in out.decode()
+
+
+def test_the_last_sentence_says_what_is_left() -> None:
+    """As on the page and in the verdict; nothing where no precision was asked for."""
+    draws = {arm: np.random.default_rng(ord(arm)).normal(size=400) for arm in "ab"}
+    told: list[Progress] = []
+    eq.estimate(draws, precision=0.2, budget=150, progress=told.append)
+    left = what_is_left(told[-1].result)
+    assert "more samples" in left
+    assert _kept(told[-1], "study.db") == (
+        f"150 samples saved in study.db, and the precision takes {left}; run the same command to continue"
+    )
+    eq.estimate(draws, budget=150, progress=told.append)
+    assert (
+        _kept(told[-1], None) == "150 samples taken, none saved; with --store study.db the same command would continue"
+    )
+    assert _kept(None, None) == "no samples were taken"
