@@ -48,7 +48,8 @@ def rounded(value: float, half: float, digits: int = 2) -> str:
     if math.isnan(value) or not 0 < half < math.inf:
         return cell(value)
     decimals = digits - 1 - math.floor(math.log10(half))
-    return f"{value:,.{max(decimals, 0)}f}" if decimals <= 9 and abs(value) < 1e12 else f"{value:.4g}"
+    # Python's z: what is rounded to 0 has no sign.
+    return f"{value:z,.{max(decimals, 0)}f}" if decimals <= 9 and abs(value) < 1e12 else f"{value:.4g}"
 
 
 def plus_minus(half: float, digits: int = 2) -> str:
