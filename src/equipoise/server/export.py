@@ -47,11 +47,14 @@ def chunks(where: str, kind: str) -> Generator[bytes, None, None]:
             raise ModuleNotFoundError(
                 f"Parquet needs polars, which is not installed; {install_hint('tables')}"
             ) from None
-    return _written(where, kind)
+    made = _written(where, kind)
+    next(made)  # opens the log: a study that is not there is refused before a response begins
+    return made
 
 
 def _written(where: str, kind: str) -> Generator[bytes, None, None]:
     with Log(where, write=False) as log:
+        yield b""
         arms = [plain_arm(arm) for arm in log.header.arms]
         found = (_row(event, arms) for event in log.events())
         parts = iter(lambda: list(itertools.islice(found, _PART)), [])

@@ -122,9 +122,7 @@ class Pages:
         if not self.inside(request):
             demo = service.settings.demo
             return RedirectResponse(f"{root_of(request)}/studies/{demo}", 303) if demo else self.to_login(request)
-        pages = await service.in_thread(service.registry.pages)
-        entries = [await service.entry(page.name) for page in pages]
-        found = [await studies.progress(service, entry) for entry in entries if entry is not None]
+        found = await studies.listed(service)
         return self.html(request, "list.html", studies=[_line(each) for each in reversed(found)])
 
     async def study(self, request: Request, name: str) -> Response:
@@ -132,12 +130,12 @@ class Pages:
         service = self._service
         try:
             caller, entry = await service.admit(request, name, Action.VIEW)
+            follower = service.follower(entry.page)
+            view, specs = await service.in_thread(lambda: _drawn(follower.data(entry.page)))
         except Problem as problem:
             if problem.status == HTTPStatus.UNAUTHORIZED:
                 return self.to_login(request)
             return self.html(request, "missing.html", problem.status, detail=problem.detail)
-        follower = service.follower(entry.page)
-        view, specs = await service.in_thread(lambda: _drawn(follower.data(entry.page)))
         manager = caller.role is Role.ADMIN
         return self.html(
             request,

@@ -63,6 +63,11 @@ class Problem(Exception):
         return Response(self.body(), self.status, self.headers, MEDIA_TYPE)
 
 
+def deleted() -> Problem:
+    """Return the problem of a study that was there a moment ago."""
+    return Problem(404, "the study was deleted")
+
+
 def unavailable(detail: str) -> Problem:
     """Return the problem of a service that cannot answer now, and can be asked again in a second."""
     return Problem(503, detail, "unavailable", {"Retry-After": "1"})

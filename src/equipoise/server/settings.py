@@ -43,8 +43,8 @@ class Limits:
         The most seconds that a ticket may be waited for.
     queue
         The most requests that wait for the turn of one study; more are sent away for a moment.
-    viewers
-        The most live views that one process serves.
+    viewers, viewers_by_key
+        The most live views that one process serves, and the most of them for one key.
     studies
         The most studies that one process keeps open; of more, the one that was used longest ago is closed.
     ask, work, read, respondent
@@ -58,6 +58,7 @@ class Limits:
     lease: float = 30 * 86_400.0
     queue: int = 10_000
     viewers: int = 1_000
+    viewers_by_key: int = 100
     studies: int = 100
     ask: Rate = Rate(500, 1_000)
     work: Rate = Rate(20_000, 40_000)

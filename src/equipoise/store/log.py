@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from equipoise.errors import EquipoiseError
 from equipoise.store import events as kinds
 from equipoise.store import snapshots
-from equipoise.store.database import Database, Head, Lost, Row, link
+from equipoise.store.database import Database, Head, Lost, Missing, Row, link
 from equipoise.store.events import Damaged, Event
 from equipoise.store.header import Header
 from equipoise.store.plain import dumps
@@ -130,7 +130,7 @@ class Log:
         elif header is not None:
             self._create(header)
         else:
-            raise ValueError(f"there is no study {self._database.study_name!r} in {self.name}{self._others()}")
+            raise Missing(f"there is no study {self._database.study_name!r} in {self.name}{self._others()}")
 
     def _others(self) -> str:
         names = self._database.studies()
@@ -204,9 +204,9 @@ class Log:
             raise
 
     def _fold_new(self, head: Head | None) -> None:
+        head = head or self._database.head()
         if self._replica is None:
             self._replica = self._start()
-        head = head or self._database.head()
         if head.turns < self._replica.turns:
             raise Damaged(f"it had {self._replica.turns:,} turns, and {head.turns:,} are left")
         for rows in self._database.rows(self._replica.turns + 1, head.turns):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import httpx
@@ -12,7 +14,11 @@ import polars
 import pytest
 
 import equipoise as eq
+from equipoise.errors import EquipoiseError
+from equipoise.report import Watch
 from equipoise.server import Limits
+from equipoise.server.access import COOKIE
+from equipoise.server.follow import Follower
 from equipoise.store import Replica, wire
 from tests.serving import Served, served
 from tests.waiting import until
@@ -152,6 +158,108 @@ def test_viewers_do_not_hold_up_the_end(tmp_path: Any) -> None:
         assert client.get("/healthz").status_code == 200
         assert not list(views)  # it ends by itself
         response.close()
+
+
+def ended(lines: Iterator[str]) -> str:
+    """Read a stream to its end, and return why it ended."""
+    found = [line for line in lines if line]
+    return found[-1].removeprefix("data: ") if "event: end" in found else ""
+
+
+@pytest.mark.parametrize("how", ["rotated", "revoked"])
+def test_a_live_view_ends_with_its_key(tmp_path: Any, how: str) -> None:
+    """In the process that refuses the key, and in others, which look at the keys every second."""
+    db = str(tmp_path / "studies.db")
+    with served(db, look=0.01, heartbeat=0.02) as one, served(db, look=0.01, heartbeat=0.02) as other:
+        one.create("live")
+        client, path = one.client(), "/api/v1/studies/live"
+        made = client.post(f"{path}/keys", json={"role": "read"}).json()
+        with (
+            one.client(made["key"]).stream("GET", f"{path}/events") as here,
+            other.client(made["key"]).stream("GET", f"{path}/events") as there,
+        ):
+            assert (here.status_code, there.status_code) == (200, 200)
+            if how == "rotated":
+                assert client.post(f"{path}/keys/{made['id']}/rotate").status_code == 200
+            else:
+                assert client.delete(f"{path}/keys/{made['id']}").status_code == 204
+            assert (ended(here.iter_lines()), ended(there.iter_lines())) == ("refused", "refused")
+
+
+def test_a_live_view_ends_with_its_session(tmp_path: Any) -> None:
+    with served(str(tmp_path / "studies.db"), look=0.01) as service:
+        service.create("live")
+        administrator = service.service.administrator
+        browser = service.client(None, Cookie=f"{COOKIE}={administrator.session()}")
+        with browser.stream("GET", "/api/v1/studies/live/events") as response:
+            lines = response.iter_lines()
+            assert next(lines) == "event: view"
+            administrator._clock = lambda: 1e12  # 12 hours later
+            assert ended(lines) == "refused"
+
+
+def test_a_live_view_shows_what_another_process_does(tmp_path: Any) -> None:
+    """Although nobody else asks this process: a pause, and the end of the study."""
+    db = str(tmp_path / "studies.db")
+    with served(db) as one, served(db, look=0.01, heartbeat=0.02) as other:
+        one.create("live")
+        with other.client().stream("GET", "/api/v1/studies/live/events") as response:
+            views = events_of(response)
+            assert next(views)["study"]["status"] == "collecting"
+            one.client().post("/api/v1/studies/live/pause")
+            assert any(view["study"]["status"] == "paused" for view in views)
+        with other.client().stream("GET", "/api/v1/studies/live/events") as response:
+            one.client().delete("/api/v1/studies/live")
+            assert ended(response.iter_lines()) == "deleted"
+
+
+def test_a_live_view_ends_where_the_database_is_away(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A viewer who comes back is told so, rather than left with an old view."""
+    with served(str(tmp_path / "studies.db"), look=0.01) as service:
+        service.create("live")
+        client, path = service.client(), "/api/v1/studies/live/events"
+
+        def away(*given: Any) -> Any:
+            raise EquipoiseError("the database is away")
+
+        with client.stream("GET", path) as response:
+            lines = response.iter_lines()
+            assert next(lines) == "event: view"
+            with monkeypatch.context() as patched:
+                patched.setattr(Follower, "view", away)
+                assert ended(lines) == ""
+        with client.stream("GET", path) as response:
+            assert next(events_of(response))
+
+
+def test_one_key_has_only_some_of_the_live_views(tmp_path: Any) -> None:
+    with served(str(tmp_path / "studies.db"), limits=Limits(viewers=3, viewers_by_key=2)) as service:
+        service.create("live")
+        reader, path = service.client(service.key("live", "read")), "/api/v1/studies/live/events"
+        with ExitStack() as stack:
+            watching = [events_of(stack.enter_context(reader.stream("GET", path))) for _ in range(2)]
+            assert all(map(next, watching))
+            assert reader.get(path).status_code == 429
+            watching.append(events_of(stack.enter_context(service.client().stream("GET", path))))
+            assert next(watching[-1])
+            assert service.client().get(path).status_code == 503
+
+
+def test_a_result_is_computed_once_a_turn(service: Served, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    client, counted = fill(service, name), []
+    result_of = Watch.result
+
+    def count(watch: Watch) -> Any:
+        counted.append(watch)
+        return result_of(watch)
+
+    monkeypatch.setattr(Watch, "result", count)
+    path = f"/api/v1/studies/{name}"
+    found = [client.get(f"{path}/result").text for _ in range(5)]
+    assert (len(set(found)), len(counted)) == (1, 1)
+    client.post(f"{path}/ask")
+    client.get(f"{path}/result")
+    assert len(counted) == 2
 
 
 def test_the_demonstration_can_be_looked_at(tmp_path: Any) -> None:
