@@ -223,6 +223,8 @@ class Desk:
         handed = ask.repeated(turn)
         if handed is not None:
             return handed
+        if ask.closed is not None:
+            return Handed([], ask.closed)
         if self._open[ask.owner] + ask.many > ask.most_open and self._changed:
             self._sweep(turn)  # some may have been answered since they were counted
         if self._open[ask.owner] + ask.many > ask.most_open:

@@ -88,8 +88,14 @@ class Pages:
             raise Problem(403, "the form was sent by another site")
         form = await _form(request)
         onward = (_NEXT.fullmatch(form.get("next", "")) and form.get("next")) or "/"
-        if not self._service.administrator.matches(form.get("token", "").strip()):
-            return self.html(request, "login.html", 401, next=onward, wrong=True)
+        try:
+            right = self._service.is_administrator(request, form.get("token", "").strip())
+        except Problem as problem:
+            return self.html(
+                request, "login.html", problem.status, next=onward, wrong=f"{problem.detail.capitalize()}."
+            )
+        if not right:
+            return self.html(request, "login.html", 401, next=onward, wrong="This is not the administrator's token.")
         answer = RedirectResponse(root_of(request) + onward, 303)
         self._remember(request, answer, self._service.administrator.session(), access.SESSION)
         return answer
@@ -181,7 +187,7 @@ def mount(app: FastAPI) -> None:
 
     @router.get("/login")
     async def login_form(request: Request, next: str = "/") -> Response:
-        return pages.html(request, "login.html", next=next if _NEXT.fullmatch(next) else "/", wrong=False)
+        return pages.html(request, "login.html", next=next if _NEXT.fullmatch(next) else "/", wrong="")
 
     @router.post("/login")
     async def login(request: Request) -> Response:

@@ -92,7 +92,7 @@ class Registry:
     def __init__(self, where: str) -> None:
         self.where = where
         self._guard = threading.Lock()
-        self._database = connect(where, create=True)
+        self._database = connect(where, create=True, private=True)  # it holds secrets
         try:
             self._database.find()  # refuses what is not a store
             self._database.begin_creating()

@@ -39,12 +39,14 @@ async def ask(request: Request, name: str) -> Response:
     _check_many(caller, Action.ASK_MANY, body.count, limits.batch, "count")
     if body.lease is not None and body.lease > limits.lease:
         raise Problem(422, f"lease must be at most {limits.lease:,.0f} s, got {body.lease:g}", "invalid")
-    if page.status != OPEN or _is_not_to_be_tracked(request, page):
-        reason = page.status if page.status != OPEN else "do-not-track"
-        return _handed(caller, page, None, Handed([], reason))
+    if body.respondent is not None and body.count > 1:
+        raise Problem(422, f"count must be 1 with a respondent, got {body.count:,}", "invalid")
+    closed = page.status if page.status != OPEN else "do-not-track" if _is_not_to_be_tracked(request, page) else None
+    if closed is not None and body.idempotency_key is None:
+        return _handed(caller, page, None, Handed([], closed))
     desk = await service.desk(entry)
     respondent = None
-    if body.respondent is not None:
+    if body.respondent is not None and closed is None:
         respondent = desk.signer.hashed("respondent", body.respondent)
         service.buckets.take((page.study, respondent), limits.respondent)
     key = None
@@ -52,7 +54,7 @@ async def ask(request: Request, name: str) -> Response:
         key = desk.signer.hashed("key", f"{caller.owner}:{body.idempotency_key}")
     most_open = limits.open_by_ask if caller.role is Role.ASK else limits.open_by_work
     lease = body.lease or (_PAGE_SECONDS if caller.role is Role.ASK else VISITOR_SECONDS)
-    work = Ask(body.count, caller.owner, lease, most_open, key, respondent)
+    work = Ask(body.count, caller.owner, lease, most_open, key, respondent, closed)
     return _handed(caller, page, desk, await _done(desk, work))
 
 

@@ -94,7 +94,7 @@ class Service:
         """Return the administrator, by a token or a session; or who looks at a demonstration."""
         token = bearer(request)
         if token is not None:
-            if self.administrator.matches(token):
+            if self.is_administrator(request, token):
                 return Caller(Role.ADMIN)
             raise Problem(401, "the token is not valid", headers=_CHALLENGE)
         cookie = request.cookies.get(access.COOKIE)
@@ -106,6 +106,15 @@ class Service:
         if self.settings.demo is not None and name == self.settings.demo:
             return Caller(Role.READ)
         raise Problem(401, "a token or a key is required: Authorization: Bearer ...", headers=_CHALLENGE)
+
+    def is_administrator(self, request: HTTPConnection, token: str) -> bool:
+        """Return whether this is the administrator's token; after many wrong ones from an address, refuse to look."""
+        address, rate = request.client.host if request.client else "", self.settings.limits.guesses
+        self.buckets.check(("guesses", address), rate)
+        right = self.administrator.matches(token)
+        if not right:
+            self.buckets.take(("guesses", address), rate)
+        return right
 
     async def _with_key(self, token: str, name: str) -> tuple[Caller, Entry]:
         identity = access.id_of(token) or ""

@@ -53,7 +53,7 @@ PATIENCE: Final = Patience()
 UNNAMED: Final = "study"
 
 
-def connect(where: str | os.PathLike[str], write: bool = True, create: bool = False) -> Database:
+def connect(where: str | os.PathLike[str], write: bool = True, create: bool = False, private: bool = False) -> Database:
     """
     Return the database at a path or a URL, either with `#name` for one of several studies in it.
 
@@ -63,6 +63,8 @@ def connect(where: str | os.PathLike[str], write: bool = True, create: bool = Fa
         The path or the URL.
     write, create
         Whether to write, and whether to create a file that does not exist.
+    private
+        Whether nobody else may read a file that is created.
     """
     text = os.fspath(where)
     place, _, name = text.partition("#")
@@ -75,7 +77,7 @@ def connect(where: str | os.PathLike[str], write: bool = True, create: bool = Fa
     place = place.removeprefix("sqlite:///")
     if place in ("", ":memory:"):
         raise ValueError(f"store must be a file that outlives the process, such as 'study.db', got {place!r}")
-    return SQLite(Path(place), name, write, create)
+    return SQLite(Path(place), name, write, create, private)
 
 
 class Log:

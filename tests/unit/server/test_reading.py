@@ -322,6 +322,16 @@ def test_the_script_of_polls_is_small_and_cached(service: Served) -> None:
     assert (again.status_code, again.content) == (304, b"")
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/login", "/poll.js"])
+def test_a_page_is_looked_for_without_being_read(service: Served, path: str) -> None:
+    client = service.client(None)
+    there, found = client.head(path), client.get(path)
+    assert (there.status_code, there.content) == (200, b"")
+    assert there.headers["content-type"] == found.headers["content-type"]
+    assert client.head("/nowhere").status_code == 404
+    assert client.head("/").status_code == 303
+
+
 def test_metrics(service: Served, name: str) -> None:
     fill(service, name)
     text = service.client(None).get("/metrics").text
