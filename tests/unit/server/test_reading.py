@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import gc
 import io
 import json
+import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -16,7 +18,7 @@ import pytest
 import equipoise as eq
 from equipoise.errors import EquipoiseError
 from equipoise.report import Watch
-from equipoise.server import Limits
+from equipoise.server import Limits, export
 from equipoise.server.access import COOKIE
 from equipoise.server.follow import Follower
 from equipoise.store import Replica, wire
@@ -58,6 +60,28 @@ def test_the_log_as_a_file(service: Served, name: str) -> None:
     frame = polars.read_parquet(client.get(path, params={"format": "parquet"}).content)
     assert frame.to_dicts() == lines
     assert client.get(path, params={"format": "xls"}).status_code == 422
+
+
+class Rows(list[tuple[Any, ...]]):
+    """A part of a log, of which it can be seen whether somebody holds it."""
+
+
+def test_parquet_holds_one_part_of_a_log_in_memory() -> None:
+    given: list[weakref.ref[Rows]] = []
+    held: list[int] = []
+
+    def parts() -> Iterator[list[tuple[Any, ...]]]:
+        for turn in range(20):
+            frames = sum(each.height for each in gc.get_objects() if isinstance(each, polars.DataFrame))
+            held.append(frames + sum(len(part) for ref in given if (part := ref()) is not None))
+            part = Rows((turn, 0.5, "tell", ticket, None, 1.0, None, None) for ticket in range(100))
+            given.append(weakref.ref(part))
+            yield part
+            del part
+
+    frame = polars.read_parquet(b"".join(export._parquet(parts())))
+    assert max(held) <= 200
+    assert frame["turn"].to_list() == [turn for turn in range(20) for _ in range(100)]
 
 
 def test_a_file_of_a_study_that_others_have_named(service: Served) -> None:
