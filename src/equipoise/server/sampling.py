@@ -22,6 +22,8 @@ router = APIRouter(prefix="/api/v1/studies/{name}", tags=["ask and tell"])
 
 # Seconds that the visitor of a page is waited for: an arm's interval uses its samples up to the first that is open.
 _PAGE_SECONDS: Final = 600.0
+# What a page answers a study with that is not a poll.
+_ANY_ANSWER: Final = "number"
 
 
 @router.post("/ask", **describe(422, 409, body=AskBody, required=False, returns={200: Tickets, 204: None}))
@@ -41,6 +43,9 @@ async def ask(request: Request, name: str) -> Response:
         raise Problem(422, f"lease must be at most {limits.lease:,.0f} s, got {body.lease:g}", "invalid")
     if body.respondent is not None and body.count > 1:
         raise Problem(422, f"count must be 1 with a respondent, got {body.count:,}", "invalid")
+    kind = (page.poll or {}).get("answer", _ANY_ANSWER)
+    if body.answers is not None and kind not in body.answers:
+        raise Problem(409, f"the answers of this poll are of kind {kind!r}, which is not in answers", "answer")
     closed = page.status if page.status != OPEN else "do-not-track" if _is_not_to_be_tracked(request, page) else None
     if closed is not None and body.idempotency_key is None:
         return _handed(caller, page, None, Handed([], closed))
@@ -147,7 +152,7 @@ def _shown(page: Page, desk: Desk, handed: Handed) -> dict[str, Any]:
     show["title"] = show["title"] or arm
     return {
         "question": poll.get("question", ""),
-        "answer": poll.get("answer", "number"),
+        "answer": poll.get("answer", _ANY_ANSWER),
         "show": show,
         "support": desk.support,
     }

@@ -131,6 +131,13 @@ class SQLite(Database):
         if tables:
             raise ValueError(f"{self.name} is not an equipoise store: it is a database with other tables")
 
+    def delete(self) -> None:
+        self.execute("pragma secure_delete = on")  # overwrites what is deleted
+        super().delete()
+        # Earlier versions of pages are in the WAL until it is emptied; somebody who reads now may hold that up.
+        with contextlib.suppress(EquipoiseError):
+            self.execute("pragma wal_checkpoint(truncate)")
+
     def keep_snapshot(self, turn: int, body: bytes, kept: int) -> None:
         super().keep_snapshot(turn, body, kept)
         # The connection keeps its statements, and each of them what was bound to it last: a copy of the whole body. The

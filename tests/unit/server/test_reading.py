@@ -18,10 +18,11 @@ import pytest
 import equipoise as eq
 from equipoise.errors import EquipoiseError
 from equipoise.report import Watch
-from equipoise.server import Limits, export
+from equipoise.run.course import Course
+from equipoise.server import Limits, export, visitors
 from equipoise.server.access import COOKIE
 from equipoise.server.follow import Follower
-from equipoise.store import Replica, wire
+from equipoise.store import Log, Replica, wire
 from tests.serving import Served, served
 from tests.waiting import until
 
@@ -299,6 +300,22 @@ def test_the_demonstration_can_be_looked_at(tmp_path: Any) -> None:
             return int(anybody.get("/api/v1/studies/demo/progress").json()["samples"])
 
         until(lambda: samples() >= 3, "visitors have answered")
+
+
+@pytest.mark.parametrize("over", ["reached", "spent"])
+def test_the_demonstration_goes_on(tmp_path: Any, over: str) -> None:
+    """Where the precision is reached or the budget spent, it asks for more; once, though two processes see it."""
+    where = str(tmp_path / "study.db")
+    goal: dict[str, Any] = {"precision": 0.3} if over == "reached" else {"budget": 4}
+    with eq.open(where, arms=["a", "b"], support="binary", **goal) as study:
+        while tickets := study.ask(2):
+            study.tell_many([(ticket, 1.0) for ticket in tickets])
+    with Log(where) as log:
+        course = Course(log.header)
+        for _ in range(2):
+            log.turn(lambda turn: visitors.go_on(turn, course))
+        assert not log.study.done
+        assert (log.replica.precision, log.study.budget) == ((0.15, None) if over == "reached" else (None, 8))
 
 
 # ---- the edges

@@ -122,6 +122,23 @@ def test_two_services_of_one_database(db: str, name: str) -> None:
         assert first.delete(path).status_code == 204
 
 
+def test_no_byte_is_left_of_a_deleted_study(tmp_path: Path) -> None:
+    """Neither in the file nor beside it; and other studies are as they were."""
+    with served(str(tmp_path / "studies.db")) as service:
+        service.create("kept", arms=["plain", "other"])
+        service.create("secret", arms=["unmistakable", "other"], title="unmistakable")
+        client = service.client()
+        client.post("/api/v1/studies/secret/ask", json={"count": 100})
+
+        def written() -> bytes:
+            return b"".join(path.read_bytes() for path in tmp_path.iterdir())
+
+        assert b"unmistakable" in written()
+        assert client.delete("/api/v1/studies/secret").status_code == 204
+        assert b"unmistakable" not in written()
+        assert client.post("/api/v1/studies/kept/ask").status_code == 200
+
+
 def test_nothing_is_written_of_a_deleted_study(registry: Registry, name: str) -> None:
     eq.open(registry.place(name), arms=["a", "b"]).close()
     page = registry.page(name)

@@ -158,6 +158,15 @@ def test_a_page_gets_what_it_shows(service: Served, name: str) -> None:
     assert Study(service, name, key).post("ask", {}).json()["show"]["title"] == "b"
 
 
+def test_a_page_is_asked_only_what_it_can_show(service: Served, name: str) -> None:
+    key = service.create(name, support=None, poll=POLL | {"answer": "custom"})["keys"][0]["key"]
+    page = Study(service, name, key)
+    refused = page.post("ask", {"respondent": "me", "answers": ["yes-no", "1-5", "number"]})
+    assert (refused.status_code, "of kind 'custom'" in refused.json()["detail"]) == (409, True)
+    assert Study(service, name).progress["in_flight"] == 0
+    assert page.ask(respondent="me", answers=["custom"])
+
+
 def test_how_long_pages_and_programs_are_waited_for(service: Served, name: str) -> None:
     """Ten minutes, and an hour, unless the ask says otherwise."""
     key = service.create(name, poll=POLL)["keys"][0]["key"]
