@@ -200,11 +200,11 @@ class RemoteStudy:
             body["respondent"] = respondent
         tickets: list[RemoteTicket] = []
         while len(tickets) < many:
-            own = {"count": min(many - len(tickets), _BATCH), "idempotency_key": key}
-            found = self._transport.post(f"{self._path}/ask", body | own)
+            count = min(many - len(tickets), _BATCH)
+            found = self._transport.post(f"{self._path}/ask", body | {"count": count, "idempotency_key": key})
             found = found or {"tickets": [], "reason": None}  # with an *ask* key there is no body
             tickets += [RemoteTicket((each["ticket"], each["arm"])) for each in found["tickets"]]
-            if len(found["tickets"]) < own["count"]:
+            if len(found["tickets"]) < count:
                 break
             key = _next_key(key)
         if m is not None:

@@ -96,7 +96,7 @@ def _parquet(parts: Iterator[list[tuple[Any, ...]]]) -> Iterator[bytes]:
         "value": pl.Float64, "seconds": pl.Float64, "text": pl.String,
     }  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="equipoise-") as folder:
-        written = []
+        written: list[Path] = []
         for part in itertools.chain(parts, [[]]):  # the last one is empty, for a log without events
             rows = [(*row[:4], None if row[4] is None else str(row[4]), *row[5:]) for row in part]
             written.append(Path(folder, f"{len(written)}.parquet"))

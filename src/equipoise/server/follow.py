@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
@@ -26,6 +27,8 @@ from equipoise.store.events import Damaged
 from equipoise.store.log import connect
 
 HEARTBEAT: Final = b": still here\n\n"
+# Seconds without an event after which a page shows no rate.
+_QUIET: Final = 60.0
 
 
 class Follower:
@@ -36,10 +39,12 @@ class Follower:
     ----------
     where
         The study, as a store takes it.
+    clock
+        Seconds since 1970.
     """
 
-    def __init__(self, where: str) -> None:
-        self._where = where
+    def __init__(self, where: str, clock: Callable[[], float] = time.time) -> None:
+        self._where, self._clock = where, clock
         self._guard = threading.Lock()
         self._database: Database | None = None
         self._watch: report.Watch | None = None
@@ -66,11 +71,14 @@ class Follower:
     def _view(self, page: Page) -> tuple[dict[str, Any], bytes]:
         with self._guard:
             watch = self._caught_up()
-            seen = (watch.replica.turns, watch.replica.chain, page)
+            quiet = self._clock() - watch.replica.latest > _QUIET
+            seen = (watch.replica.turns, watch.replica.chain, page, quiet)
             if self._drawn is None or self._drawn[0] != seen:
                 status = None if page.status == OPEN else page.status
                 title = page.title or page.name
-                found = report.view(watch.report(page.name), status=status, title=title, titles=titles(page))
+                found = report.view(
+                    watch.report(page.name), status=status, title=title, titles=titles(page), quiet=quiet
+                )
                 self._drawn = seen, found, to_json(found)
             return self._drawn[1], self._drawn[2]
 

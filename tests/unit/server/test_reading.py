@@ -270,6 +270,24 @@ def test_one_key_has_only_some_of_the_live_views(tmp_path: Any) -> None:
             assert service.client().get(path).status_code == 503
 
 
+def test_there_is_no_rate_when_samples_no_longer_come(service: Served, name: str) -> None:
+    """The view changes once, a minute after the last event."""
+    fill(service, name)
+    page = service.service.registry.page(name)
+    assert page is not None
+    now = 0.0
+    follower = Follower(service.service.registry.place(name), lambda: now)
+    first = follower.view(page)
+    latest = json.loads(first)["study"]["latest"]
+    rates = {}
+    for seconds in (0, 59, 61, 600):
+        now = latest + seconds
+        rates[seconds] = next(each["value"] for each in follower.data(page)["figures"] if each["label"] == "Rate")
+    follower.close()
+    assert rates[0] == rates[59]
+    assert rates[61] == rates[600] == "—"
+
+
 def test_a_result_is_computed_once_a_turn(service: Served, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     client, counted = fill(service, name), []
     result_of = Watch.result
