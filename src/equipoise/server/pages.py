@@ -20,7 +20,7 @@ from equipoise.report.page import environment
 from equipoise.server import access, studies
 from equipoise.server.access import Action, Role
 from equipoise.server.assets import Assets
-from equipoise.server.problems import Problem
+from equipoise.server.problems import Problem, no_route
 from equipoise.server.routing import reply
 from equipoise.server.service import Entry, Service
 
@@ -223,7 +223,7 @@ def mount(app: FastAPI) -> None:
     async def no_page(request: Request, error: Exception) -> Response:
         if "text/html" in request.headers.get("accept", ""):
             return pages.html(request, "missing.html", HTTPStatus.NOT_FOUND, detail="There is no such page.")
-        return Problem(HTTPStatus.NOT_FOUND, "Not Found").response()
+        return no_route(request, HTTPStatus.NOT_FOUND).response()
 
 
 def root_of(request: Request) -> str:

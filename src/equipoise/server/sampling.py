@@ -11,7 +11,7 @@ from equipoise.errors import EquipoiseError
 from equipoise.server.access import Action, Caller, Role
 from equipoise.server.bodies import AskBody, ForgetBody, Outcome, TellBody, Tickets
 from equipoise.server.desk import Desk
-from equipoise.server.problems import Problem
+from equipoise.server.problems import Problem, in_json
 from equipoise.server.registry import ARCHIVED, OPEN, Page
 from equipoise.server.routing import describe, read, read_or_default, reply
 from equipoise.server.service import Service
@@ -105,7 +105,7 @@ async def _done(desk: Desk, work: Work) -> Any:
     try:
         return await desk.do(work)
     except (ValueError, TypeError) as error:
-        raise Problem(422, str(error), "invalid") from None
+        raise Problem(422, in_json(str(error)), "invalid") from None
     except EquipoiseError as error:
         raise Problem(409, str(error)) from None
 
@@ -159,5 +159,5 @@ def _shown(page: Page, desk: Desk, handed: Handed) -> dict[str, Any]:
 
 
 def _outcomes(found: Outcomes) -> Response:
-    refused = [{"index": each.place, "detail": each.detail} for each in found.refused]
+    refused = [{"index": each.place, "detail": in_json(each.detail)} for each in found.refused]
     return reply({"outcomes": found.each, "refused": refused})

@@ -31,7 +31,7 @@ from equipoise.server.bodies import (
     Studies,
     Study,
 )
-from equipoise.server.problems import Problem
+from equipoise.server.problems import Problem, in_json
 from equipoise.server.registry import ARCHIVED, OPEN, PAUSED, Key, Page
 from equipoise.server.routing import describe, read, reply
 from equipoise.server.service import Entry, Service
@@ -57,7 +57,7 @@ async def create(request: Request) -> Response:
         try:
             await service.in_thread(lambda: _create(service, body))
         except (ValueError, TypeError) as error:
-            raise Problem(422, str(error), "invalid") from None
+            raise Problem(422, in_json(str(error)), "invalid") from None
     entry = await service.changed(body.name)
     assert entry is not None
     keys = []
@@ -200,7 +200,7 @@ async def extend(request: Request, name: str) -> Response:
     try:
         await desk.change(work)
     except (ValueError, TypeError) as error:
-        raise Problem(422, str(error), "invalid") from None
+        raise Problem(422, in_json(str(error)), "invalid") from None
     except EquipoiseError as error:
         raise Problem(409, str(error)) from None
     return reply(await progress(service, entry))
@@ -208,7 +208,7 @@ async def extend(request: Request, name: str) -> Response:
 
 @router.delete("/{name}", status_code=204, **describe(returns={204: None}))
 async def delete(request: Request, name: str) -> Response:
-    """Delete a study, with its log and its keys; nothing of it is left."""
+    """Delete a study, with its log, its poll and its keys."""
     service, _ = await _managed(request, name)
     await service.delete(name)
     return Response(status_code=204)

@@ -179,7 +179,7 @@ def test_an_address_of_no_page(client: Client) -> None:
     """People get a page, and programs a problem."""
     for accept, kind, words in (
         ("text/html,*/*", "text/html; charset=utf-8", "There is no such page."),
-        ("*/*", "application/problem+json", "Not Found"),
+        ("*/*", "application/problem+json", "there is nothing at this address"),
     ):
         found = client.get("/nowhere", headers={"Accept": accept})
         assert (found.status_code, found.headers["content-type"]) == (404, kind)

@@ -412,16 +412,36 @@ def test_a_problem(service: Served, name: str) -> None:
         assert {"type", "title", "detail"} <= response.json().keys()
 
 
-def test_names_and_origins_are_refused_in_words(service: Served) -> None:
+def test_mistakes_are_named_in_words(service: Served) -> None:
     client = service.client()
     for body, words in (
-        ({"name": "a b", "arms": 2}, "name: must be up to 80 letters, digits, dots, hyphens and underscores"),
+        ({"name": "a b", "arms": 2}, "name must be up to 80 letters, digits, dots, hyphens and underscores"),
         (
             {"name": "x", "arms": 2, "poll": {"origins": ["*", "https://example.org/"]}},
-            "poll/origins/1: must be an origin such as https://example.org, without a path, or * for all",
+            "poll/origins/1 must be an origin such as https://example.org, without a path, or * for all",
         ),
     ):
         assert words in client.post("/api/v1/studies", json=body).json()["detail"]
+    service.create("x")
+    mistakes: list[tuple[str, Any, str]] = [
+        ("", {"name": "x", "arms": 2, "extra": 1}, "the request is not valid: extra is not known here"),
+        ("", {"arms": 2}, "the request is not valid: name is required"),
+        ("", {"name": "x", "arms": 2, "level": "high"}, "the request is not valid: level must be a number"),
+        ("", {"name": "y", "arms": 2, "support": [1, 0]}, "'binary', [low, high] with low < high, or null, got [1, 0]"),
+        ("/x/tell", {"answers": []}, "the request is not valid: answers must have at least 1 item"),
+        ("/x/tell", {"answers": [{"ticket": "", "declined": False}]}, "answers/0/declined must be true"),
+    ]
+    for path, sent, words in mistakes:
+        detail = client.post(f"/api/v1/studies{path}", json=sent).json()["detail"]
+        assert detail.endswith(words), detail
+    for method, path, words in (
+        ("GET", "/nowhere", "there is nothing at this address"),
+        ("PATCH", "/api/v1/studies", "PATCH is not possible at this address"),
+    ):
+        assert client.request(method, path).json()["detail"] == words
+    reader = service.client(service.key("x", "read"))
+    refused = reader.post("/api/v1/studies/x/ask", json={"count": 2}).json()["detail"]
+    assert refused == "a key of role 'read' cannot ask for tickets"
     schemas = client.get("/openapi.json").json()["components"]["schemas"]
     assert schemas["Create"]["properties"]["name"]["pattern"].startswith("^")
     assert schemas["Poll"]["properties"]["origins"]["items"]["pattern"].startswith("^")
