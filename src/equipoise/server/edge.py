@@ -57,9 +57,7 @@ class Edge:
             return
         scope = _rooted(scope, self._service.settings.root_path)
         root = scope.get("root_path", "")
-        if root and scope["path"] == root:
-            await RedirectResponse(f"{root}/", 308)(scope, receive, send)
-            return
+        rest: ASGIApp = RedirectResponse(f"{root}/", 308) if root and scope["path"] == root else self._app
         # A page can be looked for without being read; the server sends no body in answer to HEAD.
         if scope["method"] == "HEAD" and not scope["path"].removeprefix(root).startswith("/api/"):
             scope = {**scope, "method": "GET"}
@@ -79,7 +77,7 @@ class Edge:
                 await answer({"type": "http.response.start", "status": 204, "headers": []})
                 await answer({"type": "http.response.body"})
             else:
-                await self._app(scope, self._limited(headers, receive), answer)
+                await rest(scope, self._limited(headers, receive), answer)
         except _TooLarge:
             if begun:
                 raise

@@ -247,6 +247,8 @@ class Service:
     def watch(self, request: HTTPConnection, caller: Caller, page: Page) -> AsyncIterator[bytes]:
         """Return the live view of a study, for as long as the caller is let in."""
         limits, key = self.settings.limits, None if caller.key is None else caller.key.id
+        if self.stopping:
+            raise unavailable("the service is stopping")
         broadcast = self._broadcasts.get(page.study)
         if broadcast is None or broadcast.ended:
             broadcast = self._broadcasts[page.study] = self._broadcast(page)

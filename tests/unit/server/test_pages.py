@@ -265,6 +265,7 @@ def test_under_a_root_path(tmp_path: Path) -> None:
         assert client.get("/").headers["location"] == "/polls/login?next=/"
         without_slash = client.get("/polls")
         assert (without_slash.status_code, without_slash.headers["location"]) == (308, "/polls/")
+        assert without_slash.headers["x-content-type-options"] == "nosniff"
         reply = client.post("/login", data={"token": ADMIN, "next": "/studies/a"})
         assert reply.headers["location"] == "/polls/studies/a"
         assert "Path=/polls/;" in reply.headers["set-cookie"]

@@ -71,10 +71,14 @@ def test_parquet_holds_one_part_of_a_log_in_memory() -> None:
     given: list[weakref.ref[Rows]] = []
     held: list[int] = []
 
+    def in_frames() -> int:
+        return sum(each.height for each in gc.get_objects() if type(each) is polars.DataFrame)
+
+    before = in_frames()
+
     def parts() -> Iterator[list[tuple[Any, ...]]]:
         for turn in range(20):
-            frames = sum(each.height for each in gc.get_objects() if isinstance(each, polars.DataFrame))
-            held.append(frames + sum(len(part) for ref in given if (part := ref()) is not None))
+            held.append(in_frames() - before + sum(len(part) for ref in given if (part := ref()) is not None))
             part = Rows((turn, 0.5, "tell", ticket, None, 1.0, None, None) for ticket in range(100))
             given.append(weakref.ref(part))
             yield part
@@ -182,6 +186,7 @@ def test_viewers_do_not_hold_up_the_end(tmp_path: Any) -> None:
         assert client.get("/readyz").status_code == 503
         assert client.get("/healthz").status_code == 200
         assert not list(views)  # it ends by itself
+        assert client.get("/api/v1/studies/live/events").status_code == 503
         response.close()
 
 
