@@ -6,7 +6,7 @@ import os
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -15,6 +15,17 @@ from equipoise.inputs import install_hint, integer
 
 if TYPE_CHECKING:
     from equipoise.server.settings import Settings
+
+# What somebody types for what an error names.
+_TYPED: Final = {
+    "store": "--db",
+    "db": "--db",
+    "port": "--port",
+    "workers": "--workers",
+    "root_path": "--root-path",
+    "trusted_proxies": "--trusted-proxies",
+    "admin_token": "EQUIPOISE_ADMIN_TOKEN",
+}
 
 
 def serve(
@@ -27,7 +38,7 @@ def serve(
     workers: Annotated[int, typer.Option(help="How many processes serve.")] = 1,
     root_path: Annotated[str, typer.Option(help="The path under which a proxy shows the service.")] = "",
     trusted_proxies: Annotated[
-        str, typer.Option(help="Addresses of proxies whose forwarded headers are believed.")
+        str, typer.Option(help="Addresses of proxies whose forwarded headers are trusted.")
     ] = "127.0.0.1",
     demo: Annotated[
         bool, typer.Option("--demo", metavar="", help="Serve a poll of six products with simulated visitors.")
@@ -37,8 +48,19 @@ def serve(
     Serve studies over HTTP: a dashboard, polls for web pages, and an API.
 
     EQUIPOISE_ADMIN_TOKEN sets the administrator's token. Without it, one is made at
-    the first start and shown once. SIGTERM finishes what was begun, and stops.
+    the first start and shown once. On SIGTERM or Ctrl-C, the service finishes the
+    requests under way and stops.
     """
+    try:
+        _serve(db, host, port, workers, root_path, trusted_proxies, demo)
+    except ValueError as error:
+        name, _, rest = str(error).partition(" ")
+        raise ValueError(f"{_TYPED.get(name, name)} {rest}") from None
+
+
+def _serve(
+    db: str | None, host: str, port: int, workers: int, root_path: str, trusted_proxies: str, demo: bool
+) -> None:
     integer("workers", workers, least=1)
     try:
         from equipoise.server import process
@@ -52,7 +74,7 @@ def serve(
         if demo and db is None:
             db = str(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="equipoise-"))) / "demo.db")
         settings = Settings(
-            db=db or "studies.db",
+            db="studies.db" if db is None else db,
             root_path=root_path.rstrip("/"),
             admin_token=os.environ.get("EQUIPOISE_ADMIN_TOKEN") or None,
             demo="demo" if demo else None,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import secrets
 from collections.abc import Hashable, Iterable, Sequence
+from http import HTTPStatus
 from operator import itemgetter
 from typing import Any, Final, SupportsFloat, cast, overload
 from urllib.parse import quote
 
-from equipoise.client.transport import Transport
+from equipoise.client.transport import Refused, Transport
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import MISSING, integer, number, positive, shown
 from equipoise.problem import Contrasts
@@ -18,8 +20,11 @@ from equipoise.run.options import savable
 from equipoise.store import Replica, wire
 from equipoise.study import Result
 
+# The most tickets or answers of one request; more are divided.
+_BATCH: Final = 10_000
+
 _WORDS: Final = {
-    "spent": "the budget is spent; extend() can raise it",
+    "spent": "the budget is spent; set_budget() can raise it",
     "reached": "every mean is known to the precision that was asked for",
     "retired": "every arm is retired",
     "used up": "every population is used up",
@@ -56,25 +61,36 @@ class RemoteStudy:
         self._transport = transport
         self.name = name
         self._path = f"/studies/{quote(name, safe='')}"
-        self._made: dict[str, Any] = transport.get(self._path).json()
+        self._made: dict[str, Any] | None = None
+        try:
+            self._described()
+        except Refused as error:
+            if error.status != HTTPStatus.FORBIDDEN:  # an *ask* key may ask and tell, and not read what a study is
+                raise
         self._replica: Replica | None = None
         self._course: Course | None = None
 
     def __repr__(self) -> str:
-        return f"<RemoteStudy {self.name!r} at {self._transport.url}: {len(self.arms):,} arms>"
+        arms = "" if self._made is None else f": {len(self.arms):,} arms"
+        return f"<RemoteStudy {self.name!r} at {self._transport.url}{arms}>"
 
     # ---- what can be read
 
     @property
     def arms(self) -> Sequence[Hashable]:
         """The names of the arms, in order."""
-        return tuple(self._made["names"])
+        return tuple(self._described()["names"])
 
     @property
     def support(self) -> Any:
         """The possible values."""
-        found = self._made["support"]
+        found = self._described()["support"]
         return tuple(found) if isinstance(found, list) else found
+
+    def _described(self) -> dict[str, Any]:
+        if self._made is None:
+            self._made = self._transport.get(self._path).json()
+        return self._made
 
     def _progress(self) -> dict[str, Any]:
         return self._transport.get(f"{self._path}/progress").json()  # type: ignore[no-any-return]
@@ -162,9 +178,9 @@ class RemoteStudy:
         Parameters
         ----------
         m
-            How many tickets to hand out at once; with `m`, a list is returned.
+            How many tickets to hand out at once; with `m`, a list is returned. Many are asked for in several requests.
         lease
-            Seconds that the tickets are waited for; by default an hour.
+            Seconds that the tickets are waited for; by default an hour, and ten minutes with an *ask* key.
         idempotency_key
             A text of the caller's choice, by which the ask is known if it is repeated; by default a random one.
         respondent
@@ -175,17 +191,22 @@ class RemoteStudy:
         EquipoiseError
             Without `m`, when there is nothing left to ask for.
         """
-        body: dict[str, Any] = {
-            "count": 1 if m is None else integer("m", m, least=1),
-            "idempotency_key": secrets.token_urlsafe(16) if idempotency_key is None else idempotency_key,
-        }
+        many = 1 if m is None else integer("m", m, least=1)
+        key = secrets.token_urlsafe(16) if idempotency_key is None else idempotency_key
+        body: dict[str, Any] = {}
         if lease is not None:
             body["lease"] = positive("lease", lease, "number of seconds")
         if respondent is not None:
             body["respondent"] = respondent
-        found = self._transport.post(f"{self._path}/ask", body)
-        found = found or {"tickets": [], "reason": None}  # with an *ask* key there is no body
-        tickets = [RemoteTicket((each["ticket"], each["arm"])) for each in found["tickets"]]
+        tickets: list[RemoteTicket] = []
+        while len(tickets) < many:
+            count = min(many - len(tickets), _BATCH)
+            found = self._transport.post(f"{self._path}/ask", body | {"count": count, "idempotency_key": key})
+            found = found or {"tickets": [], "reason": None}  # with an *ask* key there is no body
+            tickets += [RemoteTicket((each["ticket"], each["arm"])) for each in found["tickets"]]
+            if len(found["tickets"]) < count:
+                break
+            key = _next_key(key)
         if m is not None:
             return tickets
         if not tickets:
@@ -218,8 +239,7 @@ class RemoteStudy:
         given = [tuple(answer) for answer in answers]
         if any(len(answer) not in (2, 3) for answer in given):
             raise TypeError("tell_many takes pairs (ticket, value), or (ticket, value, cost)")
-        if given:
-            self._tell([_answer(*answer) for answer in given])
+        self._tell([_answer(*answer) for answer in given])
 
     def decline(self, ticket: RemoteTicket, *, cost: SupportsFloat | None = None) -> None:
         """Take note that who was asked did not want to answer."""
@@ -229,13 +249,21 @@ class RemoteStudy:
     def forget(self, ticket: RemoteTicket | Iterable[RemoteTicket]) -> None:
         """Give back a ticket that will not be answered, or several, so that samples can be asked for again."""
         tickets = [ticket] if isinstance(ticket, RemoteTicket) else list(ticket)
-        if tickets:
-            found = self._transport.post(f"{self._path}/forget", {"tickets": list(map(_text, tickets))})
-            _check_all(found)
+        self._settle("forget", "tickets", list(map(_text, tickets)))
 
     def _tell(self, answers: list[dict[str, Any]]) -> None:
-        found = self._transport.post(f"{self._path}/tell", {"answers": answers})
-        _check_all(found)
+        self._settle("tell", "answers", answers)
+
+    def _settle(self, what: str, name: str, given: list[Any]) -> None:
+        """Send answers or tickets, in several requests where there are many; raise what is refused in the end."""
+        refused: list[tuple[int, str]] = []
+        for start in range(0, len(given), _BATCH):
+            found = self._transport.post(f"{self._path}/{what}", {name: given[start : start + _BATCH]})
+            refused += [(start + each["index"], each["detail"]) for each in found["refused"]]
+        if refused:
+            (first, detail), others = refused[0], len(refused) - 1
+            which = "" if len(given) == 1 else f"ticket {first:,} of the call: "
+            raise ValueError(f"{which}{detail}{f' (and {others:,} others)' if others else ''}")
 
     # ---- for the administrator
 
@@ -260,6 +288,22 @@ class RemoteStudy:
         given = precision.to_dict() if isinstance(precision, Contrasts) else savable(precision)
         self._transport.post(f"{self._path}/extend", {"precision": given, "level": level, "interval": interval})
 
+    def delete(self) -> None:
+        """Delete the study, with its log and its keys."""
+        self._transport.delete(self._path)
+
+    def list_keys(self) -> list[dict[str, Any]]:
+        """Return the keys of the study: `id`, `role`, `label` and `created`; `key` only of those of role "ask"."""
+        return list(self._transport.get(f"{self._path}/keys").json()["keys"])
+
+    def rotate_key(self, identity: str) -> str:
+        """Return another key in place of the one with this id; the old one is refused from now on."""
+        return str(self._transport.post(f"{self._path}/keys/{quote(identity, safe='')}/rotate")["key"])
+
+    def revoke_key(self, identity: str) -> None:
+        """Remove the key with this id."""
+        self._transport.delete(f"{self._path}/keys/{quote(identity, safe='')}")
+
     def make_key(self, role: str, label: str = "") -> str:
         """Return a new key of the study, of role "ask", "work" or "read"; it cannot be read again."""
         found = self._transport.post(f"{self._path}/keys", {"role": role, "label": label})
@@ -282,9 +326,6 @@ def _answer(ticket: Any, value: Any, cost: Any = None) -> dict[str, Any]:
     return {"ticket": _text(ticket), "value": sample, **paid}
 
 
-def _check_all(found: dict[str, Any]) -> None:
-    if found["refused"]:
-        first, many = found["refused"][0], len(found["refused"])
-        which = "" if len(found["outcomes"]) == 1 else f"ticket {first['index']} of the call: "
-        more = f" (and {many - 1:,} others)" if many > 1 else ""
-        raise ValueError(f"{which}{first['detail']}{more}")
+def _next_key(key: str) -> str:
+    """Return the idempotency key of the request that follows one, where an ask takes several."""
+    return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping
+from http import HTTPStatus
 from typing import Any
 
 from equipoise.client.remote import RemoteStudy
-from equipoise.client.transport import Conflict, Patience, Transport
+from equipoise.client.transport import Patience, Refused, Transport
 from equipoise.inputs import Names, positive
 from equipoise.keywords import suggests_keywords
 from equipoise.problem import Contrasts, Stratified
@@ -125,8 +126,8 @@ class Service:
         }
         try:
             self._transport.post("/studies", {key: value for key, value in body.items() if value is not None})
-        except Conflict as error:
-            if not error.repeated:  # else it was created by the request whose answer was lost
+        except Refused as error:
+            if error.status != HTTPStatus.CONFLICT or not error.repeated:  # else a lost response was that of a success
                 raise
         return self.study(name)
 

@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from equipoise.errors import EquipoiseError
@@ -30,19 +31,21 @@ class Patience:
     pause: Callable[[float], None] = time.sleep
 
 
-class Conflict(EquipoiseError):
+class Refused(EquipoiseError):
     """
-    What was asked for is not possible as the service stands.
+    What was asked for is not possible as the service stands, or not allowed.
 
     Attributes
     ----------
+    status
+        That of the response.
     repeated
-        Whether the request was repeated, so that it may be in conflict with itself.
+        Whether the request was repeated, so that one of which the response was lost may be the reason.
     """
 
-    def __init__(self, message: str, repeated: bool) -> None:
+    def __init__(self, message: str, status: int, repeated: bool) -> None:
         super().__init__(message)
-        self.repeated = repeated
+        self.status, self.repeated = status, repeated
 
 
 class Transport:
@@ -85,6 +88,14 @@ class Transport:
         response = self._send("POST", path, body, {})
         return response.json() if response.content else None
 
+    def delete(self, path: str) -> None:
+        """Remove something; it may be gone already where a response was lost."""
+        try:
+            self._send("DELETE", path, None, {})
+        except Refused as error:
+            if error.status != HTTPStatus.NOT_FOUND or not error.repeated:
+                raise
+
     def _send(self, method: str, path: str, body: Any, parameters: dict[str, Any]) -> httpx.Response:
         patience = self._patience
         until, pause, repeated = patience.clock() + patience.seconds, _FIRST_PAUSE, False
@@ -117,9 +128,7 @@ def _checked(response: httpx.Response, repeated: bool) -> httpx.Response:
         return response
     if response.status_code == 422:
         raise ValueError(_detail(response))
-    if response.status_code == 409:
-        raise Conflict(_detail(response), repeated)
-    raise EquipoiseError(_detail(response))
+    raise Refused(_detail(response), response.status_code, repeated)
 
 
 def _detail(response: httpx.Response) -> str:

@@ -38,6 +38,7 @@ def view(
     status: str | None = None,
     title: str | None = None,
     titles: Mapping[str, str] | None = None,
+    quiet: bool = False,
 ) -> dict[str, Any]:
     """
     Return what a page shows of a study.
@@ -51,6 +52,8 @@ def view(
     title, titles
         What to call the study, by default the last part of where the log is; and what to call arms, by their names as
         texts.
+    quiet
+        Whether nothing has happened for a while, so that samples come at no rate; else it is that up to the last event.
     """
     result = report.result
     names = series.names(result)
@@ -82,7 +85,7 @@ def view(
             "latest": report.latest,
         },
         "verdict": verdict(result, unit),
-        "figures": _figures(report, unit, labels),
+        "figures": _figures(report, unit, labels, quiet),
         "charts": chart.drawable(drawn),
         "shape": chart.drawable(_shape(report, drawn)),
         "table": _table(report, unit, labels),
@@ -115,11 +118,11 @@ def _half(unit: Unit, half: float) -> str:
 # ---- the numbers on top
 
 
-def _figures(report: Report, unit: Unit, labels: Sequence[str]) -> list[dict[str, Any]]:
+def _figures(report: Report, unit: Unit, labels: Sequence[str], quiet: bool) -> list[dict[str, Any]]:
     return [
         _widest(report, unit, labels),
         _samples(report),
-        _rate(report),
+        _rate(report, quiet),
         _even_split(report) or _time(report),
     ]
 
@@ -154,8 +157,8 @@ def _samples(report: Report) -> dict[str, Any]:
     )
 
 
-def _rate(report: Report) -> dict[str, Any]:
-    pace = report.pace.per_second(report.began, report.latest)
+def _rate(report: Report, quiet: bool) -> dict[str, Any]:
+    pace = math.nan if quiet else report.pace.per_second(report.began, report.latest)
     answered = report.result.snapshot.evidence and report.result.snapshot.evidence.answered
     note = ""
     if answered:

@@ -30,10 +30,10 @@ class Role(StrEnum):
 class Action(StrEnum):
     """What can be done."""
 
-    ASK = "ask for one ticket"
-    ASK_MANY = "ask for many tickets at once"
-    TELL = "tell one answer"
-    TELL_MANY = "tell many answers at once"
+    ASK = "ask for tickets"
+    ASK_MANY = "ask for more than one ticket at once"
+    TELL = "tell answers"
+    TELL_MANY = "tell more than one answer at once"
     FORGET = "forget tickets"
     PROGRESS = "read the progress"
     RESULT = "read the result"

@@ -58,6 +58,7 @@ Origin = Annotated[
     _matching(_ORIGIN, "an origin such as https://example.org, without a path, or * for all"),
 ]
 Text = Annotated[str, AfterValidator(_plain)]
+AnswerKind = Literal["yes-no", "1-5", "number", "custom"]
 Number = int | float
 ByArm = dict[str, Number] | list[Number]
 
@@ -84,7 +85,7 @@ class Poll(Body):
     """
 
     question: Text = Field("", max_length=500)
-    answer: Literal["yes-no", "1-5", "number", "custom"] = "yes-no"
+    answer: AnswerKind = "yes-no"
     arms: dict[Annotated[str, Field(max_length=200)], Show] = Field(default_factory=dict, max_length=100_000)
     respect_dnt: bool = True
     origins: list[Origin] = Field(default_factory=list, max_length=100)
@@ -163,13 +164,15 @@ class AskBody(Body):
     An ask for tickets.
 
     With an `idempotency_key` that was used before, the same tickets are returned. A `respondent` who was asked before
-    gets the same ticket again, or none if it was answered.
+    gets the same ticket again, or none if it was answered. Where the caller can show only some kinds of `answers`, a
+    poll of another kind is refused.
     """
 
     count: int = Field(1, ge=1)
     lease: float | None = Field(None, gt=0)
     idempotency_key: str | None = Field(None, min_length=1, max_length=200)
     respondent: str | None = Field(None, min_length=1, max_length=200)
+    answers: list[AnswerKind] | None = Field(None, min_length=1, max_length=4)
 
 
 TicketText = Annotated[str, Field(min_length=LENGTH, max_length=LENGTH, examples=["AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"])]

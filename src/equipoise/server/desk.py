@@ -20,10 +20,11 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from equipoise.errors import EquipoiseError
 from equipoise.run.course import Course
-from equipoise.server.problems import Problem, unavailable
+from equipoise.server.problems import Problem, deleted, unavailable
 from equipoise.server.tickets import Signer
 from equipoise.server.work import Ask, Change, Handed, Work
 from equipoise.store import Log, Patience, Replica, Turn
+from equipoise.store.database import Missing
 from equipoise.store.leases import sweep
 
 T = TypeVar("T")
@@ -181,6 +182,8 @@ class Desk:
             if len(works) == 1:
                 return [error]
             return [outcome for work in works for outcome in self._outcomes([work])]
+        except Missing:
+            return [deleted()] * len(works)
         except Exception as error:  # of the database: nothing was committed
             return [unavailable(str(error))] * len(works)
         self._count.refused += sum(isinstance(each, Exception) for each in found)
@@ -220,6 +223,8 @@ class Desk:
         handed = ask.repeated(turn)
         if handed is not None:
             return handed
+        if ask.closed is not None:
+            return Handed([], ask.closed)
         if self._open[ask.owner] + ask.many > ask.most_open and self._changed:
             self._sweep(turn)  # some may have been answered since they were counted
         if self._open[ask.owner] + ask.many > ask.most_open:

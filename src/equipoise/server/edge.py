@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from equipoise.server.problems import MEDIA_TYPE, Problem
@@ -55,6 +56,11 @@ class Edge:
             await self._app(scope, receive, send)
             return
         scope = _rooted(scope, self._service.settings.root_path)
+        root = scope.get("root_path", "")
+        rest: ASGIApp = RedirectResponse(f"{root}/", 308) if root and scope["path"] == root else self._app
+        # A page can be looked for without being read; the server sends no body in answer to HEAD.
+        if scope["method"] == "HEAD" and not scope["path"].removeprefix(root).startswith("/api/"):
+            scope = {**scope, "method": "GET"}
         started, status, begun = time.perf_counter(), 500, False
         headers = Headers(scope=scope)
         shared = await self._shared(scope, headers)
@@ -71,7 +77,7 @@ class Edge:
                 await answer({"type": "http.response.start", "status": 204, "headers": []})
                 await answer({"type": "http.response.body"})
             else:
-                await self._app(scope, self._limited(headers, receive), answer)
+                await rest(scope, self._limited(headers, receive), answer)
         except _TooLarge:
             if begun:
                 raise

@@ -8,6 +8,7 @@ import itertools
 import math
 import tempfile
 from collections.abc import Generator, Iterable, Iterator
+from pathlib import Path
 from typing import Any, Final
 
 from pydantic_core import to_json
@@ -24,8 +25,9 @@ TYPES: Final = {
 FORMATS: Final = tuple(TYPES)
 COLUMNS: Final = ("turn", "at", "kind", "ticket", "arm", "value", "seconds", "text")
 
-# Events of one part.
+# Events of one part; and of one row group of Parquet.
 _PART: Final = 4096
+_ROWS: Final = 1 << 16
 _BYTES: Final = 1 << 16
 
 
@@ -38,7 +40,7 @@ def chunks(where: str, kind: str) -> Generator[bytes, None, None]:
     where
         The study, as a store takes it.
     kind
-        One of FORMATS. Parquet is written to a temporary file first, as its table of contents is at its end.
+        One of FORMATS. Parquet is written to temporary files first, as its table of contents is at its end.
     """
     if kind == "parquet":
         try:
@@ -47,14 +49,17 @@ def chunks(where: str, kind: str) -> Generator[bytes, None, None]:
             raise ModuleNotFoundError(
                 f"Parquet needs polars, which is not installed; {install_hint('tables')}"
             ) from None
-    return _written(where, kind)
+    made = _written(where, kind)
+    next(made)  # opens the log: a study that is not there is refused before a response begins
+    return made
 
 
 def _written(where: str, kind: str) -> Generator[bytes, None, None]:
     with Log(where, write=False) as log:
+        yield b""
         arms = [plain_arm(arm) for arm in log.header.arms]
         found = (_row(event, arms) for event in log.events())
-        parts = iter(lambda: list(itertools.islice(found, _PART)), [])
+        parts = iter(lambda: list(itertools.islice(found, _ROWS if kind == "parquet" else _PART)), [])
         if kind == "parquet":
             yield from _parquet(parts)
         elif kind == "csv":
@@ -83,20 +88,22 @@ def _harmless(row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _parquet(parts: Iterator[list[tuple[Any, ...]]]) -> Iterator[bytes]:
+    """Write parts to files of their own, then all of them into one, so that no more than a part is in memory."""
     import polars as pl
 
     kinds = {
         "turn": pl.Int64, "at": pl.Float64, "kind": pl.String, "ticket": pl.Int64, "arm": pl.String,
         "value": pl.Float64, "seconds": pl.Float64, "text": pl.String,
     }  # fmt: skip
-    frames = [
-        pl.DataFrame(
-            [(*row[:4], None if row[4] is None else str(row[4]), *row[5:]) for row in part], kinds, orient="row"
-        )
-        for part in parts
-    ]
-    with tempfile.TemporaryFile() as file:
-        (pl.concat(frames) if frames else pl.DataFrame(schema=kinds)).write_parquet(file)
-        file.seek(0)
-        while chunk := file.read(_BYTES):
-            yield chunk
+    with tempfile.TemporaryDirectory(prefix="equipoise-") as folder:
+        written: list[Path] = []
+        for part in itertools.chain(parts, [[]]):  # the last one is empty, for a log without events
+            rows = [(*row[:4], None if row[4] is None else str(row[4]), *row[5:]) for row in part]
+            written.append(Path(folder, f"{len(written)}.parquet"))
+            pl.DataFrame(rows, kinds, orient="row").write_parquet(written[-1])
+            del part, rows
+        whole = Path(folder, "log.parquet")
+        pl.scan_parquet(written).sink_parquet(whole)
+        with whole.open("rb") as file:
+            while chunk := file.read(_BYTES):
+                yield chunk

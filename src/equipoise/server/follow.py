@@ -10,21 +10,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Callable
-from typing import Any, Final
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from http import HTTPStatus
+from typing import Any, Final, NamedTuple
 
 from pydantic_core import to_json
 
 from equipoise import report
 from equipoise.errors import EquipoiseError
+from equipoise.server.problems import Problem
 from equipoise.server.registry import OPEN, Page
 from equipoise.store import wire
-from equipoise.store.database import Database
+from equipoise.store.database import Database, Missing
 from equipoise.store.events import Damaged
 from equipoise.store.log import connect
-from equipoise.study import Result
 
 HEARTBEAT: Final = b": still here\n\n"
+# Seconds without an event after which a page shows no rate.
+_QUIET: Final = 60.0
 
 
 class Follower:
@@ -35,19 +39,26 @@ class Follower:
     ----------
     where
         The study, as a store takes it.
+    clock
+        Seconds since 1970.
     """
 
-    def __init__(self, where: str) -> None:
-        self._where = where
+    def __init__(self, where: str, clock: Callable[[], float] = time.time) -> None:
+        self._where, self._clock = where, clock
         self._guard = threading.Lock()
         self._database: Database | None = None
         self._watch: report.Watch | None = None
         self._drawn: tuple[Any, dict[str, Any], bytes] | None = None
+        self._result: tuple[Any, str] | None = None
 
-    def result(self) -> Result:
-        """Return what is known now."""
+    def result(self) -> str:
+        """Return what is known now, as JSON; it is computed once a turn, however many ask for it."""
         with self._guard:
-            return self._caught_up().result()
+            watch = self._caught_up()
+            seen = watch.replica.turns, watch.replica.chain
+            if self._result is None or self._result[0] != seen:
+                self._result = seen, watch.result().to_json()
+            return self._result[1]
 
     def view(self, page: Page) -> bytes:
         """Return what a page draws, as JSON; the same bytes where nothing has changed."""
@@ -60,11 +71,14 @@ class Follower:
     def _view(self, page: Page) -> tuple[dict[str, Any], bytes]:
         with self._guard:
             watch = self._caught_up()
-            seen = (watch.replica.turns, watch.replica.chain, page)
+            quiet = self._clock() - watch.replica.latest > _QUIET
+            seen = (watch.replica.turns, watch.replica.chain, page, quiet)
             if self._drawn is None or self._drawn[0] != seen:
                 status = None if page.status == OPEN else page.status
                 title = page.title or page.name
-                found = report.view(watch.report(page.name), status=status, title=title, titles=titles(page))
+                found = report.view(
+                    watch.report(page.name), status=status, title=title, titles=titles(page), quiet=quiet
+                )
                 self._drawn = seen, found, to_json(found)
             return self._drawn[1], self._drawn[2]
 
@@ -87,7 +101,7 @@ class Follower:
             if self._database is None:
                 self._database = connect(self._where, write=False)
                 if not self._database.find():
-                    raise EquipoiseError("the study is gone")
+                    raise Missing("the study was deleted")
             try:
                 return self._fold(self._database)
             except Damaged as error:
@@ -118,13 +132,20 @@ class Follower:
         if self._database is not None:
             with contextlib.suppress(EquipoiseError):
                 self._database.close()
-        self._database = self._watch = self._drawn = None
+        self._database = self._watch = self._drawn = self._result = None
 
 
 def titles(page: Page) -> dict[str, str]:
     """Return what a poll calls its arms, by their names."""
     shown = (page.poll or {}).get("arms", {})
     return {arm: show["title"] for arm, show in shown.items() if show.get("title")}
+
+
+class _Viewer(NamedTuple):
+    """Somebody who watches: with which key, if any, and whether that is still allowed."""
+
+    key: str | None
+    allowed: Callable[[], bool]
 
 
 class Broadcast:
@@ -134,29 +155,52 @@ class Broadcast:
     Parameters
     ----------
     draw
-        Returns the view; it may take a while, and is called in a thread.
+        Returns the view; a problem ends the broadcast, so that viewers do not take an old view for the present one.
     look, heartbeat
         Seconds between two looks, and after which a viewer without news gets a sign of life.
+
+    Attributes
+    ----------
+    ended
+        Whether it has ended, and somebody who comes back needs another one.
     """
 
-    def __init__(self, draw: Callable[[], bytes], look: float, heartbeat: float) -> None:
+    def __init__(self, draw: Callable[[], Awaitable[bytes]], look: float, heartbeat: float) -> None:
         self._draw, self._look, self._heartbeat = draw, look, heartbeat
         self._latest: bytes | None = None
         self._news = asyncio.Event()
-        self._ended = False
+        self._last: bytes = b""
         self._task: asyncio.Task[None] | None = None
-        self.viewers = 0
+        self._viewers: list[_Viewer] = []
+        self.ended = False
 
-    async def events(self) -> AsyncIterator[bytes]:
-        """Iterate over events, from the view as it is now, until the viewer is gone or the service ends."""
-        self.viewers += 1
+    @property
+    def viewers(self) -> int:
+        """How many watch."""
+        return len(self._viewers)
+
+    def viewers_with(self, key: str) -> int:
+        """Return how many watch with a key."""
+        return sum(viewer.key == key for viewer in self._viewers)
+
+    async def events(self, key: str | None = None, allowed: Callable[[], bool] = lambda: True) -> AsyncIterator[bytes]:
+        """
+        Iterate over events, from the view as it is now.
+
+        It ends when the viewer is gone or no longer allowed, and when the study is deleted or the service ends.
+        """
+        viewer = _Viewer(key, allowed)
+        self._viewers.append(viewer)
         try:
             if self._task is None or self._task.done():
                 self._latest = None
                 self._task = asyncio.create_task(self._watch())
             seen = None
-            while not self._ended:
+            while not self.ended:
                 news = self._news
+                if not viewer.allowed():
+                    yield end_of("refused")
+                    return
                 if self._latest is not None and self._latest is not seen:
                     seen = self._latest
                     yield b"event: view\ndata: " + seen + b"\n\n"
@@ -165,23 +209,37 @@ class Broadcast:
                     await asyncio.wait_for(news.wait(), self._heartbeat)
                 except TimeoutError:
                     yield HEARTBEAT
+            if self._last:
+                yield self._last
         finally:
-            self.viewers -= 1
+            # Not `remove`, which takes the first of those that are equal.
+            self._viewers = [each for each in self._viewers if each is not viewer]
 
     async def _watch(self) -> None:
-        while self.viewers and not self._ended:
-            with contextlib.suppress(EquipoiseError, ValueError):  # a database that is away comes back, or does not
-                drawn = await asyncio.to_thread(self._draw)
-                if drawn != self._latest:
-                    self._latest = drawn
-                    self._tell()
+        while self._viewers and not self.ended:
+            try:
+                drawn = await self._draw()
+            except (Problem, ValueError) as error:
+                gone = isinstance(error, Problem) and error.status == HTTPStatus.NOT_FOUND
+                self.end(end_of("deleted") if gone else b"")
+                return
+            changed = drawn != self._latest
+            self._latest = drawn if changed else self._latest
+            if changed or not all(viewer.allowed() for viewer in self._viewers):
+                self._tell()
             await asyncio.sleep(self._look)
 
     def _tell(self) -> None:
         news, self._news = self._news, asyncio.Event()
         news.set()
 
-    def end(self) -> None:
-        """Send all viewers away."""
-        self._ended = True
-        self._tell()
+    def end(self, last: bytes = b"") -> None:
+        """Send all viewers away, with a last event."""
+        if not self.ended:
+            self.ended, self._last = True, last
+            self._tell()
+
+
+def end_of(why: str) -> bytes:
+    """Return the event after which there is nothing to come back for: the study was "deleted", or a key "refused"."""
+    return f"event: end\ndata: {why}\n\n".encode()

@@ -32,13 +32,18 @@ class Buckets:
 
     def take(self, caller: Hashable, rate: Rate) -> None:
         """Let one request of a caller pass, or refuse it."""
+        self.check(caller, rate)
+        left, now = self._left[caller]
+        self._left[caller] = (left - 1, now)
+
+    def check(self, caller: Hashable, rate: Rate) -> None:
+        """Refuse a caller whose next request would be one too many."""
         now = self._clock()
         left, since = self._left.pop(caller, (rate.at_once, now))
         left = min(rate.at_once, left + (now - since) * rate.a_second)
-        allowed = left >= 1
-        self._left[caller] = (left - allowed, now)
+        self._left[caller] = (left, now)
         if len(self._left) > _MOST:
             self._left.popitem(last=False)
-        if not allowed:
+        if left < 1:
             wait = max(1, math.ceil((1 - left) / rate.a_second))
             raise Problem(429, f"too many requests; try again in {wait} s", "rate", {"Retry-After": str(wait)})

@@ -20,7 +20,7 @@ from equipoise.report.page import environment
 from equipoise.server import access, studies
 from equipoise.server.access import Action, Role
 from equipoise.server.assets import Assets
-from equipoise.server.problems import Problem
+from equipoise.server.problems import Problem, no_route
 from equipoise.server.routing import reply
 from equipoise.server.service import Entry, Service
 
@@ -88,8 +88,14 @@ class Pages:
             raise Problem(403, "the form was sent by another site")
         form = await _form(request)
         onward = (_NEXT.fullmatch(form.get("next", "")) and form.get("next")) or "/"
-        if not self._service.administrator.matches(form.get("token", "").strip()):
-            return self.html(request, "login.html", 401, next=onward, wrong=True)
+        try:
+            right = self._service.is_administrator(request, form.get("token", "").strip())
+        except Problem as problem:
+            return self.html(
+                request, "login.html", problem.status, next=onward, wrong=f"{problem.detail.capitalize()}."
+            )
+        if not right:
+            return self.html(request, "login.html", 401, next=onward, wrong="This is not the administrator's token.")
         answer = RedirectResponse(root_of(request) + onward, 303)
         self._remember(request, answer, self._service.administrator.session(), access.SESSION)
         return answer
@@ -122,9 +128,7 @@ class Pages:
         if not self.inside(request):
             demo = service.settings.demo
             return RedirectResponse(f"{root_of(request)}/studies/{demo}", 303) if demo else self.to_login(request)
-        pages = await service.in_thread(service.registry.pages)
-        entries = [await service.entry(page.name) for page in pages]
-        found = [await studies.progress(service, entry) for entry in entries if entry is not None]
+        found = await studies.listed(service)
         return self.html(request, "list.html", studies=[_line(each) for each in reversed(found)])
 
     async def study(self, request: Request, name: str) -> Response:
@@ -132,12 +136,12 @@ class Pages:
         service = self._service
         try:
             caller, entry = await service.admit(request, name, Action.VIEW)
+            follower = service.follower(entry.page)
+            view, specs = await service.in_thread(lambda: _drawn(follower.data(entry.page)))
         except Problem as problem:
             if problem.status == HTTPStatus.UNAUTHORIZED:
                 return self.to_login(request)
             return self.html(request, "missing.html", problem.status, detail=problem.detail)
-        follower = service.follower(entry.page)
-        view, specs = await service.in_thread(lambda: _drawn(follower.data(entry.page)))
         manager = caller.role is Role.ADMIN
         return self.html(
             request,
@@ -183,7 +187,7 @@ def mount(app: FastAPI) -> None:
 
     @router.get("/login")
     async def login_form(request: Request, next: str = "/") -> Response:
-        return pages.html(request, "login.html", next=next if _NEXT.fullmatch(next) else "/", wrong=False)
+        return pages.html(request, "login.html", next=next if _NEXT.fullmatch(next) else "/", wrong="")
 
     @router.post("/login")
     async def login(request: Request) -> Response:
@@ -219,7 +223,7 @@ def mount(app: FastAPI) -> None:
     async def no_page(request: Request, error: Exception) -> Response:
         if "text/html" in request.headers.get("accept", ""):
             return pages.html(request, "missing.html", HTTPStatus.NOT_FOUND, detail="There is no such page.")
-        return Problem(HTTPStatus.NOT_FOUND, "Not Found").response()
+        return no_route(request, HTTPStatus.NOT_FOUND).response()
 
 
 def root_of(request: Request) -> str:

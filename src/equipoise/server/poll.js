@@ -46,13 +46,14 @@
       signal: AbortSignal.timeout(20000),
     });
 
-  // One question for this visitor, or null where there is none.
-  const ask = async () => {
+  // One question for this visitor with one of these kinds of answers, or null where there is none.
+  const ask = async (answers) => {
     const { id = btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(16)))) } = recall();
     // Whoever cannot be remembered is not asked. With Do Not Track, nothing is stored until the study asks all the same.
     const untracked = navigator.doNotTrack === "1" || navigator.globalPrivacyControl;
     if (!untracked && !remember({ id })) return null;
-    const reply = await post("ask", { count: 1, respondent: id });
+    const reply = await post("ask", { count: 1, respondent: id, answers });
+    if (reply.status === 409) complain("this study needs data-callback, as its answers are custom");
     if (reply.status !== 200) return null;
     const { tickets: [ticket], question, answer, support, show } = await reply.json();
     if (recall().done) return null; // answered in another tab meanwhile
@@ -155,7 +156,9 @@ button:hover { border-color: var(--ink); box-shadow: 0 0 0 1px var(--ink) }
       const scale = row(...[1, 2, 3, 4, 5].map((value) => button(value, "", () => answer(value))));
       const { low = "", high = "" } = options;
       if (!low && !high) return [scale];
-      return [scale, make("div", { className: "ends" }, make("span", {}, low), make("span", {}, high))];
+      scale.firstChild.setAttribute("aria-describedby", "low");
+      scale.lastChild.setAttribute("aria-describedby", "high");
+      return [scale, make("div", { className: "ends" }, make("span", { id: "low" }, low), make("span", { id: "high" }, high))];
     },
 
     number: (answer, support) => {
@@ -238,9 +241,8 @@ button:hover { border-color: var(--ink); box-shadow: 0 0 0 1px var(--ink) }
     const { host, root } = placed(target);
     try {
       await seen(host); // A visitor who never gets there takes no ticket.
-      const poll = await ask();
-      if (poll && !controls[poll.kind]) complain(`this study needs data-callback, its answers are "${poll.kind}"`);
-      else if (poll) draw(root, poll, settling(poll.ticket));
+      const poll = await ask(Object.keys(controls));
+      if (poll) draw(root, poll, settling(poll.ticket));
     } finally {
       if (!root.childElementCount) host.remove();
     }

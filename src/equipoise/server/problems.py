@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
@@ -17,6 +18,31 @@ from equipoise.inputs import without_password
 MEDIA_TYPE: Final = "application/problem+json"
 # The most errors of one body that are listed.
 _MOST: Final = 20
+
+# What pydantic says, and how we say it.
+_REWORDED: Final = tuple(
+    (re.compile(pattern), words)
+    for pattern, words in (
+        ("^Value error, ", ""),
+        ("^Field required$", "is required"),
+        ("^Extra inputs are not permitted$", "is not known here"),
+        ("^Invalid JSON: ", "the body is not valid JSON: "),
+        ("^[A-Z][a-z]+ should ", "must "),
+        (" after validation, not [0-9]+$", ""),
+        ("a valid (?=[aeiou])", "an "),
+        ("a valid ", "a "),
+        ("^must be True$", "must be true"),
+    )
+)
+# What the library says in Python's words, and how JSON says it; what is in quotes may be a name.
+_PYTHON: Final = tuple(
+    (re.compile(pattern), words)
+    for pattern, words in (
+        (r"(?<!')\bNone\b(?!')", "null"),
+        (r"costs=\.\.\.", "costs"),
+        (r"\((low, high)\)|(?<=got )\(([^()]*)\)$", r"[\1\2]"),
+    )
+)
 
 _log = logging.getLogger("equipoise.server")
 
@@ -63,6 +89,11 @@ class Problem(Exception):
         return Response(self.body(), self.status, self.headers, MEDIA_TYPE)
 
 
+def deleted() -> Problem:
+    """Return the problem of a study that was there a moment ago."""
+    return Problem(404, "the study was deleted")
+
+
 def unavailable(detail: str) -> Problem:
     """Return the problem of a service that cannot answer now, and can be asked again in a second."""
     return Problem(503, detail, "unavailable", {"Retry-After": "1"})
@@ -78,13 +109,28 @@ def invalid(error: ValidationError, body: bytes) -> Problem:
     errors = [
         {
             "pointer": _pointer(each["loc"], document, each["type"] == "missing"),
-            "detail": each["msg"].removeprefix("Value error, "),
+            "detail": _words(each["msg"]),
         }
         for each in found[:_MOST]
     ]
     where = errors[0]["pointer"].removeprefix("#").removeprefix("/")
-    detail = f"{where}: {errors[0]['detail']}" if where else errors[0]["detail"]
-    return Problem(422, f"the request is not valid: {detail}", "invalid", errors=errors)
+    said = errors[0]["detail"]
+    colon = "" if said.startswith(("must ", "is ")) else ":"
+    return Problem(422, f"the request is not valid: {where}{colon} {said}" if where else said, "invalid", errors=errors)
+
+
+def _words(message: str) -> str:
+    """Return what pydantic says in our own words."""
+    for pattern, words in _REWORDED:
+        message = pattern.sub(words, message)
+    return message
+
+
+def in_json(message: str) -> str:
+    """Return a message of the library in the words of JSON, in which there are no tuples and no None."""
+    for pattern, words in _PYTHON:
+        message = pattern.sub(words, message)
+    return message
 
 
 def _pointer(places: tuple[int | str, ...], document: Any, missing: bool) -> str:
@@ -105,6 +151,15 @@ def _has(document: dict[str, Any] | list[Any], place: int | str) -> bool:
     return place in document
 
 
+def no_route(request: Request, status: int, headers: Mapping[str, str] | None = None) -> Problem:
+    """Return the problem of a request for which there is no route."""
+    words = {
+        HTTPStatus.NOT_FOUND: "there is nothing at this address",
+        HTTPStatus.METHOD_NOT_ALLOWED: f"{request.method} is not possible at this address",
+    }
+    return Problem(status, words.get(HTTPStatus(status), HTTPStatus(status).phrase), headers=headers)
+
+
 def install(app: FastAPI) -> None:
     """Let an app answer every error with problem details."""
 
@@ -113,8 +168,8 @@ def install(app: FastAPI) -> None:
         return error.response()
 
     @app.exception_handler(HTTPException)
-    async def no_route(request: Request, error: HTTPException) -> Response:
-        return Problem(error.status_code, str(error.detail), headers=error.headers).response()
+    async def unrouted(request: Request, error: HTTPException) -> Response:
+        return no_route(request, error.status_code, error.headers).response()
 
     @app.exception_handler(Exception)
     async def failed(request: Request, error: Exception) -> Response:

@@ -145,6 +145,7 @@ def serve(settings: Settings, network: Network, listening: socket.socket, worker
     running = [start() for _ in range(workers)]
     while not stopping.wait(_LOOK):
         running = [process if process.is_alive() else start() for process in running]
+    listening.close()  # so that nobody connects to a service that stops
     for process in running:
         process.terminate()
     for process in running:

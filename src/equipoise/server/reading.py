@@ -30,8 +30,7 @@ async def result(request: Request, name: str) -> Response:
     service: Service = request.app.state.service
     _, entry = await service.admit(request, name, Action.RESULT)
     follower = service.follower(entry.page)
-    text = await service.in_thread(lambda: follower.result().to_json())
-    return Response(text, media_type="application/json")
+    return Response(await service.in_thread(follower.result), media_type="application/json")
 
 
 @router.get("/view", **describe(media=_ANY))
@@ -45,10 +44,14 @@ async def view(request: Request, name: str) -> Response:
 
 @router.get("/events", **describe(media={"text/event-stream": {"schema": {"type": "string"}}}))
 async def events(request: Request, name: str) -> Response:
-    """Send an event `view` whenever the view has changed, at most once a second; in between, signs of life."""
+    """
+    Send an event `view` whenever the view has changed, at most once a second; in between, signs of life.
+
+    A last event `end` says why nothing more follows: the study was `deleted`, or the key is `refused`.
+    """
     service: Service = request.app.state.service
-    _, entry = await service.admit(request, name, Action.VIEW)
-    stream = service.broadcast(entry.page).events()
+    caller, entry = await service.admit(request, name, Action.VIEW)
+    stream = service.watch(request, caller, entry.page)
     headers = {"X-Accel-Buffering": "no"}
     return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 

@@ -11,7 +11,7 @@ from contextlib import closing
 from typing import Any, Final, NamedTuple, TypeVar
 
 from equipoise.errors import EquipoiseError
-from equipoise.store.database import Lost
+from equipoise.store.database import Lost, Missing
 from equipoise.store.log import connect
 
 T = TypeVar("T")
@@ -92,7 +92,7 @@ class Registry:
     def __init__(self, where: str) -> None:
         self.where = where
         self._guard = threading.Lock()
-        self._database = connect(where, create=True)
+        self._database = connect(where, create=True, private=True)  # it holds secrets
         try:
             self._database.find()  # refuses what is not a store
             self._database.begin_creating()
@@ -158,14 +158,14 @@ class Registry:
         )
         poll = None if page.poll is None else json.dumps(page.poll)
         values = (page.study, page.status, page.created, page.title, poll)
-        self._write(lambda: self._database.execute(sql, values))
+        self._write_of(page.study, lambda: self._database.execute(sql, values))
 
     def turns(self, study: int) -> int:
         """Return how many turns a study has."""
         sql = "select turns from equipoise_study where study = ?"
         found = self._read(lambda: self._database.execute(sql, (study,)))
         if not found:
-            raise EquipoiseError("the study is gone")
+            raise Missing("the study was deleted")
         return int(found[0][0])
 
     def secret(self, study: int) -> str:
@@ -174,7 +174,7 @@ class Registry:
             "insert into equipoise_page (study, status, secret) values (?, ?, ?) on conflict (study) do update "
             "set secret = coalesce(equipoise_page.secret, excluded.secret)"
         )
-        self._write(lambda: self._database.execute(sql, (study, OPEN, secrets.token_hex(32))))
+        self._write_of(study, lambda: self._database.execute(sql, (study, OPEN, secrets.token_hex(32))))
         found = self._read(
             lambda: self._database.execute("select secret from equipoise_page where study = ?", (study,))
         )
@@ -204,7 +204,7 @@ class Registry:
             self._database.execute("insert into equipoise_key values (?, ?, ?, ?, ?, ?, ?, ?)", tuple(key))
             return key
 
-        return self._write(add)
+        return self._write_of(study, add)
 
     def change_key(self, key: Key, digest: bytes, public: str | None) -> None:
         """Give a key another secret."""
@@ -225,6 +225,18 @@ class Registry:
             except Lost:
                 self._database.reconnect()
                 return read()
+
+    def _write_of(self, study: int, write: Callable[[], T]) -> T:
+        """Write something of a study, and nothing where it was deleted."""
+
+        def checked() -> T:
+            # It changes nothing, and locks the study: it cannot be deleted before this is committed.
+            sql = "update equipoise_study set format = format where study = ? returning study"
+            if not self._database.execute(sql, (study,)):
+                raise Missing("the study was deleted")
+            return write()
+
+        return self._write(checked)
 
     def _write(self, write: Callable[[], T]) -> T:
         with self._guard:

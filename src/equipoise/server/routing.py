@@ -19,11 +19,11 @@ from equipoise.server.problems import Problem
 B = TypeVar("B", bound=Body)
 
 _PROBLEMS: Final = {
-    400: "Not HTTP as it should be",
+    400: "Malformed HTTP",
     401: "No valid token or key",
     403: "Not allowed with this key",
     404: "No such study",
-    409: "Not possible as the study stands",
+    409: "Not possible in the current state of the study",
     413: "The body is too large",
     422: "The request is not valid",
     429: "Too many requests or open tickets",

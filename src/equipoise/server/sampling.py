@@ -11,7 +11,7 @@ from equipoise.errors import EquipoiseError
 from equipoise.server.access import Action, Caller, Role
 from equipoise.server.bodies import AskBody, ForgetBody, Outcome, TellBody, Tickets
 from equipoise.server.desk import Desk
-from equipoise.server.problems import Problem
+from equipoise.server.problems import Problem, in_json
 from equipoise.server.registry import ARCHIVED, OPEN, Page
 from equipoise.server.routing import describe, read, read_or_default, reply
 from equipoise.server.service import Service
@@ -22,6 +22,8 @@ router = APIRouter(prefix="/api/v1/studies/{name}", tags=["ask and tell"])
 
 # Seconds that the visitor of a page is waited for: an arm's interval uses its samples up to the first that is open.
 _PAGE_SECONDS: Final = 600.0
+# What a page answers a study with that is not a poll.
+_ANY_ANSWER: Final = "number"
 
 
 @router.post("/ask", **describe(422, 409, body=AskBody, required=False, returns={200: Tickets, 204: None}))
@@ -39,12 +41,17 @@ async def ask(request: Request, name: str) -> Response:
     _check_many(caller, Action.ASK_MANY, body.count, limits.batch, "count")
     if body.lease is not None and body.lease > limits.lease:
         raise Problem(422, f"lease must be at most {limits.lease:,.0f} s, got {body.lease:g}", "invalid")
-    if page.status != OPEN or _is_not_to_be_tracked(request, page):
-        reason = page.status if page.status != OPEN else "do-not-track"
-        return _handed(caller, page, None, Handed([], reason))
+    if body.respondent is not None and body.count > 1:
+        raise Problem(422, f"count must be 1 with a respondent, got {body.count:,}", "invalid")
+    kind = (page.poll or {}).get("answer", _ANY_ANSWER)
+    if body.answers is not None and kind not in body.answers:
+        raise Problem(409, f"the answers of this poll are of kind {kind!r}, which is not in answers", "answer")
+    closed = page.status if page.status != OPEN else "do-not-track" if _is_not_to_be_tracked(request, page) else None
+    if closed is not None and body.idempotency_key is None:
+        return _handed(caller, page, None, Handed([], closed))
     desk = await service.desk(entry)
     respondent = None
-    if body.respondent is not None:
+    if body.respondent is not None and closed is None:
         respondent = desk.signer.hashed("respondent", body.respondent)
         service.buckets.take((page.study, respondent), limits.respondent)
     key = None
@@ -52,7 +59,7 @@ async def ask(request: Request, name: str) -> Response:
         key = desk.signer.hashed("key", f"{caller.owner}:{body.idempotency_key}")
     most_open = limits.open_by_ask if caller.role is Role.ASK else limits.open_by_work
     lease = body.lease or (_PAGE_SECONDS if caller.role is Role.ASK else VISITOR_SECONDS)
-    work = Ask(body.count, caller.owner, lease, most_open, key, respondent)
+    work = Ask(body.count, caller.owner, lease, most_open, key, respondent, closed)
     return _handed(caller, page, desk, await _done(desk, work))
 
 
@@ -98,7 +105,7 @@ async def _done(desk: Desk, work: Work) -> Any:
     try:
         return await desk.do(work)
     except (ValueError, TypeError) as error:
-        raise Problem(422, str(error), "invalid") from None
+        raise Problem(422, in_json(str(error)), "invalid") from None
     except EquipoiseError as error:
         raise Problem(409, str(error)) from None
 
@@ -145,12 +152,12 @@ def _shown(page: Page, desk: Desk, handed: Handed) -> dict[str, Any]:
     show["title"] = show["title"] or arm
     return {
         "question": poll.get("question", ""),
-        "answer": poll.get("answer", "number"),
+        "answer": poll.get("answer", _ANY_ANSWER),
         "show": show,
         "support": desk.support,
     }
 
 
 def _outcomes(found: Outcomes) -> Response:
-    refused = [{"index": each.place, "detail": each.detail} for each in found.refused]
+    refused = [{"index": each.place, "detail": in_json(each.detail)} for each in found.refused]
     return reply({"outcomes": found.each, "refused": refused})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any, Final, NamedTuple, TypeVar
 
 from starlette.requests import HTTPConnection
@@ -14,13 +14,14 @@ from equipoise.errors import EquipoiseError
 from equipoise.server import access
 from equipoise.server.access import Action, Administrator, Caller, Role
 from equipoise.server.desk import Count, Desk
-from equipoise.server.follow import Broadcast, Follower
+from equipoise.server.follow import Broadcast, Follower, end_of
 from equipoise.server.limits import Buckets
 from equipoise.server.metrics import Metrics
-from equipoise.server.problems import Problem, unavailable
+from equipoise.server.problems import Problem, deleted, unavailable
 from equipoise.server.registry import Key, Page, Registry
 from equipoise.server.settings import FRESH, Rate, Settings
 from equipoise.store import Log, Replica
+from equipoise.store.database import Missing
 
 T = TypeVar("T")
 
@@ -93,7 +94,7 @@ class Service:
         """Return the administrator, by a token or a session; or who looks at a demonstration."""
         token = bearer(request)
         if token is not None:
-            if self.administrator.matches(token):
+            if self.is_administrator(request, token):
                 return Caller(Role.ADMIN)
             raise Problem(401, "the token is not valid", headers=_CHALLENGE)
         cookie = request.cookies.get(access.COOKIE)
@@ -105,6 +106,15 @@ class Service:
         if self.settings.demo is not None and name == self.settings.demo:
             return Caller(Role.READ)
         raise Problem(401, "a token or a key is required: Authorization: Bearer ...", headers=_CHALLENGE)
+
+    def is_administrator(self, request: HTTPConnection, token: str) -> bool:
+        """Return whether this is the administrator's token; after many wrong ones from an address, refuse to look."""
+        address, rate = request.client.host if request.client else "", self.settings.limits.guesses
+        self.buckets.check(("guesses", address), rate)
+        right = self.administrator.matches(token)
+        if not right:
+            self.buckets.take(("guesses", address), rate)
+        return right
 
     async def _with_key(self, token: str, name: str) -> tuple[Caller, Entry]:
         identity = access.id_of(token) or ""
@@ -163,12 +173,13 @@ class Service:
 
         found = await self.in_thread(load)
         before = self._entries.get(name)
-        if before is not None and (found is None or found.page.study != before.page.study):
-            await self._drop(before.page.study)
         if found is None:
             self._entries.pop(name, None)
         else:
             self._entries[name] = found
+        if before is not None and (found is None or found.page.study != before.page.study):
+            # Who watches a study that was replaced by another one of its name may come back for that.
+            await self._drop(before.page.study, end_of("deleted") if found is None else b"")
         return found
 
     async def changed(self, name: str) -> Entry | None:
@@ -179,6 +190,8 @@ class Service:
         """Do something that may wait for the database."""
         try:
             return await asyncio.to_thread(do)
+        except Missing as error:
+            raise deleted() from error
         except EquipoiseError as error:
             raise unavailable(str(error)) from error
 
@@ -231,30 +244,50 @@ class Service:
         self._followers.move_to_end(page.study)
         return self._followers[page.study]
 
-    def broadcast(self, page: Page) -> Broadcast:
-        """Return the live view of a study."""
-        if sum(each.viewers for each in self._broadcasts.values()) >= self.settings.limits.viewers:
+    def watch(self, request: HTTPConnection, caller: Caller, page: Page) -> AsyncIterator[bytes]:
+        """Return the live view of a study, for as long as the caller is let in."""
+        limits, key = self.settings.limits, None if caller.key is None else caller.key.id
+        if self.stopping:
+            raise unavailable("the service is stopping")
+        broadcast = self._broadcasts.get(page.study)
+        if broadcast is None or broadcast.ended:
+            broadcast = self._broadcasts[page.study] = self._broadcast(page)
+        if key is not None and broadcast.viewers_with(key) >= limits.viewers_by_key:
+            raise Problem(429, f"this key has too many live views (limit {limits.viewers_by_key:,})", "viewers")
+        if self.viewers >= limits.viewers:
             raise unavailable("there are too many live views")
-        if page.study not in self._broadcasts:
+        return broadcast.events(key, self._still_admitted(request, caller, page.name))
+
+    def _broadcast(self, page: Page) -> Broadcast:
+        async def draw() -> bytes:
+            entry = await self.entry(page.name)
+            if entry is None:
+                raise deleted()
+            if entry.page.study != page.study:
+                raise unavailable("the study was replaced by another one of its name")
             follower = self.follower(page)
+            return await self.in_thread(lambda: follower.view(entry.page))
 
-            def draw() -> bytes:
-                entry = self._entries.get(page.name)
-                return follower.view(entry.page if entry is not None else page)
+        return Broadcast(draw, self.settings.look, self.settings.heartbeat)
 
-            self._broadcasts[page.study] = Broadcast(draw, self.settings.look, self.settings.heartbeat)
-        return self._broadcasts[page.study]
+    def _still_admitted(self, request: HTTPConnection, caller: Caller, name: str) -> Callable[[], bool]:
+        """Return how to find out whether somebody who was let in would still be."""
+        key, cookie = caller.key, request.cookies.get(access.COOKIE)
+        if key is not None:
+            return lambda: (entry := self._entries.get(name)) is None or entry.keys.get(key.id) == key
+        if caller.role is Role.ADMIN and bearer(request) is None:
+            return lambda: self.administrator.in_session(cookie)
+        return lambda: True
 
-    async def delete(self, name: str, entry: Entry) -> None:
+    async def delete(self, name: str) -> None:
         """Remove a study."""
-        await self._drop(entry.page.study)
         await self.in_thread(lambda: self.registry.delete(name))
-        self._entries.pop(name, None)
+        await self.changed(name)
 
-    async def _drop(self, study: int) -> None:
-        """Close whatever serves a study."""
+    async def _drop(self, study: int, last: bytes = b"") -> None:
+        """Close whatever serves a study; those who watch it get a last event."""
         if study in self._broadcasts:
-            self._broadcasts.pop(study).end()
+            self._broadcasts.pop(study).end(last)
         self._seen.pop(study, None)
         desk, follower = self._desks.pop(study, None), self._followers.pop(study, None)
         if desk is not None:

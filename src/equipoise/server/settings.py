@@ -6,10 +6,12 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from equipoise.inputs import shown
+from equipoise.inputs import shown, without_password
 
 # Keys are kept in memory for this many seconds: a key that another process revoked is refused after that.
 FRESH: Final = 1.0
+# The fewest characters of a token that somebody chooses.
+LEAST_TOKEN: Final = 16
 # However many processes share a rate, each lets so many requests pass at once: a caller's connection stays with one.
 AT_ONCE: Final = 20
 
@@ -43,12 +45,14 @@ class Limits:
         The most seconds that a ticket may be waited for.
     queue
         The most requests that wait for the turn of one study; more are sent away for a moment.
-    viewers
-        The most live views that one process serves.
+    viewers, viewers_by_key
+        The most live views that one process serves, and the most of them for one key.
     studies
         The most studies that one process keeps open; of more, the one that was used longest ago is closed.
     ask, work, read, respondent
         The most requests by one key of each role, and by one respondent.
+    guesses
+        The most wrong tokens of the administrator from one address.
     """
 
     body: int = 4 << 20
@@ -58,15 +62,18 @@ class Limits:
     lease: float = 30 * 86_400.0
     queue: int = 10_000
     viewers: int = 1_000
+    viewers_by_key: int = 100
     studies: int = 100
     ask: Rate = Rate(500, 1_000)
     work: Rate = Rate(20_000, 40_000)
     read: Rate = Rate(50, 200)
     respondent: Rate = Rate(1, 20)
+    guesses: Rate = Rate(1, 20)
 
     def share(self, processes: int) -> Limits:
         """Return the limits of each of several processes that serve together: the rates are divided among them."""
-        rates = {name: getattr(self, name).share(processes) for name in ("ask", "work", "read", "respondent")}
+        names = ("ask", "work", "read", "respondent", "guesses")
+        rates = {name: getattr(self, name).share(processes) for name in names}
         return replace(self, **rates)
 
 
@@ -105,5 +112,10 @@ class Settings:
     patience: float = 5.0
 
     def __post_init__(self) -> None:
+        if not self.db or "#" in self.db:
+            wanted = "a SQLite file or a postgresql:// URL, without the name of a study"
+            raise ValueError(f"db must be {wanted}, got {shown(without_password(self.db))}")
+        if self.admin_token is not None and len(self.admin_token) < LEAST_TOKEN:
+            raise ValueError(f"admin_token must have at least {LEAST_TOKEN} characters, got {len(self.admin_token)}")
         if self.root_path and not re.fullmatch(r"/[^?#\s]*[^?#\s/]", self.root_path):
             raise ValueError(f"root_path must be a path such as /polls, got {shown(self.root_path)}")

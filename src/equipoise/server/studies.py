@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from http import HTTPStatus
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -30,7 +31,7 @@ from equipoise.server.bodies import (
     Studies,
     Study,
 )
-from equipoise.server.problems import Problem
+from equipoise.server.problems import Problem, in_json
 from equipoise.server.registry import ARCHIVED, OPEN, PAUSED, Key, Page
 from equipoise.server.routing import describe, read, reply
 from equipoise.server.service import Entry, Service
@@ -56,7 +57,7 @@ async def create(request: Request) -> Response:
         try:
             await service.in_thread(lambda: _create(service, body))
         except (ValueError, TypeError) as error:
-            raise Problem(422, str(error), "invalid") from None
+            raise Problem(422, in_json(str(error)), "invalid") from None
     entry = await service.changed(body.name)
     assert entry is not None
     keys = []
@@ -97,9 +98,21 @@ async def studies(request: Request) -> Response:
     """List all studies."""
     service: Service = request.app.state.service
     service.admit_administrator(request)
-    pages = await service.in_thread(service.registry.pages)
-    entries = [await service.entry(page.name) for page in pages]
-    return reply({"studies": [await progress(service, entry) for entry in entries if entry is not None]})
+    return reply({"studies": await listed(service)})
+
+
+async def listed(service: Service) -> list[dict[str, Any]]:
+    """Return how far each study is, in the order of their creation."""
+    found = []
+    for page in await service.in_thread(service.registry.pages):
+        try:
+            entry = await service.entry(page.name)
+            if entry is not None:
+                found.append(await progress(service, entry))
+        except Problem as problem:
+            if problem.status != HTTPStatus.NOT_FOUND:  # else it was deleted meanwhile
+                raise
+    return found
 
 
 @router.get("/{name}", **describe(returns={200: Study}))
@@ -187,7 +200,7 @@ async def extend(request: Request, name: str) -> Response:
     try:
         await desk.change(work)
     except (ValueError, TypeError) as error:
-        raise Problem(422, str(error), "invalid") from None
+        raise Problem(422, in_json(str(error)), "invalid") from None
     except EquipoiseError as error:
         raise Problem(409, str(error)) from None
     return reply(await progress(service, entry))
@@ -195,9 +208,9 @@ async def extend(request: Request, name: str) -> Response:
 
 @router.delete("/{name}", status_code=204, **describe(returns={204: None}))
 async def delete(request: Request, name: str) -> Response:
-    """Delete a study, with its log and its keys; nothing of it is left."""
-    service, entry = await _managed(request, name)
-    await service.delete(name, entry)
+    """Delete a study, with its log, its poll and its keys."""
+    service, _ = await _managed(request, name)
+    await service.delete(name)
     return Response(status_code=204)
 
 

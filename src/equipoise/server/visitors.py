@@ -10,11 +10,13 @@ from typing import Any, Final
 from equipoise.demo import TASTE
 from equipoise.errors import EquipoiseError
 from equipoise.run import open_study
+from equipoise.run.course import Course
 from equipoise.server.access import Role, new_key
 from equipoise.server.problems import Problem
 from equipoise.server.registry import OPEN, Registry
 from equipoise.server.service import Service
-from equipoise.server.work import Ask, Tell
+from equipoise.server.work import Ask, Tell, nothing_left
+from equipoise.store import Turn
 
 TITLE: Final = "Six products"
 QUESTION: Final = "Would you buy this?"
@@ -43,8 +45,20 @@ def prepare(registry: Registry, name: str) -> None:
         registry.add_key(page.study, identity, Role.ASK, "poll", digest, public)
 
 
+def go_on(turn: Turn, course: Course) -> None:
+    """Let a poll that is over go on, to half the half-width or with twice the budget: a page should move."""
+    if not turn.study.done:  # another process was here
+        return
+    replica = turn.replica
+    if nothing_left(replica) == "spent" and turn.study.budget is not None:
+        turn.set_budget(2 * turn.study.budget)
+    elif isinstance(replica.precision, float):
+        turn.set_goal(replica.precision / 2, replica.level, replica.interval)
+    course.judge(turn)
+
+
 async def visit(service: Service, name: str, rng: random.Random) -> None:
-    """Let visitors come and answer, until the poll is over or this is cancelled."""
+    """Let visitors come and answer until this is cancelled."""
     while True:
         await asyncio.sleep(rng.expovariate(_A_SECOND))
         with contextlib.suppress(Problem, EquipoiseError, ValueError):  # such as a database that is away
@@ -53,6 +67,8 @@ async def visit(service: Service, name: str, rng: random.Random) -> None:
                 continue
             desk = await service.desk(entry)
             handed = await desk.do(Ask(1, _OWNER, _LEASE, 1 << 30))
+            if not handed.tickets:
+                await desk.change(go_on)
             for ticket in handed.tickets:
                 fate = rng.random()
                 if fate < _SILENT:

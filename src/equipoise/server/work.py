@@ -14,6 +14,7 @@ from equipoise.errors import EquipoiseError
 from equipoise.run.course import Course
 from equipoise.store import Replica, Turn
 from equipoise.store.replica import RETIRED
+from equipoise.store.turn import first_of_each
 from equipoise.study.state import ANSWERED, ANSWERED_LATE, DECLINED
 from equipoise.study.ticket import BITS, Ticket
 
@@ -58,6 +59,8 @@ class Ask:
         How many tickets may be open for this owner.
     key, respondent
         Hashes of the idempotency key and of the respondent; None without one.
+    closed
+        Why no ticket is handed out but those that the same ask got before; None where the study is open.
     """
 
     many: int
@@ -66,6 +69,7 @@ class Ask:
     most_open: int
     key: bytes | None = None
     respondent: bytes | None = None
+    closed: str | None = None
 
     @property
     def calls(self) -> list[bytes]:
@@ -134,13 +138,13 @@ class Tell:
         return Outcomes(each, refused)
 
     def _together(self, turn: Turn, ids: Ints) -> Outcomes:
-        new = np.isnan(turn.ledger.answers(ids)).tolist()
+        new = np.isnan(turn.ledger.answers(ids)) & first_of_each(ids)
         costs = np.array(self.costs)
         try:
             turn.tell_many(ids, np.array(self.values), np.array(self.seconds), None if np.isnan(costs).all() else costs)
         except EquipoiseError as error:
             _check_whole(turn, error)
-        return Outcomes([TAKEN if each else KNOWN for each in new], [])
+        return Outcomes([TAKEN if each else KNOWN for each in new.tolist()], [])
 
     def _alone(self, turn: Turn, j: int, ticket: int | None) -> str:
         if ticket is None:

@@ -53,6 +53,10 @@ class Lost(EquipoiseError):
     """The connection to a server is lost. A commit that it interrupted may have succeeded or not."""
 
 
+class Missing(EquipoiseError, ValueError):
+    """The study is not in the database, or no longer."""
+
+
 class Row(NamedTuple):
     """
     One row of a log.
@@ -303,7 +307,7 @@ class Database:
     def head_of(self, found: Sequence[Values]) -> Head:
         """Return how far the log goes, given what HEAD found."""
         if not found:
-            raise EquipoiseError(f"the study {self.study_name!r} is no longer in {self.name}")
+            raise Missing(f"the study {self.study_name!r} is no longer in {self.name}")
         turns, chain = found[0]
         if type(turns) is not int or not isinstance(chain, bytes):
             raise self.damaged("the number of its turns cannot be read")

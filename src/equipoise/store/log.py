@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from equipoise.errors import EquipoiseError
 from equipoise.store import events as kinds
 from equipoise.store import snapshots
-from equipoise.store.database import Database, Head, Lost, Row, link
+from equipoise.store.database import Database, Head, Lost, Missing, Row, link
 from equipoise.store.events import Damaged, Event
 from equipoise.store.header import Header
 from equipoise.store.plain import dumps
@@ -53,7 +53,7 @@ PATIENCE: Final = Patience()
 UNNAMED: Final = "study"
 
 
-def connect(where: str | os.PathLike[str], write: bool = True, create: bool = False) -> Database:
+def connect(where: str | os.PathLike[str], write: bool = True, create: bool = False, private: bool = False) -> Database:
     """
     Return the database at a path or a URL, either with `#name` for one of several studies in it.
 
@@ -63,6 +63,8 @@ def connect(where: str | os.PathLike[str], write: bool = True, create: bool = Fa
         The path or the URL.
     write, create
         Whether to write, and whether to create a file that does not exist.
+    private
+        Whether nobody else may read a file that is created.
     """
     text = os.fspath(where)
     place, _, name = text.partition("#")
@@ -75,7 +77,7 @@ def connect(where: str | os.PathLike[str], write: bool = True, create: bool = Fa
     place = place.removeprefix("sqlite:///")
     if place in ("", ":memory:"):
         raise ValueError(f"store must be a file that outlives the process, such as 'study.db', got {place!r}")
-    return SQLite(Path(place), name, write, create)
+    return SQLite(Path(place), name, write, create, private)
 
 
 class Log:
@@ -130,7 +132,7 @@ class Log:
         elif header is not None:
             self._create(header)
         else:
-            raise ValueError(f"there is no study {self._database.study_name!r} in {self.name}{self._others()}")
+            raise Missing(f"there is no study {self._database.study_name!r} in {self.name}{self._others()}")
 
     def _others(self) -> str:
         names = self._database.studies()
@@ -204,9 +206,9 @@ class Log:
             raise
 
     def _fold_new(self, head: Head | None) -> None:
+        head = head or self._database.head()
         if self._replica is None:
             self._replica = self._start()
-        head = head or self._database.head()
         if head.turns < self._replica.turns:
             raise Damaged(f"it had {self._replica.turns:,} turns, and {head.turns:,} are left")
         for rows in self._database.rows(self._replica.turns + 1, head.turns):

@@ -34,12 +34,14 @@ class SQLite(Database):
     write, create
         Whether to write, and to create the file if there is none. A reader changes nothing, and can read a file in a
         folder that it cannot write to.
+    private
+        Whether nobody but its owner may read or write a file that is created.
     """
 
     table_options = "without rowid"
     clock = "((julianday('now') - 2440587.5) * 86400.0)"
 
-    def __init__(self, path: Path, study_name: str, write: bool, create: bool = False) -> None:
+    def __init__(self, path: Path, study_name: str, write: bool, create: bool = False, private: bool = False) -> None:
         super().__init__(str(path), study_name)
         self._path = path.absolute()
         self._gate: Gate | None = None
@@ -51,6 +53,10 @@ class SQLite(Database):
         if not create and not path.exists():
             raise ValueError(f"there is no store {self.name}")
         try:
+            if create and private:
+                # An empty file is an empty database; SQLite gives those beside it the same permissions.
+                with contextlib.suppress(OSError):
+                    os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             if write:
                 self._gate = Gate.of(self._path)
                 self._open("rwc" if create else "rw")
@@ -124,6 +130,13 @@ class SQLite(Database):
     def check_foreign(self, tables: set[str]) -> None:
         if tables:
             raise ValueError(f"{self.name} is not an equipoise store: it is a database with other tables")
+
+    def delete(self) -> None:
+        self.execute("pragma secure_delete = on")  # overwrites what is deleted
+        super().delete()
+        # Earlier versions of pages are in the WAL until it is emptied; somebody who reads now may hold that up.
+        with contextlib.suppress(EquipoiseError):
+            self.execute("pragma wal_checkpoint(truncate)")
 
     def keep_snapshot(self, turn: int, body: bytes, kept: int) -> None:
         super().keep_snapshot(turn, body, kept)

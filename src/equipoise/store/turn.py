@@ -128,7 +128,7 @@ class Turn:
         """Record the answers of several tickets, all or none; those that are known are skipped."""
         values = values + 0.0
         new = np.isnan(self.ledger.answers(tickets))
-        new[new] = _first_of_each(tickets[new])
+        new[new] = first_of_each(tickets[new])
         self.whole = False
         try:
             self.ledger.tell(tickets, values, costs=costs)
@@ -295,7 +295,7 @@ class Turn:
         return bool(self.draft is not None and (self.draft.kinds or self._settled or self._leases or self._calls))
 
 
-def _first_of_each(tickets: Ints) -> Any:
+def first_of_each(tickets: Ints) -> Any:
     """Return which entries are the first of their ticket."""
     first = np.zeros(len(tickets), bool)
     first[np.unique(tickets, return_index=True)[1]] = True

@@ -95,7 +95,9 @@ class Scripted:
             "answer": "yes-no",
             "show": {"title": "Cardamom coffee"},
         }
-        _reply(route, self.ask, reply | self.question)
+        reply |= self.question
+        shown = reply["answer"] in self.asks[-1].get("answers", [reply["answer"]])
+        _reply(route, self.ask if shown else [409], reply)
 
     def _tell(self, route: Route) -> None:
         self.tells.append(json.loads(route.request.post_data or ""))

@@ -41,6 +41,12 @@ class Running:
         with urllib.request.urlopen(request) as reply:
             return json.load(reply)
 
+    def remove(self, name: str) -> None:
+        """Delete a study."""
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        request = urllib.request.Request(f"{self.url}api/v1/studies/{name}", headers=headers, method="DELETE")
+        urllib.request.urlopen(request).close()
+
 
 @contextmanager
 def serving(folder: Path) -> Iterator[Running]:

@@ -161,6 +161,45 @@ def test_keys_pages_and_files(service: Running, dashboard: Page, opened: str) ->
     assert dashboard.evaluate("refused") == []
 
 
+def test_the_page_follows_what_others_do(service: Running, dashboard: Page, opened: str) -> None:
+    """A pause changes the buttons, a key that is revoked leaves the tag, and a study that is deleted is gone."""
+    pause, resume = (dashboard.get_by_role("button", name=name, exact=True) for name in ("Pause", "Resume"))
+    expect(resume).not_to_be_visible()
+    service.call(f"/{opened}/pause", {})
+    expect(dashboard.locator("#status")).to_have_text("Paused")
+    expect(resume).to_be_visible()
+    expect(pause).not_to_be_visible()
+    keys, snippet = dashboard.locator("#keys"), dashboard.locator("#snippet")
+    dashboard.locator("summary", has_text="Keys").click()
+    dashboard.once("dialog", lambda dialog: dialog.accept())
+    keys.get_by_role("button", name="Revoke").click()
+    expect(snippet).to_contain_text('data-key="make an ask key below"')
+    keys.get_by_label("Role").select_option("ask")
+    keys.get_by_role("button", name="Make a key").click()
+    expect(snippet).to_contain_text('data-key="eqk_')
+    (public,) = service.call(f"/{opened}/keys")["keys"]
+    expect(snippet).to_contain_text(f'data-key="{public["key"]}"')
+    service.remove(opened)
+    expect(dashboard.locator("#connection")).to_have_text("This study was deleted.")
+
+
+def test_the_list_follows_what_others_do(service: Running, dashboard: Page) -> None:
+    log_in(dashboard, service)
+    dashboard.clock.install()
+    dashboard.goto(service.url)
+    card = dashboard.locator("[data-study='list-follows']")
+    expect(card).to_have_count(0)
+    service.call("", {"name": "list-follows", "arms": 2, "support": "binary"})
+    dashboard.clock.fast_forward(5000)
+    expect(card).to_be_visible()
+    fill(service, "list-follows", 30)
+    dashboard.clock.fast_forward(5000)
+    expect(card.locator("[data-part=samples]")).to_have_text("30")
+    service.remove("list-follows")
+    dashboard.clock.fast_forward(5000)
+    expect(card).to_have_count(0)
+
+
 def test_a_report_is_read_anywhere(browser: Browser, page: Page, tmp_path: Path) -> None:
     """From a file, with and without JavaScript, without a request for anything else."""
     chance = random.Random(1)

@@ -59,6 +59,7 @@ def test_a_visitor_answers_on_a_scale(service: Scripted) -> None:
     service.visit(host_page(tag('data-low="not at all" data-high="very much"')))
     expect(service.card).to_contain_text("not at all")
     expect(service.card.get_by_role("button")).to_have_text(["1", "2", "3", "4", "5", "Rather not say"])
+    expect(service.card.get_by_role("button", name="1", exact=True)).to_have_accessible_description("not at all")
     service.click("4")
     service.until(lambda: delivered(service), "the answer is delivered")
     assert told(service) == [{"ticket": "t1", "value": 4}]
@@ -145,7 +146,7 @@ MISTAKES = {
     'data-callback="missing"': 'data-callback="missing" is not a function',
     'data-target="#missing"': 'data-target="#missing" matches nothing',
     'data-target="###"': "not a valid selector",
-    "": 'needs data-callback, its answers are "custom"',
+    "": "needs data-callback, as its answers are custom",
 }
 
 

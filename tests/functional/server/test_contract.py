@@ -57,6 +57,28 @@ def attack(service: Served, examples: int) -> int:
     return len(operations)
 
 
+def test_what_a_page_gets(service: Served) -> None:
+    """A key of a page gets what the document says too: a question with its arm, an outcome, and nothing."""
+    poll = {"question": "?", "arms": {"a": {"title": "A", "picture": "https://example.org/a.png"}}}
+    made = service.create("page", poll=poll, budget=4)
+    document = schemathesis.openapi.from_url(f"{service.url}/openapi.json")
+    session = requests.Session()
+    session.headers["Authorization"] = f"Bearer {made['keys'][0]['key']}"
+
+    def post(what: str, body: Any) -> Any:
+        operation: Any = document[f"/api/v1/studies/{{name}}/{what}"]["POST"]
+        case = operation.Case(path_parameters={"name": "page"}, body=body, media_type="application/json")
+        return case.call_and_validate(session=session, checks=CHECKS)
+
+    for number in range(4):
+        asked = post("ask", {"respondent": f"visitor {number}"}).json()
+        assert asked["show"]["title"] in ("A", "b")
+        assert post("tell", {"answers": [{"ticket": asked["tickets"][0]["ticket"], "value": 1}]}).status_code == 200
+    assert post("ask", {}).status_code == 204
+    assert post("ask", {"count": 2}).status_code == 403
+    assert post("ask", {"answers": ["custom"]}).status_code == 409
+
+
 def test_every_route(service: Served) -> None:
     assert attack(service, 4) > 20
 

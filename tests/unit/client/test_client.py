@@ -15,9 +15,11 @@ import httpx
 import pytest
 
 import equipoise as eq
+from equipoise.client import remote as remote_module
 from equipoise.client.service import Service
 from equipoise.client.transport import Patience, Transport
 from equipoise.errors import EquipoiseError
+from equipoise.server import Limits
 from tests.logs import kinds
 from tests.serving import ADMIN, Served, served
 
@@ -122,6 +124,61 @@ def test_keys(service: Served, remote: Service) -> None:
             same.set_budget(5)
         with pytest.raises(EquipoiseError, match="not valid for this study"):
             worker.study("another")
+
+
+def test_a_key_of_a_page(service: Served, remote: Service) -> None:
+    """It can ask and tell one at a time, and read nothing."""
+    study = remote.create("page", arms=["a", "b"])
+    with eq.connect(service.url, study.make_key("ask")) as page:
+        same = page.study("page")
+        same.tell(same.ask(respondent="me"), 1)
+        study.pause()
+        assert same.ask(1) == []
+        with pytest.raises(EquipoiseError, match="there is nothing to ask for"):
+            same.ask()
+        for read in (lambda: same.arms, lambda: same.spent, same.result):
+            with pytest.raises(EquipoiseError, match="a key of role 'ask' cannot read"):
+                read()
+        assert "'page'" in repr(same)
+    assert study.result().samples == 1
+
+
+def test_keys_and_studies_end(service: Served, remote: Service) -> None:
+    study = remote.create("ends", arms=["a", "b"])
+    first = study.make_key("work", "mine")
+    ((identity, label),) = [(each["id"], each["label"]) for each in study.list_keys()]
+    assert label == "mine"
+    second = study.rotate_key(identity)
+    with eq.connect(service.url, first) as old, pytest.raises(EquipoiseError, match="not valid"):
+        old.study("ends")
+    with eq.connect(service.url, second) as worker:
+        assert worker.study("ends").ask(2)
+    study.revoke_key(identity)
+    assert study.list_keys() == []
+    with pytest.raises(EquipoiseError, match="the study has no key"):
+        study.revoke_key(identity)
+    study.delete()
+    assert "ends" not in remote.studies()
+    with pytest.raises(EquipoiseError, match="there is no study 'ends'"):
+        study.delete()
+
+
+def test_many_are_divided_into_requests(remote: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_module, "_BATCH", 10)
+    study = remote.create("many", arms=["a", "b"], budget=45, support="binary")
+    tickets = study.ask(25, idempotency_key="first")
+    assert len(set(tickets)) == 25
+    assert study.ask(25, idempotency_key="first") == tickets
+    assert len(study.ask(25)) == 20
+    with pytest.raises(ValueError, match=r"^ticket 12 of the call: .*0 or 1.* \(and 1 others\)$"):
+        study.tell_many([(ticket, 0.5 if j in (12, 21) else 1) for j, ticket in enumerate(tickets)])
+    assert study.result().samples == 23
+    study.forget([tickets[12], tickets[21]])
+    assert study.in_flight == 20
+
+
+def test_the_largest_batch_is_that_of_the_service() -> None:
+    assert Limits().batch == remote_module._BATCH
 
 
 def test_tickets_travel(remote: Service) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import socket
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -65,7 +66,8 @@ def test_workers_share_the_rates(monkeypatch: pytest.MonkeyPatch) -> None:
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     limits = Limits(batch=7, ask=Rate(500, 1000))
     try:
-        process.serve(Settings("studies.db", limits=limits), process.Network(), None, workers=2)  # type: ignore[arg-type]
+        with socket.socket() as listening:
+            process.serve(Settings("studies.db", limits=limits), process.Network(), listening, workers=2)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -13,6 +13,7 @@ import pytest
 from httpx import Client, Response
 
 from equipoise import chart
+from equipoise.server import Limits, Rate
 from equipoise.server.access import COOKIE
 from tests.serving import ADMIN, Served, served
 
@@ -115,6 +116,21 @@ def test_a_wrong_token_is_refused(client: Client) -> None:
     assert client.post("/login", content=b"\xff=\xfe&token").status_code == 401
 
 
+def test_tokens_cannot_be_guessed_quickly(tmp_path: Path) -> None:
+    """After some wrong ones, not even the right one is looked at; a session goes on."""
+    with served(str(tmp_path / "studies.db"), limits=Limits(guesses=Rate(1e-9, 3))) as service:
+        client = browser_of(service)
+        assert client.post("/login", data={"token": ADMIN}).status_code == 303
+        for _ in range(2):
+            assert client.post("/login", data={"token": "wrong"}).status_code == 401
+        assert service.client("wrong").get("/api/v1/studies").status_code == 401
+        for token in ("wrong", ADMIN):
+            reply = client.post("/login", data={"token": token})
+            assert (reply.status_code, "Too many requests" in reply.text) == (429, True)
+            assert service.client(token).get("/api/v1/studies").status_code == 429
+        assert client.get("/").status_code == 200
+
+
 def test_a_forged_session_is_none(client: Client) -> None:
     for cookie in ("x", "9999999999.x.y", ""):
         client.cookies.clear()
@@ -163,7 +179,7 @@ def test_an_address_of_no_page(client: Client) -> None:
     """People get a page, and programs a problem."""
     for accept, kind, words in (
         ("text/html,*/*", "text/html; charset=utf-8", "There is no such page."),
-        ("*/*", "application/problem+json", "Not Found"),
+        ("*/*", "application/problem+json", "there is nothing at this address"),
     ):
         found = client.get("/nowhere", headers={"Accept": accept})
         assert (found.status_code, found.headers["content-type"]) == (404, kind)
@@ -247,6 +263,9 @@ def test_under_a_root_path(tmp_path: Path) -> None:
         client = browser_of(service)
         assert api(client, "POST", "", {"name": "a", "arms": ["x", "y"], "poll": {}}).status_code == 201
         assert client.get("/").headers["location"] == "/polls/login?next=/"
+        without_slash = client.get("/polls")
+        assert (without_slash.status_code, without_slash.headers["location"]) == (308, "/polls/")
+        assert without_slash.headers["x-content-type-options"] == "nosniff"
         reply = client.post("/login", data={"token": ADMIN, "next": "/studies/a"})
         assert reply.headers["location"] == "/polls/studies/a"
         assert "Path=/polls/;" in reply.headers["set-cookie"]

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import csv
+import gc
 import io
 import json
+import weakref
+from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import httpx
@@ -12,8 +16,13 @@ import polars
 import pytest
 
 import equipoise as eq
-from equipoise.server import Limits
-from equipoise.store import Replica, wire
+from equipoise.errors import EquipoiseError
+from equipoise.report import Watch
+from equipoise.run.course import Course
+from equipoise.server import Limits, export, visitors
+from equipoise.server.access import COOKIE
+from equipoise.server.follow import Follower
+from equipoise.store import Log, Replica, wire
 from tests.serving import Served, served
 from tests.waiting import until
 
@@ -52,6 +61,32 @@ def test_the_log_as_a_file(service: Served, name: str) -> None:
     frame = polars.read_parquet(client.get(path, params={"format": "parquet"}).content)
     assert frame.to_dicts() == lines
     assert client.get(path, params={"format": "xls"}).status_code == 422
+
+
+class Rows(list[tuple[Any, ...]]):
+    """A part of a log, of which it can be seen whether somebody holds it."""
+
+
+def test_parquet_holds_one_part_of_a_log_in_memory() -> None:
+    given: list[weakref.ref[Rows]] = []
+    held: list[int] = []
+
+    def in_frames() -> int:
+        return sum(each.height for each in gc.get_objects() if type(each) is polars.DataFrame)
+
+    before = in_frames()
+
+    def parts() -> Iterator[list[tuple[Any, ...]]]:
+        for turn in range(20):
+            held.append(in_frames() - before + sum(len(part) for ref in given if (part := ref()) is not None))
+            part = Rows((turn, 0.5, "tell", ticket, None, 1.0, None, None) for ticket in range(100))
+            given.append(weakref.ref(part))
+            yield part
+            del part
+
+    frame = polars.read_parquet(b"".join(export._parquet(parts())))
+    assert max(held) <= 200
+    assert frame["turn"].to_list() == [turn for turn in range(20) for _ in range(100)]
 
 
 def test_a_file_of_a_study_that_others_have_named(service: Served) -> None:
@@ -151,7 +186,128 @@ def test_viewers_do_not_hold_up_the_end(tmp_path: Any) -> None:
         assert client.get("/readyz").status_code == 503
         assert client.get("/healthz").status_code == 200
         assert not list(views)  # it ends by itself
+        assert client.get("/api/v1/studies/live/events").status_code == 503
         response.close()
+
+
+def ended(lines: Iterator[str]) -> str:
+    """Read a stream to its end, and return why it ended."""
+    found = [line for line in lines if line]
+    return found[-1].removeprefix("data: ") if "event: end" in found else ""
+
+
+@pytest.mark.parametrize("how", ["rotated", "revoked"])
+def test_a_live_view_ends_with_its_key(tmp_path: Any, how: str) -> None:
+    """In the process that refuses the key, and in others, which look at the keys every second."""
+    db = str(tmp_path / "studies.db")
+    with served(db, look=0.01, heartbeat=0.02) as one, served(db, look=0.01, heartbeat=0.02) as other:
+        one.create("live")
+        client, path = one.client(), "/api/v1/studies/live"
+        made = client.post(f"{path}/keys", json={"role": "read"}).json()
+        with (
+            one.client(made["key"]).stream("GET", f"{path}/events") as here,
+            other.client(made["key"]).stream("GET", f"{path}/events") as there,
+        ):
+            assert (here.status_code, there.status_code) == (200, 200)
+            if how == "rotated":
+                assert client.post(f"{path}/keys/{made['id']}/rotate").status_code == 200
+            else:
+                assert client.delete(f"{path}/keys/{made['id']}").status_code == 204
+            assert (ended(here.iter_lines()), ended(there.iter_lines())) == ("refused", "refused")
+
+
+def test_a_live_view_ends_with_its_session(tmp_path: Any) -> None:
+    with served(str(tmp_path / "studies.db"), look=0.01) as service:
+        service.create("live")
+        administrator = service.service.administrator
+        browser = service.client(None, Cookie=f"{COOKIE}={administrator.session()}")
+        with browser.stream("GET", "/api/v1/studies/live/events") as response:
+            lines = response.iter_lines()
+            assert next(lines) == "event: view"
+            administrator._clock = lambda: 1e12  # 12 hours later
+            assert ended(lines) == "refused"
+
+
+def test_a_live_view_shows_what_another_process_does(tmp_path: Any) -> None:
+    """Although nobody else asks this process: a pause, and the end of the study."""
+    db = str(tmp_path / "studies.db")
+    with served(db) as one, served(db, look=0.01, heartbeat=0.02) as other:
+        one.create("live")
+        with other.client().stream("GET", "/api/v1/studies/live/events") as response:
+            views = events_of(response)
+            assert next(views)["study"]["status"] == "collecting"
+            one.client().post("/api/v1/studies/live/pause")
+            assert any(view["study"]["status"] == "paused" for view in views)
+        with other.client().stream("GET", "/api/v1/studies/live/events") as response:
+            one.client().delete("/api/v1/studies/live")
+            assert ended(response.iter_lines()) == "deleted"
+
+
+def test_a_live_view_ends_where_the_database_is_away(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A viewer who comes back is told so, rather than left with an old view."""
+    with served(str(tmp_path / "studies.db"), look=0.01) as service:
+        service.create("live")
+        client, path = service.client(), "/api/v1/studies/live/events"
+
+        def away(*given: Any) -> Any:
+            raise EquipoiseError("the database is away")
+
+        with client.stream("GET", path) as response:
+            lines = response.iter_lines()
+            assert next(lines) == "event: view"
+            with monkeypatch.context() as patched:
+                patched.setattr(Follower, "view", away)
+                assert ended(lines) == ""
+        with client.stream("GET", path) as response:
+            assert next(events_of(response))
+
+
+def test_one_key_has_only_some_of_the_live_views(tmp_path: Any) -> None:
+    with served(str(tmp_path / "studies.db"), limits=Limits(viewers=3, viewers_by_key=2)) as service:
+        service.create("live")
+        reader, path = service.client(service.key("live", "read")), "/api/v1/studies/live/events"
+        with ExitStack() as stack:
+            watching = [events_of(stack.enter_context(reader.stream("GET", path))) for _ in range(2)]
+            assert all(map(next, watching))
+            assert reader.get(path).status_code == 429
+            watching.append(events_of(stack.enter_context(service.client().stream("GET", path))))
+            assert next(watching[-1])
+            assert service.client().get(path).status_code == 503
+
+
+def test_there_is_no_rate_when_samples_no_longer_come(service: Served, name: str) -> None:
+    """The view changes once, a minute after the last event."""
+    fill(service, name)
+    page = service.service.registry.page(name)
+    assert page is not None
+    now = 0.0
+    follower = Follower(service.service.registry.place(name), lambda: now)
+    first = follower.view(page)
+    latest = json.loads(first)["study"]["latest"]
+    rates = {}
+    for seconds in (0, 59, 61, 600):
+        now = latest + seconds
+        rates[seconds] = next(each["value"] for each in follower.data(page)["figures"] if each["label"] == "Rate")
+    follower.close()
+    assert rates[0] == rates[59]
+    assert rates[61] == rates[600] == "—"
+
+
+def test_a_result_is_computed_once_a_turn(service: Served, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    client, counted = fill(service, name), []
+    result_of = Watch.result
+
+    def count(watch: Watch) -> Any:
+        counted.append(watch)
+        return result_of(watch)
+
+    monkeypatch.setattr(Watch, "result", count)
+    path = f"/api/v1/studies/{name}"
+    found = [client.get(f"{path}/result").text for _ in range(5)]
+    assert (len(set(found)), len(counted)) == (1, 1)
+    client.post(f"{path}/ask")
+    client.get(f"{path}/result")
+    assert len(counted) == 2
 
 
 def test_the_demonstration_can_be_looked_at(tmp_path: Any) -> None:
@@ -167,6 +323,22 @@ def test_the_demonstration_can_be_looked_at(tmp_path: Any) -> None:
             return int(anybody.get("/api/v1/studies/demo/progress").json()["samples"])
 
         until(lambda: samples() >= 3, "visitors have answered")
+
+
+@pytest.mark.parametrize("over", ["reached", "spent"])
+def test_the_demonstration_goes_on(tmp_path: Any, over: str) -> None:
+    """Where the precision is reached or the budget spent, it asks for more; once, though two processes see it."""
+    where = str(tmp_path / "study.db")
+    goal: dict[str, Any] = {"precision": 0.3} if over == "reached" else {"budget": 4}
+    with eq.open(where, arms=["a", "b"], support="binary", **goal) as study:
+        while tickets := study.ask(2):
+            study.tell_many([(ticket, 1.0) for ticket in tickets])
+    with Log(where) as log:
+        course = Course(log.header)
+        for _ in range(2):
+            log.turn(lambda turn: visitors.go_on(turn, course))
+        assert not log.study.done
+        assert (log.replica.precision, log.study.budget) == ((0.15, None) if over == "reached" else (None, 8))
 
 
 # ---- the edges
@@ -214,6 +386,16 @@ def test_the_script_of_polls_is_small_and_cached(service: Served) -> None:
     assert (again.status_code, again.content) == (304, b"")
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/login", "/poll.js"])
+def test_a_page_is_looked_for_without_being_read(service: Served, path: str) -> None:
+    client = service.client(None)
+    there, found = client.head(path), client.get(path)
+    assert (there.status_code, there.content) == (200, b"")
+    assert there.headers["content-type"] == found.headers["content-type"]
+    assert client.head("/nowhere").status_code == 404
+    assert client.head("/").status_code == 303
+
+
 def test_metrics(service: Served, name: str) -> None:
     fill(service, name)
     text = service.client(None).get("/metrics").text
@@ -235,16 +417,36 @@ def test_a_problem(service: Served, name: str) -> None:
         assert {"type", "title", "detail"} <= response.json().keys()
 
 
-def test_names_and_origins_are_refused_in_words(service: Served) -> None:
+def test_mistakes_are_named_in_words(service: Served) -> None:
     client = service.client()
     for body, words in (
-        ({"name": "a b", "arms": 2}, "name: must be up to 80 letters, digits, dots, hyphens and underscores"),
+        ({"name": "a b", "arms": 2}, "name must be up to 80 letters, digits, dots, hyphens and underscores"),
         (
             {"name": "x", "arms": 2, "poll": {"origins": ["*", "https://example.org/"]}},
-            "poll/origins/1: must be an origin such as https://example.org, without a path, or * for all",
+            "poll/origins/1 must be an origin such as https://example.org, without a path, or * for all",
         ),
     ):
         assert words in client.post("/api/v1/studies", json=body).json()["detail"]
+    service.create("x")
+    mistakes: list[tuple[str, Any, str]] = [
+        ("", {"name": "x", "arms": 2, "extra": 1}, "the request is not valid: extra is not known here"),
+        ("", {"arms": 2}, "the request is not valid: name is required"),
+        ("", {"name": "x", "arms": 2, "level": "high"}, "the request is not valid: level must be a number"),
+        ("", {"name": "y", "arms": 2, "support": [1, 0]}, "'binary', [low, high] with low < high, or null, got [1, 0]"),
+        ("/x/tell", {"answers": []}, "the request is not valid: answers must have at least 1 item"),
+        ("/x/tell", {"answers": [{"ticket": "", "declined": False}]}, "answers/0/declined must be true"),
+    ]
+    for path, sent, words in mistakes:
+        detail = client.post(f"/api/v1/studies{path}", json=sent).json()["detail"]
+        assert detail.endswith(words), detail
+    for method, path, words in (
+        ("GET", "/nowhere", "there is nothing at this address"),
+        ("PATCH", "/api/v1/studies", "PATCH is not possible at this address"),
+    ):
+        assert client.request(method, path).json()["detail"] == words
+    reader = service.client(service.key("x", "read"))
+    refused = reader.post("/api/v1/studies/x/ask", json={"count": 2}).json()["detail"]
+    assert refused == "a key of role 'read' cannot ask for tickets"
     schemas = client.get("/openapi.json").json()["components"]["schemas"]
     assert schemas["Create"]["properties"]["name"]["pattern"].startswith("^")
     assert schemas["Poll"]["properties"]["origins"]["items"]["pattern"].startswith("^")

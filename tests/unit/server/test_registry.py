@@ -12,6 +12,7 @@ import equipoise as eq
 from equipoise.errors import EquipoiseError
 from equipoise.server.registry import Registry
 from equipoise.store import Log
+from equipoise.store.database import Missing
 from tests.serving import served
 
 
@@ -119,3 +120,66 @@ def test_two_services_of_one_database(db: str, name: str) -> None:
         stale = first.post(f"{path}/tell", json=answer).json()
         assert stale["outcomes"] == ["refused"]
         assert first.delete(path).status_code == 204
+
+
+def test_no_byte_is_left_of_a_deleted_study(tmp_path: Path) -> None:
+    """Neither in the file nor beside it; and other studies are as they were."""
+    with served(str(tmp_path / "studies.db")) as service:
+        service.create("kept", arms=["plain", "other"])
+        service.create("secret", arms=["unmistakable", "other"], title="unmistakable")
+        client = service.client()
+        client.post("/api/v1/studies/secret/ask", json={"count": 100})
+
+        def written() -> bytes:
+            return b"".join(path.read_bytes() for path in tmp_path.iterdir())
+
+        assert b"unmistakable" in written()
+        assert client.delete("/api/v1/studies/secret").status_code == 204
+        assert b"unmistakable" not in written()
+        assert client.post("/api/v1/studies/kept/ask").status_code == 200
+
+
+def test_nothing_is_written_of_a_deleted_study(registry: Registry, name: str) -> None:
+    eq.open(registry.place(name), arms=["a", "b"]).close()
+    page = registry.page(name)
+    assert page is not None
+    registry.delete(name)
+    for write in (
+        lambda: registry.secret(page.study),
+        lambda: registry.write(page._replace(title="left behind")),
+        lambda: registry.add_key(page.study, name, "work", "", b"hash", None),
+        lambda: registry.turns(page.study),
+    ):
+        with pytest.raises(Missing, match="the study was deleted"):
+            write()
+    sql = "select title, secret from equipoise_page where study = ?"
+    assert registry._database.execute(sql, (page.study,)) == [(None, None)]
+    assert registry.keys(page.study) == []
+
+
+@pytest.mark.parametrize("opened", [False, True])
+def test_a_study_that_another_process_has_just_deleted(db: str, name: str, opened: bool) -> None:
+    """It is gone, though this process knew it a moment ago; its desk may be open or not."""
+    with served(db) as one, served(db) as other:
+        one.create(name)
+        path, client = f"/api/v1/studies/{name}", other.client()
+        if opened:
+            for what in ("ask", "pause", "resume"):
+                assert client.post(f"{path}/{what}").status_code == 200
+            assert client.get(f"{path}/result").status_code == 200
+        assert client.get(f"{path}/progress").status_code == 200
+        known = other.service._entries[name]
+        assert one.client().delete(path).status_code == 204
+        sent = {"ask": {}, "pause": None, "extend": {}, "keys": {"role": "work"}}
+        for what in (*sent, "progress", "result", "view", "turns", "log", "log?format=parquet"):
+            other.service._entries[name] = known  # as within the first second
+            method = "POST" if what in sent else "GET"
+            response = client.request(method, f"{path}/{what}", json=sent.get(what))
+            assert (response.status_code, response.json()["detail"]) in (
+                (404, "the study was deleted"),
+                (404, f"there is no study {name!r}"),
+            ), what
+        other.service._entries[name] = known
+        page = client.get(f"/studies/{name}")
+        assert (page.status_code, "Nothing here" in page.text) == (404, True)
+        assert name not in [each["name"] for each in client.get("/api/v1/studies").json()["studies"]]

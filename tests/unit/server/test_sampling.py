@@ -83,6 +83,28 @@ def test_the_same_ticket_twice_in_a_request(study: Study) -> None:
     found = study.tell({"ticket": ticket["ticket"], "value": 1}, {"ticket": ticket["ticket"], "value": 0})
     assert found["outcomes"] == ["taken", "refused"]
     assert kinds(study.where).count("tell") == 1
+    (one, other) = (each["ticket"] for each in study.ask(count=2))
+    found = study.tell(*({"ticket": each, "value": 1} for each in (one, other, one, ticket["ticket"])))
+    assert found["outcomes"] == ["taken", "taken", "known", "known"]
+    assert kinds(study.where).count("tell") == 3
+
+
+@pytest.mark.parametrize("what", ["pause", "archive"])
+def test_an_ask_is_repeated_after_a_pause(service: Served, study: Study, name: str, what: str) -> None:
+    first = study.ask(count=3, idempotency_key="x")
+    service.client().post(f"/api/v1/studies/{name}/{what}")
+    assert study.ask(count=3, idempotency_key="x") == first
+    found = study.post("ask", {"idempotency_key": "y"}).json()
+    assert found == {"tickets": [], "reason": "paused" if what == "pause" else "archived"}
+    assert study.progress["in_flight"] == 3
+
+
+def test_an_ask_is_repeated_for_who_does_not_want_to_be_tracked(service: Served, name: str) -> None:
+    key = service.create(name, poll=POLL)["keys"][0]["key"]
+    page = Study(service, name, key)
+    first = page.post("ask", {"idempotency_key": "x"}).json()
+    assert page.post("ask", {"idempotency_key": "x"}, DNT="1").json() == first
+    assert page.post("ask", {"idempotency_key": "y", "respondent": "me"}, DNT="1").status_code == 204
 
 
 def test_an_ask_with_a_key_is_repeated(service: Served, study: Study, name: str) -> None:
@@ -112,6 +134,20 @@ def test_a_respondent_is_asked_once(service: Served, name: str) -> None:
     assert kinds(worker.where).count("ask") == 2
 
 
+def test_a_respondent_is_one_person_whatever_the_key(service: Served, study: Study, name: str) -> None:
+    response = study.post("ask", {"count": 5, "respondent": "ann"})
+    assert (response.status_code, response.json()["detail"]) == (422, "count must be 1 with a respondent, got 5")
+    assert study.progress["in_flight"] == 0
+    others = [Study(service, name, service.key(name, role)) for role in ("work", "ask")]
+    (ticket,) = study.ask(respondent="ann", idempotency_key="x")
+    for other in others:
+        assert other.ask(respondent="ann", idempotency_key="y") == [ticket]
+    study.tell({"ticket": ticket["ticket"], "value": 1})
+    assert others[0].post("ask", {"respondent": "ann"}).json() == {"tickets": [], "reason": "answered"}
+    assert others[1].post("ask", {"respondent": "ann"}).status_code == 204
+    assert study.progress["samples"] == 1
+
+
 def test_a_page_gets_what_it_shows(service: Served, name: str) -> None:
     key = service.create(name, poll=POLL)["keys"][0]["key"]
     found = Study(service, name, key).post("ask", {}).json()
@@ -120,6 +156,15 @@ def test_a_page_gets_what_it_shows(service: Served, name: str) -> None:
     assert found["tickets"][0]["arm"] == "a"
     assert found["show"] == POLL["arms"]["a"]  # type: ignore[index]
     assert Study(service, name, key).post("ask", {}).json()["show"]["title"] == "b"
+
+
+def test_a_page_is_asked_only_what_it_can_show(service: Served, name: str) -> None:
+    key = service.create(name, support=None, poll=POLL | {"answer": "custom"})["keys"][0]["key"]
+    page = Study(service, name, key)
+    refused = page.post("ask", {"respondent": "me", "answers": ["yes-no", "1-5", "number"]})
+    assert (refused.status_code, "of kind 'custom'" in refused.json()["detail"]) == (409, True)
+    assert Study(service, name).progress["in_flight"] == 0
+    assert page.ask(respondent="me", answers=["custom"])
 
 
 def test_how_long_pages_and_programs_are_waited_for(service: Served, name: str) -> None:

@@ -176,6 +176,11 @@ function follow(address) {
       newest = JSON.parse(event.data);
       if (!busy) work();
     });
+    events.addEventListener("end", ({ data }) => {
+      events.close();
+      write(connection, data === "deleted" ? "This study was deleted." : "You are logged out; reload the page to log in.");
+      connection?.removeAttribute("hidden");
+    });
     events.addEventListener("open", () => connection?.setAttribute("hidden", ""));
     events.addEventListener("error", () => {
       connection?.removeAttribute("hidden");

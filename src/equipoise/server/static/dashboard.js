@@ -46,14 +46,18 @@ function numberIn(text, what) {
 
 // ---- one study
 
+// The buttons that do something in this state.
+function offer(status) {
+  for (const each of document.querySelectorAll("[data-state]")) {
+    each.hidden = !each.dataset.state.split(" ").includes(status);
+  }
+}
+
 for (const button of document.querySelectorAll("[data-post]")) {
   button.addEventListener("click", async () => {
     button.disabled = true;
     try {
-      const { status } = await send("POST", button.dataset.post);
-      for (const each of document.querySelectorAll("[data-state]")) {
-        each.hidden = !each.dataset.state.split(" ").includes(status);
-      }
+      offer((await send("POST", button.dataset.post)).status);
     } catch (refused) {
       alert(refused.message);
     } finally {
@@ -89,7 +93,9 @@ document.addEventListener("keydown", (event) => {
 });
 
 document.addEventListener("view", ({ detail }) => {
-  if ($("budget")) $("budget").defaultValue = detail.study.budget ?? "";
+  const { status, budget } = detail.study;
+  offer(["paused", "archived"].includes(status) ? status : "open");
+  if ($("budget")) $("budget").defaultValue = budget ?? "";
 });
 
 onSubmit($("extend-form"), async (form) => {
@@ -145,9 +151,16 @@ function secret({ id, role, key }) {
   $("key").textContent = key;
   shown.hidden = false;
   shown.parentElement.querySelector(".copied").textContent = "";
-  // The snippet has the key that was rotated.
+  embed(`eqk_${id}_[\\w-]+`, key);
+  if (role === "ask") embed(NO_KEY, key);
+}
+
+// What the snippet has in place of a key that was revoked, until there is another one.
+const NO_KEY = "make an ask key below";
+
+function embed(old, key) {
   const snippet = $("snippet");
-  if (snippet) snippet.textContent = snippet.textContent.replace(new RegExp(`eqk_${id}_[\\w-]+`), key);
+  if (snippet) snippet.textContent = snippet.textContent.replace(new RegExp(old), key);
 }
 
 function keyRow({ id, role, label }) {
@@ -184,7 +197,9 @@ $("keys")?.addEventListener("click", async ({ target }) => {
       secret(await send("POST", target.dataset.rotate));
     } else if (target.dataset.revoke && confirm("Revoke this key?")) {
       await send("DELETE", target.dataset.revoke);
-      target.closest("tr").remove();
+      const row = target.closest("tr");
+      embed(`eqk_${row.querySelector("code").textContent}_[\\w-]+`, NO_KEY);
+      row.remove();
     }
   } catch (refused) {
     alert(refused.message);
@@ -265,7 +280,6 @@ if (form) {
 
 // ---- the list
 
-const FILLED = 24;  // studies whose precision is looked up
 const EVERY = 5000;
 
 function spark(svg, rows) {
@@ -287,27 +301,58 @@ async function fill(card) {
   const reply = await fetch(`${api}/${encodeURIComponent(card.dataset.study)}/view`);
   if (!reply.ok) return;
   const view = await reply.json();
-  const part = (name) => card.querySelector(`[data-part=${name}]`);
-  part("state").textContent = view.study.words;
-  part("state").className = `pill ${view.study.tone}`;
-  part("samples").textContent = view.study.samples.toLocaleString("en");
-  part("verdict").textContent = view.verdict;
-  part("precision").textContent = view.figures[0].value === "—" ? "" : `widest ${view.figures[0].value}`;
+  part(card, "state").textContent = view.study.words;
+  part(card, "state").className = `pill ${view.study.tone}`;
+  part(card, "samples").textContent = view.study.samples.toLocaleString("en");
+  part(card, "verdict").textContent = view.verdict;
+  part(card, "precision").textContent = view.figures[0].value === "—" ? "" : `widest ${view.figures[0].value}`;
   const bar = card.querySelector("progress");
   if (bar && view.figures[1].share !== null) bar.value = view.figures[1].share;
-  spark(part("spark"), view.charts.precision);
+  spark(part(card, "spark"), view.charts.precision);
 }
 
-const cards = [...document.querySelectorAll("[data-study].card")].slice(0, FILLED);
-async function refresh() {
-  for (const card of cards) {
-    if (document.hidden) break;
-    try {
-      await fill(card);
-    } catch (error) {
-      console.warn("cannot read a study", error);
+const part = (card, name) => card.querySelector(`[data-part=${name}]`);
+const cards = () => [...document.querySelectorAll("[data-study].card")];
+
+// New studies appear, deleted ones go, and all others say how far they are.
+async function relist() {
+  const reply = await fetch(`${root}/`);
+  if (reply.redirected) location.assign(`${root}/login`);
+  if (!reply.ok) return;
+  const next = new DOMParser().parseFromString(await reply.text(), "text/html");
+  const fresh = [...next.querySelectorAll("[data-study].card")];
+  const known = new Map(cards().map((card) => [card.dataset.study, card]));
+  if (!$("studies") || !next.getElementById("studies")) {
+    if (known.size !== fresh.length) document.querySelector("main").replaceChildren(...next.querySelector("main").children);
+    return;
+  }
+  document.querySelector(".lead").textContent = next.querySelector(".lead").textContent;
+  for (const card of fresh) {
+    const old = known.get(card.dataset.study);
+    if (!old) continue;
+    for (const name of ["state", "samples"]) {
+      part(old, name).textContent = part(card, name).textContent;
+      part(old, name).className = part(card, name).className;
     }
+    const [bar, now] = [old.querySelector("progress"), card.querySelector("progress")];
+    if (bar && now) bar.value = now.value;
+  }
+  const names = fresh.map((card) => card.dataset.study);
+  if (JSON.stringify(names) !== JSON.stringify([...known.keys()])) {
+    $("studies").replaceChildren(...fresh.map((card) => (known.get(card.dataset.study) ?? card).closest("li")));
+  }
+}
+
+async function refresh() {
+  try {
+    if (!document.hidden) await relist();
+    for (const card of cards()) {
+      const { top, bottom } = card.getBoundingClientRect();
+      if (!document.hidden && bottom > 0 && top < innerHeight) await fill(card);
+    }
+  } catch (error) {
+    console.warn("cannot read the studies", error);
   }
   setTimeout(refresh, EVERY);
 }
-if (cards.length) refresh();
+if ($("list")) refresh();
