@@ -33,7 +33,7 @@ import numba
 import numpy as np
 from llvmlite import binding as llvm
 from llvmlite import ir
-from numba.core import bytecode, caching, codegen, compiler, serialize, sigutils
+from numba.core import bytecode, caching, codegen, compiler, registry, serialize, sigutils
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
@@ -298,6 +298,12 @@ def cache_directory() -> Path:
     if chosen:
         return Path(chosen)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "equipoise"
+
+
+def start_compiler() -> None:
+    """Load what Numba loads before it compiles for the first time, so that a fork has it too."""
+    for context in (registry.cpu_target.typing_context, registry.cpu_target.target_context):
+        context.refresh()
 
 
 def can_keep() -> bool:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from equipoise import fork
-from equipoise.compiled import anything_kept, can_keep
+from equipoise.compiled import anything_kept, can_keep, start_compiler
 from equipoise.lab import cpu
 from equipoise.lab.lanes import strategy_parts
 from equipoise.lab.setup import Setup
@@ -25,6 +25,7 @@ def compile_ahead(setup: Setup) -> None:
         return
     if anything_kept() or not fork.possible() or not can_keep():
         return
+    start_compiler()
     fork.begin(partial(_compile_strategy, setup))
     Laws.of(setup.problem, setup.seed, [0], side_by_side=True)
 

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from equipoise import fork
-from equipoise.compiled import can_keep, is_kept
+from equipoise.compiled import can_keep, is_kept, start_compiler
 from equipoise.inputs import Names
 from equipoise.lab.functions import compile_rule
 from equipoise.problem import Objective
@@ -34,6 +34,7 @@ def compile_ahead(strategy: Strategy, support: Support) -> None:
     step, signature = steps.FIRST[0]
     if step.overloads or is_kept(step, signature) or not fork.possible() or not can_keep():
         return
+    start_compiler()
     fork.begin(partial(_compile_result, strategy, support))
     for step, signature in steps.FIRST:
         step.compile(signature)
