@@ -199,8 +199,11 @@ def _of_sums(result: Result, known: Spread, asked: Sums, rng: np.random.Generato
 
 def _at_the_next_look(result: Result, more: Floats, rng: np.random.Generator) -> Floats:
     """Return draws of how many more samples arms get until somebody looks and finds them known well enough."""
-    # At the last looks few arms are open, and these get all the samples between two looks.
     step = until_next_look(result.samples + int(min(np.median(more.sum(axis=1)), MOST)), len(result.arms))
+    if result.precision is not None and result.precision.sums is not None:
+        # All arms are closed at the last look.
+        return np.asarray(more + step / more.shape[1] * rng.random((len(more), 1)))
+    # At the last looks few arms are open, and these get all the samples between two looks.
     shares = 1 / (1 + np.argsort(np.argsort(-more, axis=1), axis=1))
     return np.asarray(more + step * shares * rng.random(more.shape))
 
