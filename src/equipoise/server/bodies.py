@@ -291,10 +291,18 @@ class Created(Study):
     keys: list[KeyMade]
 
 
+class Unreadable(BaseModel):
+    """A study whose log cannot be read, and why."""
+
+    name: str
+    detail: str
+
+
 class Studies(BaseModel):
-    """All studies."""
+    """All studies, and those that cannot be read."""
 
     studies: list[Progress]
+    unreadable: list[Unreadable]
 
 
 class Keys(BaseModel):

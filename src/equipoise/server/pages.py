@@ -128,8 +128,9 @@ class Pages:
         if not self.inside(request):
             demo = service.settings.demo
             return RedirectResponse(f"{root_of(request)}/studies/{demo}", 303) if demo else self.to_login(request)
-        found = await studies.listed(service)
-        return self.html(request, "list.html", studies=[_line(each) for each in reversed(found)])
+        found, unreadable = await studies.listed(service)
+        lines = [_line(each) for each in reversed(found)]
+        return self.html(request, "list.html", studies=lines, unreadable=unreadable)
 
     async def study(self, request: Request, name: str) -> Response:
         """Show one study."""

@@ -48,7 +48,8 @@ class Limits:
     viewers, viewers_by_key
         The most live views that one process serves, and the most of them for one key.
     studies
-        The most studies that one process keeps open; of more, the one that was used longest ago is closed.
+        The most studies that one process keeps open; of more, the one that was used longest ago is closed. Each takes a
+        connection to the database or two, of which PostgreSQL allows 100 by default.
     ask, work, read, respondent
         The most requests by one key of each role, and by one respondent.
     guesses
@@ -63,7 +64,7 @@ class Limits:
     queue: int = 10_000
     viewers: int = 1_000
     viewers_by_key: int = 100
-    studies: int = 100
+    studies: int = 40
     ask: Rate = Rate(500, 1_000)
     work: Rate = Rate(20_000, 40_000)
     read: Rate = Rate(50, 200)

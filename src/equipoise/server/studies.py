@@ -98,12 +98,13 @@ async def studies(request: Request) -> Response:
     """List all studies."""
     service: Service = request.app.state.service
     service.admit_administrator(request)
-    return reply({"studies": await listed(service)})
+    found, unreadable = await listed(service)
+    return reply({"studies": found, "unreadable": unreadable})
 
 
-async def listed(service: Service) -> list[dict[str, Any]]:
-    """Return how far each study is, in the order of their creation."""
-    found = []
+async def listed(service: Service) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
+    """Return how far each study is, in the order of their creation; and those that cannot be read, with the reason."""
+    found, unreadable = [], []
     for page in await service.in_thread(service.registry.pages):
         try:
             entry = await service.entry(page.name)
@@ -111,8 +112,8 @@ async def listed(service: Service) -> list[dict[str, Any]]:
                 found.append(await progress(service, entry))
         except Problem as problem:
             if problem.status != HTTPStatus.NOT_FOUND:  # else it was deleted meanwhile
-                raise
-    return found
+                unreadable.append({"name": page.name, "detail": problem.detail})
+    return found, unreadable
 
 
 @router.get("/{name}", **describe(returns={200: Study}))

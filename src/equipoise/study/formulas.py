@@ -14,6 +14,7 @@ import numpy as np
 from equipoise.arrays import Bools, Floats
 from equipoise.intervals.asymptotic import RHO2
 from equipoise.study import finite
+from equipoise.study import skewness as of_gamma
 from equipoise.study.corrections import BLIND, Adaptivity
 
 if TYPE_CHECKING:
@@ -79,13 +80,15 @@ def stopping_biases(result: Result, together: Floats) -> Floats:
     """
     Return what stopping together has done to the arms' means: -π γ s/T, given π.
 
-    The squared error V that has to be small enough is correlated with the mean of a skewed arm: -Cov(mean, V)/V.
+    The squared error V that has to be small enough is correlated with the mean of a skewed arm: -Cov(mean, V)/V. γ is
+    that of the law, of which samples show too little.
     """
     evidence = result.snapshot.evidence
     if evidence is None or not together.any():
         return np.zeros(len(together))
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = -together * evidence.skewness * np.sqrt(result.variances.array) / result.counts.array
+        skewness = of_gamma.unfolded(evidence.skewness, result.counts.array)
+        found = -together * skewness * np.sqrt(result.variances.array) / result.counts.array
     return np.where(together > 0, found, 0.0)
 
 

@@ -154,7 +154,8 @@ def unnoticed(tree: ast.Module, name: str) -> bool:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", POINTS)
 def test_no_mutant_goes_unnoticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "jit", lambda function, **options: function)
+    for decorator in ("jit", "callable_compiled"):
+        monkeypatch.setattr(compiled, decorator, lambda function, **options: function)
     assert unnoticed(ast.parse(inspect.getsource(module(name))), name)
     excused = EQUIVALENT[name]
     survivors = {change for change, tree in mutants(name) if unnoticed(tree, name)}

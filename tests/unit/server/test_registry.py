@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ from equipoise.errors import EquipoiseError
 from equipoise.server.registry import Registry
 from equipoise.store import Log
 from equipoise.store.database import Missing
-from tests.serving import served
+from equipoise.store.log import connect
+from tests.serving import ADMIN, served
+from tests.unit.server.test_pages import browser_of
 
 
 @pytest.fixture
@@ -182,4 +185,30 @@ def test_a_study_that_another_process_has_just_deleted(db: str, name: str, opene
         other.service._entries[name] = known
         page = client.get(f"/studies/{name}")
         assert (page.status_code, "Nothing here" in page.text) == (404, True)
-        assert name not in [each["name"] for each in client.get("/api/v1/studies").json()["studies"]]
+        found = client.get("/api/v1/studies")
+        assert found.status_code == 200, found.text
+        assert name not in [each["name"] for each in found.json()["studies"]]
+
+
+def test_a_damaged_study_does_not_hide_the_others(db: str, name: str) -> None:
+    """It is listed apart, with the reason, by the API and on the page."""
+    with served(db) as service:
+        for each in (name, f"{name}-damaged"):
+            service.create(each)
+        place = service.service.registry.place(f"{name}-damaged")
+        with closing(connect(place)) as database:
+            assert database.find()
+            database.execute("update equipoise_turn set body = ? where study = ?", (b"nothing", database._study))
+        with served(db) as other:
+            found = other.client().get("/api/v1/studies").json()
+            assert name in [each["name"] for each in found["studies"]]
+            [broken] = [each for each in found["unreadable"] if each["name"] == f"{name}-damaged"]
+            assert "damaged" in broken["detail"]
+            inside = browser_of(other)
+            assert inside.post("/login", data={"token": ADMIN}).status_code == 303
+            page = inside.get("/").text
+            assert f"{name}-damaged cannot be read: " in page
+            assert f'data-study="{name}"' in page
+        with closing(connect(place)) as database:
+            assert database.find()
+            database.delete()

@@ -13,6 +13,7 @@ import equipoise as eq
 from equipoise.study import Goal, sums
 from equipoise.study.formulas import stopping_biases
 from equipoise.study.goal import Stopping, precision
+from equipoise.study.skewness import unfolded
 
 SD = {"control": 1.0, "a": 2.0, "b": 3.0, "c": 1.0}
 SHARES = {"control": 0.4, "a": 0.3, "b": 0.2, "c": 0.1}
@@ -144,7 +145,7 @@ def test_stopping_biases_the_means_of_skewed_strata() -> None:
     evidence, T, s2 = stopped.snapshot.evidence, stopped.counts.array, stopped.variances.array
     assert evidence is not None
     W = np.array([0.7, 0.3])
-    by_hand = -(W**2) * evidence.skewness * s2**1.5 / T**2 / (W**2 * s2 / T).sum()
+    by_hand = -(W**2) * unfolded(evidence.skewness, T) * s2**1.5 / T**2 / (W**2 * s2 / T).sum()
     assert stopping_biases(stopped, sums.stopping_shares(stopped)) == pytest.approx(by_hand)
     assert (by_hand < 0).all()
     # They are part of what is reported: the replay alone has a budget.
@@ -175,7 +176,7 @@ def test_stopping_biases_where_nothing_else_does(precise: eq.Contrasts) -> None:
         if arm in nearest.weights:
             assert shares[k] == pytest.approx(errors[arm] / sum(errors[each] for each in nearest.weights))
     assert ((shares > 0) & (shares < 1)).all()
-    assert found.biases.array == pytest.approx(-shares * evidence.skewness * np.sqrt(s2) / T)
+    assert found.biases.array == pytest.approx(-shares * unfolded(evidence.skewness, T) * np.sqrt(s2) / T)
     squared = np.maximum(evidence.skewness**2 - 6 / T, 0)
     c = shares * (3.5 + (1.5 + 4.5 * shares) * squared)
     assert found.adaptivity.inflations == pytest.approx(1 + c / (T + c))
