@@ -192,6 +192,7 @@ def test_runs_that_jobs_share_are_simulated_once(monkeypatch: pytest.MonkeyPatch
         return one(setup, first, runs)
 
     monkeypatch.setattr(cpu, "simulate", simulate)
+    monkeypatch.setattr(measure, "_CORES", 1)
     found = measure.measure_all(SMALL, tmp_path)
     assert [each for each in seen if each[2] == 0] == [
         (b_as, 100, 0, 200),

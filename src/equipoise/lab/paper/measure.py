@@ -144,12 +144,15 @@ def _pass(job: Job, setup: Setup) -> _Pass:
     return replace(setup, checkpoints=()), job.runs
 
 
-_in_threads = partial(work.in_threads, os.cpu_count() or 1)
+_CORES = os.cpu_count() or 1
+_in_threads = partial(work.in_threads, _CORES)
 
 
 def _simulated(setup: Setup, first: int, runs: int, done: work.Done | None) -> Ends:
     """Simulate runs on all cores; `done` is told how many there are so far."""
-    size, parts = 2 * work.BLOCK, []
+    # Few runs are divided among the cores, in whole groups that go side by side.
+    groups = -(-runs // cpu.LANES)
+    size, parts = min(2 * work.BLOCK, -(-groups // _CORES) * cpu.LANES), []
 
     def simulated(start: int) -> Ends:
         return cpu.simulate(setup, start, min(size, first + runs - start))
