@@ -52,7 +52,7 @@ def formulas(result: Result, stopped: Bools, together: Floats) -> Adaptivity:
         if result.populations is not None:
             others = finite.corrected(np.ones(arms), counts, result.populations)
         inflations = second_order(counts, skewness, (power, rest * others), (together, others))
-        biases = -power * rest * others * skewness * np.sqrt(result.variances.array) / counts
+        biases = -power * rest * others * _skewness(result) * np.sqrt(result.variances.array) / counts
         biases += others * stopping_biases(result, together)
     return Adaptivity(
         np.where(np.isfinite(inflations), inflations, 1.0), np.where(np.isfinite(biases), biases, 0.0), "formula"
@@ -76,19 +76,32 @@ def stopping_power(result: Result) -> Floats:
     return np.asarray(1 / (2 - tuned / (1 + tuned) * (1 + 1 / (2 * logarithm))))
 
 
+def _skewness(result: Result) -> Floats:
+    """
+    Return the skewness that biases are in proportion to.
+
+    With contrasts it is that of the law, of which samples show too little; elsewhere that of the samples, with which
+    biases were measured to agree better.
+    """
+    evidence, asked = result.snapshot.evidence, None if result.precision is None else result.precision.sums
+    if evidence is None:
+        return np.zeros(len(result.arms))
+    if asked is None or asked.combined:
+        return evidence.skewness
+    return of_gamma.unfolded(evidence.skewness, result.counts.array)
+
+
 def stopping_biases(result: Result, together: Floats) -> Floats:
     """
     Return what stopping together has done to the arms' means: -π γ s/T, given π.
 
-    The squared error V that has to be small enough is correlated with the mean of a skewed arm: -Cov(mean, V)/V. γ is
-    that of the law, of which samples show too little.
+    The squared error V that has to be small enough is correlated with the mean of a skewed arm: -Cov(mean, V)/V.
     """
     evidence = result.snapshot.evidence
     if evidence is None or not together.any():
         return np.zeros(len(together))
     with np.errstate(divide="ignore", invalid="ignore"):
-        skewness = of_gamma.unfolded(evidence.skewness, result.counts.array)
-        found = -together * skewness * np.sqrt(result.variances.array) / result.counts.array
+        found = -together * _skewness(result) * np.sqrt(result.variances.array) / result.counts.array
     return np.where(together > 0, found, 0.0)
 
 
