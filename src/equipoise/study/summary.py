@@ -163,12 +163,13 @@ def remarks(result: Result, unit: Unit = PLAIN) -> list[str]:
     precise, who declined, and what an even split would have needed.
     """
     found = [result.intervals_shown(result.shown()).promise] if _with_interval(result).any() else []
-    if result.precision is not None and result.precision.sums is not None:
-        found = [_decided_by(result, result.precision.sums, unit), *found]
+    asked = None if result.precision is None else result.precision.sums
+    if asked is not None:
+        found = [_decided_by(result, asked, unit), *found]
     if found and result.recognised:
         found.append(BINARY)
     found.append(heavy_tails(heavy(result)))
-    if result.reached is False and not (result.precision and result.precision.sums and result.precision.sums.combined):
+    if result.reached is False and not (asked and asked.combined):  # that is in the first sentence
         found.append(least_precise(result, unit))
     return list(filter(None, (*found, who_declined(declines(result)), even_split(result))))[:_REMARKS]
 
