@@ -46,9 +46,7 @@ def plan(
             metavar="KIND",
         ),
     ] = None,
-    support: Annotated[
-        str | None, typer.Option(help="binary for samples that are 0 or 1, for fixed-width intervals.", metavar="KIND")
-    ] = None,
+    support: Annotated[str | None, typer.Option(help="binary for samples that are 0 or 1.", metavar="KIND")] = None,
     objective: Annotated[
         str,
         typer.Option(

@@ -10,7 +10,8 @@ import numpy as np
 
 from equipoise.arrays import Floats
 from equipoise.inputs import check_names, choice, in_order, labelled, plain_name, positive, several, shown
-from equipoise.planning.reach import INTERVALS, Interval, Sums
+from equipoise.planning.binary import largest_variance
+from equipoise.planning.reach import CLOSE, INTERVALS, Interval, Sums
 from equipoise.problem import Contrasts, Stratified, money
 from equipoise.problem.allocation import Terms
 from equipoise.problem.objective import GREATEST, MOST, SMALLEST, PerArm, Wholes, numbers_by_arm, wholes_by_arm
@@ -51,17 +52,16 @@ def interval_for(given: Any, precision: Any) -> Interval:
     return given  # type: ignore[no-any-return]
 
 
-def is_binary(given: Any, interval: Interval, sums: Sums | None, variances: Floats) -> bool:
+def is_binary(given: Any, variances: Floats, sizes: Floats) -> bool:
     """Return whether samples are 0 or 1, or refuse what is not a support that a plan can use."""
     if given is None:
         return False
     if not (isinstance(given, str) and given == "binary"):
         raise ValueError(f"support must be 'binary' or None, got {shown(given)}")
-    if interval == "anytime" or sums is not None:
-        what = 'interval="anytime"' if sums is None else "sums of means"
-        raise ValueError(f'support must be None with {what}, got "binary"')
-    if variances.max() > 0.25:
-        raise ValueError(f"variances of binary arms must be at most 0.25, got {variances.max():g}")
+    most = largest_variance(sizes)
+    if (over := variances > most * (1 + CLOSE)).any():
+        k = int(over.argmax())
+        raise ValueError(f"variances of binary arms must be at most {most[k]:.4g}, got {variances[k]:g}")
     return True
 
 

@@ -77,8 +77,8 @@ def plan(
         Which intervals: "fixed-width" or "anytime" for a study that is stopped by them, as in `estimate`; "fixed-n" for
         counts that are fixed beforehand. By default fixed-width with a precision, and fixed-n without one.
     support
-        "binary" for samples that are 0 or 1, whose variance is p (1 - p): the fixed-width intervals of their means are
-        wider where ones or zeros are rare. Not with "anytime", nor for sums of means.
+        "binary" for samples that are 0 or 1, whose variance is p (1 - p): fixed-width intervals are wider where ones or
+        zeros are rare, and sequences are those of betting.
     objective
         The p-norm of the losses to minimise, by default the largest loss; or `Stratified(shares)`.
     weights
@@ -105,7 +105,7 @@ def plan(
     At fixed n a half-width is z sqrt(loss), the normal interval of a mean whose variance is known, with z for K
     intervals that hold together by Bonferroni's inequality: the quantile at 1 - (1 - level)/(2K). A study has to
     estimate variances and stops by chance a little early or late; fixed-width intervals allow for that. Sequences are
-    the asymptotic ones, of arms without a support.
+    the asymptotic ones, of arms without a support, unless arms are binary.
 
     For p = inf the loss falls only while the worst arm can be paid for; the rest is then spent on the next worst. For
     p < inf the objective is a sum of convex terms, and samples are taken by their gain per cost. For p < 1 the losses
@@ -132,19 +132,19 @@ def plan(
     level = probability("level", level)
     kind = interval_for(interval, precision)
     sums = sums_for(precision, arms, objective)
-    binary = is_binary(support, kind, sums, values)
     wanted = None if precision is None or sums is not None else precision_by_arm(precision, arms)  # type: ignore[arg-type]
     if wanted is not None and weights is None and np.unique(wanted).size > 1 and not isinstance(objective, Stratified):
         weights = (1 / wanted**2).tolist()
     goal = objective_of(arms, objective, weights, costs)
     least, most, sizes = limits(arms, floors, caps, populations)
     goal.check_populations(sizes)
+    binary = is_binary(support, values, sizes)
     terms = Terms(values, goal, least, most, sizes)
     money = None if budget is None else budget_for(terms, budget)
-    terms = terms if sums is None or goal.shares is not None else terms_of_sums(terms, sums)
     intervals = len(arms) if sums is None else len(sums.weights)
     tuned = TARGET if money is None else money / math.fsum(terms.cost)
     reach = Reach(kind, (1 - level) / intervals, tuned, binary)
+    terms = terms if sums is None or goal.shares is not None else terms_of_sums(terms, sums, reach)
     precise = None
     if wanted is not None:
         precise = of_arms(terms, wanted, reach)

@@ -3,8 +3,9 @@ How wide the intervals of planned counts will be, and the fewest samples with wh
 
 The half-width of an arm with the loss σ²/T is a multiple of its square root: the normal quantile z for counts that are
 fixed beforehand; z sqrt(1 + a/T) for a study that is stopped by fixed-width intervals (`intervals.fixed_width`, for
-arms that are not skewed, or for binary ones), which needs some thirty samples at least; and more for one that is
-stopped by confidence sequences, the asymptotic ones. Sums of means have half-widths of the same three kinds.
+arms that are not skewed), which needs some thirty samples at least; and more for one that is stopped by confidence
+sequences, the asymptotic ones. Sums of means have half-widths of the same three kinds, and binary arms and sums of
+their means have their own (`binary`).
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from typing import Final, Literal, get_args
 import numpy as np
 
 from equipoise.arrays import Bools, Floats
-from equipoise.intervals import asymptotic, fixed_width
+from equipoise.intervals import asymptotic, fixed_width, fixed_width_sums
 from equipoise.intervals import contrasts as sequences
-from equipoise.intervals.fixed_width_sums import CHOSEN, LEAST_EACH
 from equipoise.intervals.sequences import TARGET
+from equipoise.planning import binary
 from equipoise.problem.allocation import Allocation, Terms, allocate
 from equipoise.problem.contrasts import balanced
 from equipoise.problem.objective import MOST
@@ -28,6 +29,8 @@ Interval = Literal["fixed-width", "anytime", "fixed-n"]
 INTERVALS: Final[tuple[Interval, ...]] = get_args(Interval)
 # How far rounding may carry a half-width past the one that was asked for.
 CLOSE: Final = 1e-9
+# In which the factors of half-widths and the weights of losses are found, each from the other.
+_ROUNDS: Final = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +65,7 @@ class Reach:
     each
         The number of samples of an arm to which sequences are tuned.
     binary
-        Whether samples are 0 or 1, for fixed-width intervals of arms.
+        Whether samples are 0 or 1.
     """
 
     interval: Interval
@@ -78,9 +81,9 @@ class Reach:
     @property
     def fewest(self) -> float:
         """The fewest samples of which there is an interval."""
-        if self.interval == "anytime":
-            return float(asymptotic.START)
-        return fixed_width.fewest(self.z) if self.interval == "fixed-width" else 1.0
+        if self.binary or self.interval == "fixed-n":
+            return 1.0
+        return fixed_width.fewest(self.z) if self.interval == "fixed-width" else float(asymptotic.START)
 
     @property
     def _rho2(self) -> float:
@@ -88,11 +91,13 @@ class Reach:
 
     def half_widths(self, terms: Terms, counts: Floats) -> Floats:
         """Return the half-width of each arm's interval."""
+        if self.binary and self.interval == "fixed-width":
+            return binary.fixed_width_of_arms(terms, counts, self.alpha)
+        if self.binary and self.interval == "anytime":
+            return binary.sequences_of_arms(terms, counts, self.alpha)
         clocks = _clocks(counts, terms.populations)
         if self.interval == "fixed-n":
             factors = np.full(len(counts), self.z)
-        elif self.interval == "fixed-width" and self.binary:
-            return self._of_binary(terms, counts)
         elif self.interval == "fixed-width":
             factors = self.z * np.sqrt(1 + fixed_width.student_term(self.z) / clocks)
         else:
@@ -102,50 +107,45 @@ class Reach:
             )
         return np.asarray(factors * np.sqrt(terms.losses(counts)))
 
-    def _of_binary(self, terms: Terms, counts: Floats) -> Floats:
-        """Return the half-widths that binary arms have when their shares of ones are as rare as the variances say."""
-        state = np.zeros((len(counts), fixed_width.M3 + 1))
-        state[:, fixed_width.COUNT] = counts
-        state[:, fixed_width.MEAN] = (1 - np.sqrt(np.maximum(1 - 4 * terms.variances, 0))) / 2
-        half, plain, care = np.empty((3, len(counts)))
-        fixed_width.over_arms(state, terms.populations, self.alpha, True, half, plain, care)
-        return half
-
     def of_sums(self, terms: Terms, counts: Floats, sums: Sums) -> Floats:
         """Return the half-width of each sum's interval."""
-        parts = sums.weights**2 * terms.losses(counts)
-        total = parts.sum(1)
-        clocks = _clocks(counts, terms.populations)
         if self.interval == "anytime":
-            return self._sequences(sums.weights, np.minimum(clocks, 1e18), np.sqrt(terms.variances), clocks == math.inf)
+            return self._sequences(terms, counts, sums.weights)
         if self.interval == "fixed-n":
-            return np.asarray(self.z * np.sqrt(total))
-        shares = parts / np.where(total > 0, total, 1.0)[:, None]
-        # The sum of the losses is made small, so that a variance has the power 1/2 in the allocation.
-        more = fixed_width.student_term(self.z) * shares + CHOSEN / 2 * (1 - shares)
-        return np.asarray(self.z * np.sqrt((parts * (1 + more / clocks)).sum(1)))
+            return np.asarray(self.z * np.sqrt((sums.weights**2 * terms.losses(counts)).sum(1)))
+        return self._fixed_width(terms, counts, sums).plain
 
     def trusts(self, terms: Terms, counts: Floats, sums: Sums) -> bool:
-        """Return whether there are enough samples for the fixed-width interval of each sum."""
-        if self.interval != "fixed-width":
-            return True
-        parts = sums.weights**2 * terms.losses(counts)
-        total = parts.sum(1, keepdims=True)
-        shares = parts / np.where(total > 0, total, 1.0)
-        each = (shares * np.minimum(LEAST_EACH, terms.populations) / counts).sum(1) <= 1
-        rests = (shares**2 * np.minimum(self.fewest, terms.populations) / counts).sum(1) <= 1
-        return bool((each & rests).all())
+        """Return whether there are enough samples for the interval of each sum."""
+        return self.interval != "fixed-width" or bool(self._fixed_width(terms, counts, sums).trusted.all())
 
-    def _sequences(self, weights: Floats, clocks: Floats, deviations: Floats, known: Bools) -> Floats:
+    def _fixed_width(self, terms: Terms, counts: Floats, sums: Sums) -> fixed_width_sums.HalfWidths:
+        """Return the fixed-width intervals of sums whose samples vary as expected, and are not skewed if not binary."""
+        state = np.zeros((len(counts), fixed_width.COLUMNS))
+        state[:, fixed_width.COUNT] = drawn = np.maximum(counts, np.minimum(2, terms.populations))
+        weights = sums.weights
+        if self.binary:
+            state[:, fixed_width.MEAN] = binary.shares(terms)
+        else:
+            state[:, fixed_width.M2] = terms.variances * (drawn - 1)
+            # What does not vary needs no sample.
+            weights = np.where(terms.variances > 0, weights, 0.0)
+        return fixed_width_sums.half_widths(weights, state, terms.populations, self.alpha, self.binary)
+
+    def _sequences(self, terms: Terms, counts: Floats, weights: Floats) -> Floats:
+        clocks, deviations = _clocks(counts, terms.populations), np.sqrt(terms.variances)
         several = (weights != 0).sum(1)
         found = np.empty(len(weights))
         for m in np.unique(several):
             rows = np.flatnonzero(several == m)
             places = np.nonzero(weights[rows])[1].reshape(len(rows), m)
             own = np.take_along_axis(weights[rows], places, axis=1)
-            found[rows] = sequences.asymptotic(
-                own, clocks[places], deviations[places], self._rho2, self.alpha, known[places]
-            )
+            if self.binary:
+                found[rows] = binary.sequences_of_sums(terms, counts, self.alpha, places, own)
+                continue
+            known = clocks[places] == math.inf
+            ran = np.minimum(clocks, 1e18)[places]
+            found[rows] = sequences.asymptotic(own, ran, deviations[places], self._rho2, self.alpha, known)
         return found
 
 
@@ -180,9 +180,29 @@ def of_arms(terms: Terms, wanted: Floats, reach: Reach) -> Allocation:
     return Allocation(high, terms.loss(high))
 
 
-def terms_of_sums(terms: Terms, sums: Sums) -> Terms:
-    """Return the terms with the weights on losses with which the widest of the sums is as narrow as it can be."""
-    weights = balanced(np.square(sums.weights / sums.half_width), terms.variances, terms.cost)
+def terms_of_sums(terms: Terms, sums: Sums, reach: Reach) -> Terms:
+    """
+    Return the terms with the weights on losses with which the widest of the sums is as narrow as it can be.
+
+    Half-widths are not quite in proportion to standard errors: each sum has a factor, which is found in a few rounds.
+    """
+    factors = np.ones(len(sums.weights))
+    for _ in range(_ROUNDS):
+        found = _weighted(terms, sums, factors)
+        if len(factors) == 1:
+            break
+        counts = of_sums(found, sums, reach).counts
+        errors = np.sqrt((sums.weights**2 * terms.losses(counts)).sum(1))
+        half = reach.of_sums(terms, counts, sums)
+        usable = (errors > 0) & np.isfinite(half)
+        factors = np.where(usable, half / np.where(usable, errors, 1.0), 1.0)
+    return found
+
+
+def _weighted(terms: Terms, sums: Sums, factors: Floats) -> Terms:
+    """Return the terms with the weights on losses that narrow sums with these factors together."""
+    relative = np.square(factors[:, None] / factors.max() * sums.weights / sums.half_width)
+    weights = balanced(relative, terms.variances, terms.cost)
     objective = replace(terms.objective, p=1.0, weights=tuple((weights / weights.max()).tolist()))
     return replace(terms, objective=objective)
 
