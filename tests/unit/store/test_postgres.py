@@ -166,7 +166,9 @@ def test_orphans_hold_nothing(postgres: str, moment: str) -> None:
     """Workers that outlive a killed parent have its socket, and the server does not know that it is dead."""
     where = f"{postgres}#orphans {moment}"
     words = [sys.executable, "-W", "ignore", "-c", PARENT, where, moment]
-    parent = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    # A group of their own, so that all of them can be ended, also a worker that was not asked for its id.
+    parent = subprocess.Popen(words, **pipes, text=True, cwd=ROOT, start_new_session=True)
     assert parent.stdout is not None
     assert parent.stdin is not None
     workers = [int(word) for word in parent.stdout.readline().split()]
@@ -180,9 +182,8 @@ def test_orphans_hold_nothing(postgres: str, moment: str) -> None:
         assert workers
         assert replay(where).study.ledger.issued == 3
     finally:
-        for worker in workers:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(worker, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(parent.pid, signal.SIGKILL)
         parent.stdout.close()
         parent.stdin.close()
 
