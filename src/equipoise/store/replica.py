@@ -285,6 +285,11 @@ class Replica:
     # ---- what else is known
 
     @property
+    def timed(self) -> bool:
+        """Whether somebody told how long a sample took."""
+        return self._seconds.size > 0
+
+    @property
     def seconds(self) -> Floats:
         """How long each ticket's sample took, by its id; NaN where that is not known."""
         issued = self.study.ledger.issued
