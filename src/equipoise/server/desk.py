@@ -92,7 +92,7 @@ class Desk:
         self._log = Log(where, patience=Patience(patience))
         header = self._log.header
         self.arms, self.support = header.arms, header.support
-        self.signer = Signer(secret, header.salt)
+        self.signer, self.hashed = Signer(secret), header.hashed
         self._count = count or Count()
         self._course = Course(header)
         self._most, self._retired = most_waiting, False

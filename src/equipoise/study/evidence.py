@@ -18,6 +18,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from equipoise.arrays import Bools, Floats, Ints
 from equipoise.compiled import jit
@@ -25,6 +26,8 @@ from equipoise.intervals import Intervals, Kind, default_kind
 from equipoise.strategies import Support
 from equipoise.study.state import ANSWERED, IN_FLIGHT
 
+# Of tickets, which have 32 bits in a log.
+Numbers = npt.NDArray[np.uint32]
 # What sequences are tuned to; any other level may be asked for.
 LEVEL = 0.95
 # A state of more numbers than this is not made for the sake of a few arms.
@@ -55,9 +58,8 @@ class Lines:
     def __init__(self, arms: int, support: Support, budget: int | None, populations: Floats | None = None) -> None:
         self.arms, self.support, self.budget = arms, support, budget
         self.populations = None if populations is None else tuple(populations.tolist())
-        # The tickets in line, in the order of asking; and those that wait for one before them. Numbers of tickets have
-        # 32 bits in a log.
-        self._order = np.empty(0, np.uint32)
+        # The tickets in line, in the order of asking; and those that wait for one before them.
+        self._order: Numbers = np.empty(0, np.uint32)
         self._size = self._scanned = 0
         # Whether the samples in line are all 0 or 1.
         self._binary = True
@@ -205,7 +207,7 @@ class Evidence:
         self,
         lines: Lines,
         tickets: Any,
-        order: Ints,
+        order: Numbers,
         size: int,
         answered: Answered,
         missing: Ints,

@@ -603,8 +603,8 @@ def test_powers_enter_once_however_often_one_looks(monkeypatch: pytest.MonkeyPat
     study, samples = eq.Study(ARMS, budget=300), {arm: list[float]() for arm in ARMS}
     for n in range(1, 201):
         ticket = study.ask()
-        samples[ticket.arm].append(1.7e9 + rng.expovariate(1))
-        study.tell(ticket, samples[ticket.arm][-1])
+        samples[str(ticket.arm)].append(1.7e9 + rng.expovariate(1))
+        study.tell(ticket, samples[str(ticket.arm)][-1])
         if n in (1, 2, 50, 200):
             shown = study.result().snapshot.evidence
             assert shown is not None
