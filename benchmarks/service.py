@@ -8,7 +8,8 @@ Beside the service, endpoints of the same framework parse and return the same bo
 are measured in turn, several times, and the median of each counts; ratios are medians of the ratios within a round.
 
 With `--soak SECONDS` it sends half of the greatest rate for so long instead, and measures what memory and disk take;
-with `--count 100` as well, a hundred samples at once, so that a minute has a million. Memory for a sample is the slope
+with `--count 100` as well, a hundred samples at once, so that a minute has a million, and with `--viewers 100`, while a
+hundred live views of the study are open. Memory for a sample is the slope
 of a line fitted to resident memory after a fifth of the time; what tickets take of it is counted in a replica that is
 folded from the log in the end. It fails where a request was not answered as it should be.
 """
@@ -28,6 +29,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -314,10 +316,26 @@ def ticket_bytes(db: str) -> float:
     return sum(kept) / replica.study.ledger.issued
 
 
-def soak(seconds: float, count: int, script: Path, folder: Path) -> dict[str, Any]:
+@contextlib.contextmanager
+def watched(server: Server, viewers: int) -> Iterator[list[int]]:
+    """Keep live views of a server's study open; yield how many events each has got so far."""
+    events, request = [0] * viewers, urllib.request.Request(f"{server.url}/api/v1/studies/{STUDY}/events")
+    request.add_header("Authorization", f"Bearer {TOKEN}")
+
+    def watch(j: int) -> None:
+        with contextlib.suppress(OSError), urllib.request.urlopen(request, timeout=START) as response:
+            for line in response:
+                events[j] += line.startswith(b"event: view")
+
+    for j in range(viewers):
+        threading.Thread(target=watch, args=(j,), daemon=True).start()
+    yield events
+
+
+def soak(seconds: float, count: int, viewers: int, script: Path, folder: Path) -> dict[str, Any]:
     """Send half of the greatest rate for some time, in asks for so many; return what memory and disk took for it."""
     file = folder / "soak.db"
-    with service(str(file)) as server:
+    with service(str(file)) as server, watched(server, viewers) as events:
         greatest = statistics.median(load(server, 4, script, count)["per_second"] for _ in range(5))
         pause = round(1e3 * CONNECTIONS / greatest)  # as long as a request took
         before, seen = server.samples, []
@@ -330,10 +348,13 @@ def soak(seconds: float, count: int, script: Path, folder: Path) -> dict[str, An
         wal = file.with_name(f"{file.name}-wal").stat().st_size
     samples, memory = np.array(seen[len(seen) // 5 :], float).T  # without what is loaded at the beginning
     line = np.polyfit(samples, memory, 1)
-    slope, tickets = float(line[0]), ticket_bytes(str(file))
+    replicas = 2 if viewers else 1  # one that takes turns, and one for all who look
+    slope, tickets = float(line[0]), replicas * ticket_bytes(str(file))
     return {
         "soak_seconds": round(found["seconds"]),
         "samples_at_once": count,
+        "replicas": replicas,
+        "events_by_viewer": [min(events), max(events)] if viewers else None,
         "greatest_requests_per_second": round(greatest),
         "requests_per_second": round(found["per_second"]),
         "samples": after - before,
@@ -375,6 +396,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=4, help="of load, for each case in each round")
     parser.add_argument("--soak", type=float, help="seconds of half the greatest rate, instead of all other cases")
     parser.add_argument("--count", type=int, default=1, help="samples asked for and told at once while it soaks")
+    parser.add_argument("--viewers", type=int, default=0, help="live views that are open while it soaks")
     given = parser.parse_args()
     if shutil.which("wrk") is None:
         sys.exit("this needs wrk: apt-get install wrk")
@@ -384,7 +406,7 @@ def main() -> None:
         script.write_text(LOAD)
         found: dict[str, Any] = {"cores": os.cpu_count(), "load_average": os.getloadavg()[0]}
         if given.soak is not None:
-            found |= soak(given.soak, given.count, script, folder)
+            found |= soak(given.soak, given.count, given.viewers, script, folder)
         else:
             found |= compared(given.rounds, given.seconds, script, folder)
             found["optuna_sqlite"] = optuna(folder, given.seconds)

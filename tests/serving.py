@@ -56,7 +56,7 @@ class Served:
 def served(db: str, **settings: Any) -> Iterator[Served]:
     """Serve a database."""
     network = Network(port=0)
-    with listen(network) as listening, ExitStack() as stack:
+    with listen(network)[0] as listening, ExitStack() as stack:
         server = server_of(Settings(**({"db": db, "admin_token": ADMIN} | settings)), network)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()

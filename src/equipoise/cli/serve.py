@@ -79,11 +79,11 @@ def _serve(
             admin_token=os.environ.get("EQUIPOISE_ADMIN_TOKEN") or None,
             demo="demo" if demo else None,
         )
-        listening = stack.enter_context(process.listen(network))
-        _introduce(settings, host, listening.getsockname()[1])
+        listening = [stack.enter_context(own) for own in process.listen(network, workers)]
+        _introduce(settings, host, listening[0].getsockname()[1])
         with exits.Signals():
             try:
-                process.serve(settings, network, listening, workers)
+                process.serve(settings, network, listening)
             except exits.Ended:
                 exits.say("stopped")
 

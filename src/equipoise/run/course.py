@@ -78,12 +78,14 @@ class Course:
         each
             Seconds from one sample to the next lately, if that is known.
         """
-        # Where durations are what is measured, slow ones differ from fast ones by their nature.
-        timed = self._header.about is not None and self._header.about.get("measure") == "seconds"
-        ledger, pace = replica.study.ledger, None
+        seconds = replica.seconds if replica.timed else np.empty(0)
+        pace = None
         if each is not None:
-            pace = by_arm(each, ledger.arms_of(slice(0, ledger.issued)), replica.seconds, len(self._header.arms))
-        return replica.study.result(goal=self.goal(replica), seconds=None if timed else replica.seconds, pace=pace)
+            pace = by_arm(each, replica.study.ledger.arms_of(slice(len(seconds))), seconds, len(self._header.arms))
+        # Where durations are what is measured, slow ones differ from fast ones by their nature.
+        measured = self._header.about is not None and self._header.about.get("measure") == "seconds"
+        compared = None if measured or not len(seconds) else seconds
+        return replica.study.result(goal=self.goal(replica), seconds=compared, pace=pace)
 
     # ---- who comes first
 

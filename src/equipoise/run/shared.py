@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import operator
 import os
@@ -234,8 +233,8 @@ class SharedStudy:
         idempotency_key
             A text of the caller's choice. An ask with a key that was used before returns the same tickets again.
         respondent
-            Who is asked. Somebody who was asked before gets the same tickets again. Only salted hashes of keys and
-            respondents are kept.
+            Who is asked, for one ticket: somebody who was asked before gets the same one again. Only salted hashes of
+            keys and respondents are kept.
 
         Raises
         ------
@@ -244,17 +243,15 @@ class SharedStudy:
         """
         many = 1 if m is None else integer("m", m, least=1)
         seconds = self._lease if lease is None else positive("lease", lease, "number of seconds")
-        calls = [
-            self._call(kind, text)
-            for kind, text in (("key", idempotency_key), ("respondent", respondent))
-            if text is not None
-        ]
+        key, person = (
+            self._call("idempotency_key", "key", idempotency_key),
+            self._call("respondent", "respondent", respondent),
+        )
 
         def work(turn: Turn) -> list[Ticket]:
-            known = turn.called(calls)
-            for call in calls:
-                if call in known:
-                    return turn.tickets(known[call])
+            known = turn.repeated(key, person, many)
+            if known is not None:
+                return turn.tickets(known)
             turn.own(VISITOR, seconds)
             if time.monotonic() >= self._next_sweep:
                 self._sweep(turn)
@@ -264,8 +261,9 @@ class SharedStudy:
                 ids = self._course.hand_out(turn, many)
             if m is None and not ids:
                 raise EquipoiseError(turn.study.nothing_left())
-            for call in calls if ids else ():
-                turn.remember(call, ids)
+            for call in (key, person):
+                if ids and call is not None:
+                    turn.remember(call, ids)
             return turn.tickets(ids)
 
         tickets = self._log.turn(work)
@@ -275,11 +273,12 @@ class SharedStudy:
         self._next_sweep = time.monotonic() + SWEEP
         sweep(turn)
 
-    def _call(self, kind: str, text: str) -> bytes:
+    def _call(self, argument: str, kind: str, text: str | None) -> bytes | None:
+        if text is None:
+            return None
         if not isinstance(text, str) or not text:
-            raise TypeError(f"{kind} must be a text that is not empty, got {shown(text)}")
-        salt = bytes.fromhex(self._log.header.salt)
-        return hashlib.blake2b(f"{kind}:{text}".encode("utf-8", "surrogatepass"), key=salt, digest_size=16).digest()
+            raise TypeError(f"{argument} must be a text that is not empty, got {shown(text)}")
+        return self._log.header.hashed(kind, text)
 
     def tell(
         self,

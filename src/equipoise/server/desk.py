@@ -75,7 +75,8 @@ class Desk:
     count
         Where to count what is done.
     clock, pause
-        Seconds, by which tickets that are waited for in vain are looked for; and how to wait for a moment.
+        Seconds, by which tickets that are waited for in vain are looked for; and how to wait for a moment, by default
+        until all who are expected are here.
     """
 
     def __init__(
@@ -86,20 +87,24 @@ class Desk:
         patience: float,
         count: Count | None = None,
         clock: Callable[[], float] = time.monotonic,
-        pause: Callable[[float], None] = time.sleep,
+        pause: Callable[[float], object] | None = None,
     ) -> None:
         self._log = Log(where, patience=Patience(patience))
         header = self._log.header
         self.arms, self.support = header.arms, header.support
-        self.signer = Signer(secret, header.salt)
+        self.signer, self.hashed = Signer(secret), header.hashed
         self._count = count or Count()
         self._course = Course(header)
         self._most, self._retired = most_waiting, False
-        self._clock, self._pause, self._next_sweep = clock, pause, -math.inf
+        self._clock, self._next_sweep = clock, -math.inf
+        # Whether as many as are expected wait, where a turn waits for them.
+        self._all_here, self._expected = threading.Event(), math.inf
+        self._pause = pause or self._all_here.wait
         # Tickets in flight by who waits for them, as of the last sweep and what this desk did since.
         self._open: Counter[int] = Counter()
         self._changed = False
         self._queue: queue.SimpleQueue[Waiting | None] = queue.SimpleQueue()
+        self._ending = False
         self._thread = threading.Thread(target=self._serve, name="equipoise-desk", daemon=True)
         self._thread.start()
 
@@ -117,6 +122,8 @@ class Desk:
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         self._queue.put(Waiting(work, loop, future))
+        if self._queue.qsize() >= self._expected:
+            self._all_here.set()
         return await future
 
     async def change(self, change: Callable[[Turn, Course], T]) -> T:
@@ -135,6 +142,7 @@ class Desk:
         """Serve whoever waits, and close the log."""
         self.retire()
         self._queue.put(None)
+        self._all_here.set()
         self._thread.join()
         self._log.close()
 
@@ -142,51 +150,73 @@ class Desk:
 
     def _serve(self) -> None:
         last = 0
-        while (first := self._queue.get()) is not None:
-            batch, ending = self._arrived(first, last)
-            _deliver(batch, self._outcomes([each.work for each in batch]))
+        while not self._ending and (first := self._queue.get()) is not None:
+            batch = [first]
+            self._wait_for_more(batch, last)
+            _deliver(batch, self._outcomes(batch, self._take_in))
             last = len(batch)
-            if ending:
-                break
 
-    def _arrived(self, first: Waiting, last: int) -> tuple[list[Waiting], bool]:
+    def _take_in(self, batch: list[Waiting]) -> None:
+        """Add what has arrived meanwhile."""
+        while len(batch) < _TURN and not self._ending and not self._queue.empty():
+            found = self._queue.get()
+            if found is None:
+                self._ending = True
+            else:
+                batch.append(found)
+
+    def _wait_for_more(self, batch: list[Waiting], last: int) -> None:
         """
-        Return what has arrived, and whether the end has.
+        Add what has arrived, and what is coming.
 
         Clients that were answered together come back one after the other. So where there were several, a turn waits for
         a moment, as long as more are coming and there are fewer than the last time.
         """
-        batch = [first]
-        pauses = _PAUSES if last >= _SEVERAL else 0
-        while len(batch) < _TURN:
-            if self._queue.empty():
-                if not pauses or len(batch) >= last:
-                    break
-                pauses -= 1
+        self._take_in(batch)
+        for _ in range(_PAUSES if last >= _SEVERAL else 0):
+            before = len(batch)
+            if before >= last or self._ending:
+                break
+            self._all_here.clear()
+            self._expected = last - before
+            if self._queue.qsize() < self._expected:
                 self._pause(_MOMENT)
-                if self._queue.empty():
-                    break
-            found = self._queue.get()
-            if found is None:
-                return batch, True
-            batch.append(found)
-        return batch, False
+            self._expected = math.inf
+            self._take_in(batch)
+            if len(batch) == before:
+                break
 
-    def _outcomes(self, works: Sequence[Work]) -> list[Any]:
-        """Return what came of each piece of work: what it returned, or the error that refused it."""
-        self._count.turns += 1
-        self._count.served += len(works)
+    def _outcomes(self, batch: list[Waiting], join: Callable[[list[Waiting]], None] = lambda batch: None) -> list[Any]:
+        """
+        Return what came of each piece of work: what it returned, or the error that refused it.
+
+        Parameters
+        ----------
+        batch
+            The work.
+        join
+            Adds to it what has arrived until the turn begins, which may be a while where other processes take turns.
+        """
+
+        def work(turn: Turn) -> list[Any]:
+            join(batch)
+            return self._turn(turn, [each.work for each in batch])
+
+        found: list[Any]
         try:
-            found = self._log.turn(lambda turn: self._turn(turn, works))
+            found = self._log.turn(work)
         except _Broken as error:
-            if len(works) == 1:
-                return [error]
-            return [outcome for work in works for outcome in self._outcomes([work])]
+            if len(batch) > 1:
+                return [outcome for each in batch for outcome in self._outcomes([each])]
+            found = [error]
         except Missing:
-            return [deleted()] * len(works)
+            found = [deleted()] * len(batch)
         except Exception as error:  # of the database: nothing was committed
-            return [unavailable(str(error))] * len(works)
-        self._count.refused += sum(isinstance(each, Exception) for each in found)
+            found = [unavailable(str(error))] * len(batch)
+        else:
+            self._count.refused += sum(isinstance(each, Exception) for each in found)
+        self._count.turns += 1
+        self._count.served += len(batch)
         return found
 
     def _turn(self, turn: Turn, works: Sequence[Work]) -> list[Any]:

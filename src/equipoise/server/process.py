@@ -1,4 +1,4 @@
-"""Processes that serve: one, or several on one socket; SIGTERM lets them finish what they have begun."""
+"""Processes that serve: one, or several at one address; SIGTERM lets them finish what they have begun."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import ipaddress
 import multiprocessing
 import signal
 import socket
+import sys
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.process import BaseProcess
 from types import FrameType
@@ -28,6 +30,8 @@ _GRACE: Final = 30
 # Seconds between two looks at the workers.
 _LOOK: Final = 0.2
 _BACKLOG: Final = 2048
+# Whether connections to a port that several sockets listen at are spread evenly over them.
+_SPREADS: Final = sys.platform == "linux"
 # Objects that are made before the garbage collector looks at the young ones. Those of a batch of a thousand answers
 # outnumber the default many times, and none of them is garbage.
 _YOUNG: Final = 100_000
@@ -102,17 +106,29 @@ def server_of(settings: Settings, network: Network) -> Server:
     return Server(config, app.state.service)
 
 
-def listen(network: Network) -> socket.socket:
-    """Return a socket that listens at an address."""
+def listen(network: Network, workers: int = 1) -> list[socket.socket]:
+    """
+    Return a socket that listens at an address for each worker.
+
+    Where the system spreads connections evenly over several sockets, each worker has one of its own. Where it does not,
+    all share one: whoever wakes up first takes all who wait, and another worker may get next to none.
+    """
     family = socket.AF_INET6 if ":" in network.host else socket.AF_INET
+    alone = workers == 1 or not _SPREADS
     try:
-        return socket.create_server((network.host, network.port), family=family, backlog=_BACKLOG)
+        first = socket.create_server((network.host, network.port), family=family, backlog=_BACKLOG)
+        if alone:
+            return [first] * workers
+        # The first finds out whether the address is free: sockets that share it would share it with another service.
+        address = first.getsockname()
+        first.close()
+        return [socket.create_server(address, family=family, backlog=_BACKLOG, reuse_port=True) for _ in range(workers)]
     except OSError as error:
         reason = (error.strerror or "").partition(" (while")[0]  # it goes on with the address
         raise EquipoiseError(f"cannot listen at {network.host}:{network.port}: {reason}") from None
 
 
-def serve(settings: Settings, network: Network, listening: socket.socket, workers: int = 1) -> None:
+def serve(settings: Settings, network: Network, listening: Sequence[socket.socket]) -> None:
     """
     Serve until a signal says to stop.
 
@@ -121,13 +137,12 @@ def serve(settings: Settings, network: Network, listening: socket.socket, worker
     settings, network
         What the service is made of, and where it is reached.
     listening
-        The socket of that address.
-    workers
-        How many processes serve it, and share the rates of its limits. One that dies is replaced.
+        A socket of that address for each process that serves; they share the rates of its limits. A process that dies
+        is replaced, and those who connect to its socket meanwhile wait.
     """
-    settings = replace(settings, limits=settings.limits.share(workers))
-    if workers == 1:
-        _work(settings, network, listening)
+    settings = replace(settings, limits=settings.limits.share(len(listening)))
+    if len(listening) == 1:
+        _work(settings, network, listening[0])
         return
     context = multiprocessing.get_context("spawn")
     stopping = threading.Event()
@@ -135,17 +150,20 @@ def serve(settings: Settings, network: Network, listening: socket.socket, worker
     def stop(number: int, frame: FrameType | None) -> None:
         stopping.set()
 
-    def start() -> BaseProcess:
-        process = context.Process(target=_work, args=(settings, network, listening), daemon=False)
+    def start(own: socket.socket) -> BaseProcess:
+        process = context.Process(target=_work, args=(settings, network, own), daemon=False)
         process.start()
         return process
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
-    running = [start() for _ in range(workers)]
+    running = [start(own) for own in listening]
     while not stopping.wait(_LOOK):
-        running = [process if process.is_alive() else start() for process in running]
-    listening.close()  # so that nobody connects to a service that stops
+        running = [
+            process if process.is_alive() else start(own) for process, own in zip(running, listening, strict=True)
+        ]
+    for own in listening:
+        own.close()  # so that nobody connects to a service that stops
     for process in running:
         process.terminate()
     for process in running:

@@ -41,8 +41,6 @@ async def ask(request: Request, name: str) -> Response:
     _check_many(caller, Action.ASK_MANY, body.count, limits.batch, "count")
     if body.lease is not None and body.lease > limits.lease:
         raise Problem(422, f"lease must be at most {limits.lease:,.0f} s, got {body.lease:g}", "invalid")
-    if body.respondent is not None and body.count > 1:
-        raise Problem(422, f"count must be 1 with a respondent, got {body.count:,}", "invalid")
     kind = (page.poll or {}).get("answer", _ANY_ANSWER)
     if body.answers is not None and kind not in body.answers:
         raise Problem(409, f"the answers of this poll are of kind {kind!r}, which is not in answers", "answer")
@@ -52,11 +50,11 @@ async def ask(request: Request, name: str) -> Response:
     desk = await service.desk(entry)
     respondent = None
     if body.respondent is not None and closed is None:
-        respondent = desk.signer.hashed("respondent", body.respondent)
+        respondent = desk.hashed("respondent", body.respondent)
         service.buckets.take((page.study, respondent), limits.respondent)
     key = None
     if body.idempotency_key is not None:
-        key = desk.signer.hashed("key", f"{caller.owner}:{body.idempotency_key}")
+        key = desk.hashed("key", f"{caller.owner}:{body.idempotency_key}")
     most_open = limits.open_by_ask if caller.role is Role.ASK else limits.open_by_work
     lease = body.lease or (_PAGE_SECONDS if caller.role is Role.ASK else VISITOR_SECONDS)
     work = Ask(body.count, caller.owner, lease, most_open, key, respondent, closed)

@@ -32,12 +32,12 @@ class Signer:
 
     Parameters
     ----------
-    secret, salt
-        The study's secret, and the salt of its header, in hexadecimal.
+    secret
+        The study's secret, in hexadecimal.
     """
 
-    def __init__(self, secret: str, salt: str) -> None:
-        self._key, self._salt = bytes.fromhex(secret), bytes.fromhex(salt)
+    def __init__(self, secret: str) -> None:
+        self._key = bytes.fromhex(secret)
 
     def write(self, numbers: Iterable[int]) -> list[str]:
         """Return tickets with these numbers."""
@@ -60,8 +60,3 @@ class Signer:
 
     def _sign(self, number: bytes) -> bytes:
         return hashlib.blake2b(number, key=self._key, digest_size=_SIGNATURE).digest()
-
-    def hashed(self, kind: str, text: str) -> bytes:
-        """Return a text of a caller, such as a respondent, as a salted hash."""
-        given = f"{kind}:{text}".encode("utf-8", "surrogatepass")
-        return hashlib.blake2b(given, key=self._salt, digest_size=16).digest()

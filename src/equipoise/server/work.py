@@ -78,15 +78,13 @@ class Ask:
 
     def repeated(self, turn: Turn) -> Handed | None:
         """Return what the same ask got before; None where it is new."""
-        known = turn.called(self.calls)
-        if self.key in known:
-            return Handed(turn.tickets(known[self.key]))
-        if self.respondent not in known:
+        ids = turn.repeated(self.key, self.respondent, self.many)
+        if ids is None:
             return None
-        ids = known[self.respondent]
-        status = turn.ledger.status(slice(ids.start, ids.stop))
-        if np.isin(status, (ANSWERED, ANSWERED_LATE, DECLINED)).all():
-            return Handed([], "answered")
+        if self.key not in turn.called(self.calls):  # but its respondent is known
+            status = turn.ledger.status(slice(ids.start, ids.stop))
+            if np.isin(status, (ANSWERED, ANSWERED_LATE, DECLINED)).all():
+                return Handed([], "answered")
         return Handed(turn.tickets(ids))
 
     def do(self, turn: Turn, course: Course) -> Handed:

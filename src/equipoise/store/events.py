@@ -56,7 +56,7 @@ _WORDLESS: Final = bytes(kind for kind in range(len(KINDS)) if kind not in WORDE
 
 # By kind, a flag for each value of a byte.
 _TABLES: Final[dict[tuple[int, ...], Bools]] = {
-    kinds: np.isin(np.arange(256), kinds) for kinds in (VALUED, TIMED, OF_ARM, OF_TICKET, SETTLING)
+    kinds: np.isin(np.arange(256), kinds) for kinds in (VALUED, TIMED, SETTLING)
 }
 
 _COUNT: Final = struct.Struct("<I")
@@ -176,6 +176,11 @@ class Events(NamedTuple):
 def are(kinds: npt.NDArray[np.uint8], some: tuple[int, ...]) -> Bools:
     """Return which events are of some kinds; a turn is short, and this is quicker than `numpy.isin`."""
     return _TABLES[some][kinds]
+
+
+def asks_in(body: bytes) -> int:
+    """Return how many tickets a turn hands out, whose body can be unpacked."""
+    return body.count(ASK, 4, 4 + _COUNT.unpack_from(body)[0])
 
 
 def unpack(bodies: Iterable[bytes]) -> Events:

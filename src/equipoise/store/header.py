@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -53,6 +54,11 @@ class Header:
     rounds: int | None = None
     about: dict[str, Any] | None = None
     salt: str = field(default="", compare=False)
+
+    def hashed(self, kind: str, text: str) -> bytes:
+        """Return a text of a caller, such as a respondent, as a salted hash: nothing else is kept of it."""
+        given = f"{kind}:{text}".encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(given, key=bytes.fromhex(self.salt), digest_size=16).digest()
 
     def to_json(self) -> str:
         """Return the header as JSON, from which `from_json` makes an equal one."""

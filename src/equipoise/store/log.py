@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import os
 import secrets
 import threading
@@ -37,6 +38,9 @@ T = TypeVar("T")
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 5.0
 _SNAPSHOTS: Final = 2
+# Seconds in which others may write so much that it is folded before the lock is taken, so that it is held for a short
+# time. After less, that is not worth a look of its own.
+_LONG: Final = 0.1
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,7 @@ class Log:
         self._pid, self._closed = os.getpid(), False
         self._guard, self._thread = threading.Lock(), 0
         self._replica: Replica | None = None
-        self._lost = False
+        self._lost, self._followed = False, -math.inf
         # Bytes of the turns since the last snapshot, and the turn of that.
         self._tail = self._snapshot = 0
         self._write = write
@@ -216,6 +220,7 @@ class Log:
             self._tail += sum(snapshots.weight(row) for row in rows)
         if self._replica.chain != head.chain:
             raise Damaged("the last turn does not match the checksum of the study")
+        self._followed = self._patience.clock()
 
     def _start(self) -> Replica:
         """Return the replica of the latest snapshot that is of use, or of the header alone."""
@@ -316,8 +321,8 @@ class Log:
     def _take(self, work: Callable[[Turn], T], tried: list[_Tried]) -> T:
         """Take a turn, unless one of those that were tried before was committed after all."""
         database = self._database
-        if not tried:
-            self._catch_up()  # before the lock, so that it is held for a short time
+        if not tried and self._patience.clock() - self._followed > _LONG:
+            self._catch_up()
         try:
             self._catch_up(database.begin())
             for before in tried:

@@ -138,7 +138,7 @@ class Replica:
             for row in rows:
                 _check_body(row)
             raise
-        self._number(rows, found)
+        self._number(rows)
         for part in (found,) if parts is None else parts(found):
             self.apply(part)
         self.written(rows[0].at, rows[-1].at, len(rows))
@@ -150,13 +150,16 @@ class Replica:
         self.latest = last
         self.chain = chain or self.chain
 
-    def _number(self, rows: Sequence[Row], found: Events) -> None:
+    def _number(self, rows: Sequence[Row]) -> None:
         """Note which tickets each turn hands out."""
-        asks = np.concatenate([[0], np.cumsum(found.kinds == log.ASK)])
-        sizes = [int.from_bytes(row.body[:4], "little") for row in rows]
-        before = asks[np.concatenate([[0], np.cumsum(sizes)])]
-        hands_out = np.flatnonzero(np.diff(before))
-        self.numbered(self.study.ledger.issued + before[hands_out], [tag_of(rows[j].id) for j in hands_out.tolist()])
+        issued, firsts, tags = self.study.ledger.issued, [], []
+        for row in rows:
+            asked = log.asks_in(row.body)
+            if asked:
+                firsts.append(issued)
+                tags.append(tag_of(row.id))
+                issued += asked
+        self.numbered(firsts, tags)
 
     def numbered(self, firsts: Iterable[int], tags: Iterable[int]) -> None:
         """Note the first tickets and the tags of turns that handed out some."""
@@ -164,61 +167,60 @@ class Replica:
         self._tags.extend(np.fromiter(tags, np.int32))
 
     def apply(self, found: Events) -> None:
-        """Apply events to the study, after checking them."""
-        self._check(found)
-        # What a sample cost belongs to the answer or the decline that follows.
-        costs = np.r_[math.nan, np.where(found.kinds == log.COST, found.values, math.nan)[:-1]]
-        keep = np.flatnonzero(found.kinds != log.COST)
-        kinds, places, values, costs = found.kinds[keep], found.places[keep], found.values[keep], costs[keep]
+        """Apply events to the study; Damaged at the first that cannot be."""
+        kinds, places, values, costs, texts = found.kinds, found.places, found.values, None, found.texts
+        if (kinds == log.COST).any():
+            # What a sample cost belongs to the answer or the decline that follows.
+            _check_costs(kinds, places)
+            costs = np.r_[math.nan, np.where(kinds == log.COST, values, math.nan)[:-1]]
+            keep = np.flatnonzero(kinds != log.COST)
+            kinds, places, values, costs = kinds[keep], places[keep], values[keep], costs[keep]
+            texts = {j: texts[at] for j, at in enumerate(keep.tolist()) if at in texts}
         actions = _ACTIONS[kinds]
         # Runs of asks, answers and declines go to compiled code, and whatever is between them one by one.
-        plain = actions >= 0
-        cuts = np.flatnonzero(np.diff(plain.astype(np.int8))) + 1
-        for start, stop in zip([0, *cuts.tolist()], [*cuts.tolist(), len(kinds)], strict=True):
-            if stop > start and plain[start]:
-                part = slice(start, stop)
-                self._fold_tickets(actions[part], places[part], values[part], costs[part])
-            else:
-                for j in range(start, stop):
-                    self._apply_one(int(kinds[j]), int(places[j]), found.texts.get(int(keep[j])))
+        done = 0
+        for other in [*np.flatnonzero(actions < 0).tolist(), len(kinds)]:
+            if other > done:
+                part = slice(done, other)
+                self._fold_tickets(actions[part], places[part], values[part], None if costs is None else costs[part])
+            if other < len(kinds):
+                self._apply_one(int(kinds[other]), int(places[other]), texts.get(other))
+            done = other + 1
         told = found.kinds == log.TELL
         self.note_many(found.places[told], found.seconds[told])
         self.count(found.kinds.tobytes())
 
-    def _fold_tickets(self, actions: Ints, places: Ints, values: Floats, costs: Floats) -> None:
+    def _fold_tickets(self, actions: Ints, places: Ints, values: Floats, costs: Floats | None) -> None:
+        ledger = self.study.ledger
         try:
-            wrong = self.study.ledger.fold(actions, places, values, costs)
+            wrong = ledger.fold(actions, places, values, costs)
         except ValueError as error:
             raise Damaged(str(error)) from None
         if wrong >= 0:
-            raise Damaged(f"ticket {int(places[wrong])} is answered or declined twice")
+            place, value = int(places[wrong]), float(values[wrong])
+            self._check_place(place, ledger.issued if actions[wrong] != steps.ASK else None)
+            if actions[wrong] == steps.TELL and not ledger.possible(value):
+                raise Damaged(f"a sample cannot be {value!r}")
+            raise Damaged(f"ticket {place} is answered or declined twice")
+
+    def _check_place(self, place: int, issued: int | None) -> None:
+        """Refuse the place of an arm that there is not, or, of a ticket, an id of those that were not issued yet."""
+        if issued is None and place >= len(self.study.arms):
+            raise Damaged(f"there is no arm {place}")
+        if issued is not None and place >= issued:
+            raise Damaged(f"ticket {place} was not handed out")
 
     def count(self, kinds: bytes | bytearray) -> None:
         """Count events by their kinds."""
-        self.counts.update({name: many for kind, name in enumerate(log.KINDS) if (many := kinds.count(kind))})
-
-    def _check(self, found: Events) -> None:
-        kinds, places, ledger = found.kinds, found.places, self.study.ledger
-        of_arm, of_ticket = log.are(kinds, log.OF_ARM), log.are(kinds, log.OF_TICKET)
-        # How many tickets there were when each event happened.
-        issued = ledger.issued + np.cumsum(kinds == log.ASK)
-        if (places[of_arm] >= len(self.study.arms)).any():
-            raise Damaged(f"there is no arm {int(places[of_arm].max())}")
-        early = of_ticket & (places >= issued)
-        if early.any():
-            raise Damaged(f"ticket {int(places[np.argmax(early)])} was not handed out")
-        paid = np.flatnonzero(kinds == log.COST)
-        settled = paid[paid + 1 < len(kinds)] + 1
-        follows = log.are(kinds[settled], log.SETTLING) & (places[settled] == places[settled - 1])
-        if len(settled) < len(paid) or not follows.all():
-            raise Damaged("a cost has no answer or decline after it")
-        told = kinds == log.TELL
-        if not np.all(ledger.possible(found.values[told])):
-            wrong = float(found.values[told][np.argmin(ledger.possible(found.values[told]))])
-            raise Damaged(f"a sample cannot be {wrong!r}")
+        for kind, name in enumerate(log.KINDS):
+            many = kinds.count(kind)
+            if many:
+                self.counts[name] += many
 
     def _apply_one(self, kind: int, place: int, text: str | None) -> None:
         study, ledger = self.study, self.study.ledger
+        if kind in log.OF_ARM or kind in log.OF_TICKET:
+            self._check_place(place, ledger.issued if kind in log.OF_TICKET else None)
         try:
             # A strategy that gave an invalid variance did so when the log was written, and the event was kept.
             with suppress(EquipoiseError):
@@ -283,6 +285,11 @@ class Replica:
     # ---- what else is known
 
     @property
+    def timed(self) -> bool:
+        """Whether somebody told how long a sample took."""
+        return self._seconds.size > 0
+
+    @property
     def seconds(self) -> Floats:
         """How long each ticket's sample took, by its id; NaN where that is not known."""
         issued = self.study.ledger.issued
@@ -315,6 +322,15 @@ class Replica:
         if number < 0 or ticket >= self.study.ledger.issued or not self._firsts.size:
             return None
         return ticket if int(self.numbers(np.array([ticket]))[0]) == number else None
+
+
+def _check_costs(kinds: Any, places: Ints) -> None:
+    """Refuse a cost that the answer or the decline of its ticket does not follow."""
+    paid = np.flatnonzero(kinds == log.COST)
+    settled = paid[paid + 1 < len(kinds)] + 1
+    follows = log.are(kinds[settled], log.SETTLING) & (places[settled] == places[settled - 1])
+    if len(settled) < len(paid) or not follows.all():
+        raise Damaged("a cost has no answer or decline after it")
 
 
 def _check_body(row: Row) -> None:

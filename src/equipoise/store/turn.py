@@ -270,6 +270,23 @@ class Turn:
                 self._known[call] = ids
         return {call: known for call in calls if (known := self._known.get(call)) is not None}
 
+    def repeated(self, key: bytes | None, respondent: bytes | None, tickets: int) -> range | None:
+        """
+        Return the ids of the tickets that the same ask got before; None where it is new.
+
+        Parameters
+        ----------
+        key, respondent
+            Hashes of its idempotency key, which comes first, and of its respondent; None without one.
+        tickets
+            How many it asks for: one, where there is a respondent, who would else count more than others.
+        """
+        if respondent is not None and tickets > 1:
+            raise ValueError(f"the number of tickets must be 1 with a respondent, got {tickets:,}")
+        calls = [call for call in (key, respondent) if call is not None]
+        known = self.called(calls)
+        return next((known[call] for call in calls if call in known), None)
+
     def remember(self, call: bytes, tickets: range) -> None:
         """Write down which tickets a call got."""
         self._known[call] = tickets

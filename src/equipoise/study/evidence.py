@@ -18,6 +18,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from equipoise.arrays import Bools, Floats, Ints
 from equipoise.compiled import jit
@@ -25,10 +26,14 @@ from equipoise.intervals import Intervals, Kind, default_kind
 from equipoise.strategies import Support
 from equipoise.study.state import ANSWERED, IN_FLIGHT
 
+# Of tickets, which have 32 bits in a log.
+Numbers = npt.NDArray[np.uint32]
 # What sequences are tuned to; any other level may be asked for.
 LEVEL = 0.95
 # A state of more numbers than this is not made for the sake of a few arms.
 MANY = 1_000_000
+# So many samples are looked at in one go, so that a look at very many takes little memory.
+_BLOCK = 1 << 16
 # Slow answers are compared with fast ones within blocks of this many samples or a little more.
 BLOCK = 10
 # The share of an arm's samples that are its tails, and the most samples whose tails are looked at, which takes 0.1 s.
@@ -54,7 +59,7 @@ class Lines:
         self.arms, self.support, self.budget = arms, support, budget
         self.populations = None if populations is None else tuple(populations.tolist())
         # The tickets in line, in the order of asking; and those that wait for one before them.
-        self._order = np.empty(0, np.int64)
+        self._order: Numbers = np.empty(0, np.uint32)
         self._size = self._scanned = 0
         # Whether the samples in line are all 0 or 1.
         self._binary = True
@@ -62,6 +67,8 @@ class Lines:
         # By kind, a state and how many tickets of the order are in it; for one thread at a time.
         self.lock = threading.Lock()
         self.states: dict[Kind, tuple[Floats, int]] = {}
+        # In the same way.
+        self.powers: tuple[Powers, int] = Powers.none(arms), 0
 
     def look(self, tickets: Any, answered: Answered, missing: Ints, binary: bool, seconds: Floats | None) -> Evidence:
         """
@@ -103,11 +110,63 @@ class Lines:
         size = self._size + len(ids)
         if size > len(self._order):
             # A new array, as the evidence of earlier looks holds on to the old one.
-            order = np.empty(max(size, 2 * len(self._order)), np.int64)
+            order = np.empty(max(size, 2 * len(self._order)), np.uint32)
             order[: self._size] = self._order[: self._size]
             self._order = order
         self._order[self._size : size] = ids
         self._size = size
+
+
+@dataclass(frozen=True)
+class Powers:
+    """
+    Sums of powers of the deviations of each arm's samples from their mean.
+
+    Attributes
+    ----------
+    first, mean
+        The first sample, and the mean relative to it, for the digits of means far from 0.
+    count, m2, m3, m4
+        How many there are, and the sums of the deviations to the powers 2, 3 and 4.
+    """
+
+    first: Floats
+    count: Floats
+    mean: Floats
+    m2: Floats
+    m3: Floats
+    m4: Floats
+
+    @staticmethod
+    def none(arms: int) -> Powers:
+        """Return those of no samples."""
+        return Powers(*(np.zeros(arms) for _ in range(6)))
+
+    def merged(self, arms: Ints, values: Floats) -> Powers:
+        """Return those of these samples and more, which have the places of their arms."""
+        K, na = len(self.count), self.count
+        # From behind, so that the first of an arm is written last.
+        first, unseen = self.first.copy(), (na[arms] == 0)[::-1]
+        first[arms[::-1][unseen]] = values[::-1][unseen]
+        nb = np.bincount(arms, minlength=K).astype(float)
+        n = na + nb
+        with np.errstate(all="ignore"):
+            deviations = values - first[arms]
+            mean = np.bincount(arms, deviations, K) / np.maximum(nb, 1)
+            deviations -= mean[arms]
+            squares = deviations * deviations
+            b2, b3, b4 = (np.bincount(arms, each, K) for each in (squares, squares * deviations, squares * squares))
+            # The formulas of P. Pébay (2008) for merging two sets of samples.
+            d, a, b = np.where(na * nb > 0, mean - self.mean, 0.0), na / np.maximum(n, 1), nb / np.maximum(n, 1)
+            return Powers(
+                first,
+                n,
+                np.where(na > 0, self.mean + d * b, mean),
+                self.m2 + b2 + d**2 * na * b,
+                self.m3 + b3 + d**3 * na * b * (a - b) + 3 * d * (a * b2 - b * self.m2),
+                self.m4 + b4 + d**4 * na * b * (a * a - a * b + b * b)
+                + 6 * d**2 * (a * a * b2 + b * b * self.m2) + 4 * d * (a * b3 - b * self.m3),
+            )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -148,7 +207,7 @@ class Evidence:
         self,
         lines: Lines,
         tickets: Any,
-        order: Ints,
+        order: Numbers,
         size: int,
         answered: Answered,
         missing: Ints,
@@ -165,7 +224,7 @@ class Evidence:
         self.recognised = lines.support is None and binary and size > 0
         self._seconds = seconds
         self._states: dict[Kind, Floats] = {}
-        self._powers: tuple[Floats, Floats, Floats, Floats] | None = None
+        self._powers: Powers | None = None
         self._skewness: Floats | None = None
         self._heavy: Bools | None = None
         self._slow: Floats | None = None
@@ -219,24 +278,33 @@ class Evidence:
         sizes = np.bincount(arms, minlength=self.arms)
         return np.split(self._tickets["value"][ids[np.argsort(arms, kind="stable")]], np.cumsum(sizes)[:-1])
 
-    def since(self, start: int) -> tuple[Ints, Floats]:
+    def since(self, start: int, stop: int | None = None) -> tuple[Ints, Floats]:
         """Return the arms and values of the samples in line from a position on, by arm in the order of asking."""
         assert self._tickets is not None
-        ids = self._order[start : self._size]
+        ids = self._order[start : self._size if stop is None else min(stop, self._size)]
         return self._tickets["arm"][ids].astype(np.int64), self._tickets["value"][ids]
 
     @property
-    def powers(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """Of each arm's samples in line: count, and the sums of deviations from their mean to the powers 2, 3, 4."""
+    def powers(self) -> Powers:
+        """The powers of each arm's samples in line. Each sample enters once, however often one looks."""
         if self._powers is None:
-            self._powers = _powers(*self.since(0), self.arms)
+            assert self._lines is not None
+            with self._lines.lock:
+                known, done = self._lines.powers
+                if done > self._size:  # by a later look
+                    known, done = Powers.none(self.arms), 0
+                for start in range(done, self._size, _BLOCK):
+                    known = known.merged(*self.since(start, start + _BLOCK))
+                if self._size >= self._lines.powers[1]:
+                    self._lines.powers = known, self._size
+            self._powers = known
         return self._powers
 
     @property
     def skewness(self) -> Floats:
         """The skewness of each arm's samples; 0 where there are fewer than three or they are all equal."""
         if self._skewness is None:
-            count, m2, m3, _ = self.powers
+            count, m2, m3 = self.powers.count, self.powers.m2, self.powers.m3
             with np.errstate(divide="ignore", invalid="ignore"):
                 skewness = np.sqrt(count) * m3 / m2**1.5
             self._skewness = np.where((count >= 3) & (m2 > 0) & np.isfinite(skewness), skewness, 0.0)
@@ -332,23 +400,6 @@ def _ranks(values: Floats, groups: Ints) -> Floats:
     ranks = np.empty(len(values))
     ranks[order] = (np.bincount(tie, place) / np.bincount(tie))[tie] - first + 1
     return ranks
-
-
-def _powers(arms: Ints, values: Floats, number: int) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return the count of each arm's values, and the sums of deviations from their mean to the powers 2, 3, 4."""
-    counts = np.bincount(arms, minlength=number).astype(float)
-    # Relative to the first value, for the digits of means far from 0.
-    first = np.zeros(number)
-    first[arms[::-1]] = values[::-1]
-    with np.errstate(all="ignore"):
-        deviations = values - first[arms]
-        deviations -= (np.bincount(arms, deviations, number) / counts)[arms]
-        squares = deviations * deviations
-        sums = [
-            np.asarray(np.bincount(arms, each, number), float)
-            for each in (squares, squares * deviations, squares * squares)
-        ]
-    return counts, sums[0], sums[1], sums[2]
 
 
 def _heavy_tails(arms: Ints, values: Floats, K: int) -> Bools:

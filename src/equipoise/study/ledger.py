@@ -530,21 +530,19 @@ class Ledger:
 
     # ---- folding a log
 
-    def fold(self, actions: Ints, places: Ints, values: Floats, costs: Floats) -> int:
+    def fold(self, actions: Ints, places: Ints, values: Floats, costs: Floats | None) -> int:
         """
         Apply what a log has of tickets (`steps.ASK`, TELL and DECLINE), in order.
 
-        Where a strategy gave an invalid variance, the sample was kept when the log was written, and is now. Arms and
-        ids must be within range, which the caller checks.
+        Where a strategy gave an invalid variance, the sample was kept when the log was written, and is now. Places must
+        not be negative; `costs` are NaN where they are not known.
 
         Returns
         -------
         int
             The position of the first that cannot be, of which nothing is applied; -1 where all can.
         """
-        paid = self._checked_costs(costs, len(places))
-        if not len(paid):
-            paid = np.full(len(places), math.nan)
+        paid = _NO_COSTS if costs is None else self._checked_costs(costs, len(places))
         self._make_room(int(np.count_nonzero(actions == steps.ASK)))
         wrong = steps.fold(self._memory, self._rule, self._ticket_memory, actions, places, values, paid)
         self._words[_CREDIT] = 0

@@ -107,7 +107,7 @@ def spread(result: Result) -> Spread | None:
         return Binary(counts, result.means.array)
     if not (result.variances.array > 0).any():
         return None
-    known, _, _, fourth = evidence.powers
+    known, fourth = evidence.powers.count, evidence.powers.m4
     units = result.objective.units(len(counts))
     return General(counts, result.variances.array, units, known, evidence.skewness, fourth)
 

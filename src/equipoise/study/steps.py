@@ -619,27 +619,31 @@ def fold(memory: Any, rule: Any, ticket_memory: Any, actions: Any, places: Any, 
     """
     Apply asks, answers and declines in the order in which they happened; return the position of one that cannot be.
 
-    It is -1 where all of them can. `places` are arms of asks and ids of the other tickets; `costs` are NaN where they
-    are not known.
+    It is -1 where all of them can. `places` are arms of asks and ids of the other tickets, none of them negative;
+    `costs` are NaN where they are not known, and there are none of them where none is known.
     """
     book, tickets = open_book(memory, rule), tickets_of(ticket_memory)
     for j in range(len(places)):
         if actions[j] == ASK:
+            if places[j] >= book.header.arms:
+                return j
             under_floor(book, book.header.used)
             hand_out(book, tickets, places[j])
             continue
-        ticket = tickets[places[j]]
+        if places[j] >= book.header.issued:
+            return j
+        ticket, cost = tickets[places[j]], costs[j] if len(costs) != 0 else math.nan
         k = arm_of(ticket)
         if not unsettled(ticket.status):
             return j
         if actions[j] == DECLINE:
-            turn_down(book, ticket, k, costs[j])
+            turn_down(book, ticket, k, cost)
             continue
         if not possible(book.header, values[j]):
             return j
         landed = 1 if ticket.status == IN_FLIGHT else 0
         answered(ticket, values[j])
-        if not math.isnan(costs[j]):
-            settle(book, k, costs[j], landed)
+        if not math.isnan(cost):
+            settle(book, k, cost, landed)
         take(book, k, 1, values[j], 0.0, landed)
     return -1

@@ -52,7 +52,7 @@ class Running:
 def serving(folder: Path) -> Iterator[Running]:
     """Serve studies from a folder, in a thread."""
     network = Network(port=0)
-    with listen(network) as listening:
+    with listen(network)[0] as listening:
         server = server_of(Settings(db=str(folder / "studies.db"), admin_token=TOKEN), network)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()

@@ -203,3 +203,17 @@ def test_a_lease_of_one_ask(where: str) -> None:
         database = study._log._database
         sql = "select ticket from equipoise_lease where study = ? order by deadline"
         assert database.execute(sql, (database._study,))[0][0] == 1
+
+
+def test_a_respondent_gets_one_ticket(where: str) -> None:
+    with eq.open(where, arms=["a", "b"], budget=10) as study:
+        with pytest.raises(ValueError, match="the number of tickets must be 1 with a respondent, got 5"):
+            study.ask(5, respondent="ann")
+        assert (study.in_flight, replay(where).turns) == (0, 0)
+        ticket = study.ask(respondent="ann")
+        assert study.ask(1, respondent="ann") == [ticket]
+        with pytest.raises(ValueError, match="must be 1 with a respondent"):
+            study.ask(2, respondent="ann", idempotency_key="again")
+        assert study.in_flight == 1
+        with pytest.raises(TypeError, match="idempotency_key must be a text that is not empty, got ''"):
+            study.ask(idempotency_key="")

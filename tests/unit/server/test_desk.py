@@ -16,10 +16,10 @@ from equipoise.run.course import Course
 from equipoise.server.desk import Desk
 from equipoise.server.problems import Problem
 from equipoise.server.work import Ask, Change, Tell, Work
-from equipoise.store import Turn, replay
+from equipoise.store import Log, Turn, replay
 from equipoise.study.ledger import Ledger
 from tests.logs import expire_leases, kinds
-from tests.waiting import HANG
+from tests.waiting import HANG, until
 
 NAN = float("nan")
 MANY = 1 << 30
@@ -94,6 +94,46 @@ def test_a_turn_waits_for_those_who_come_back(where: str) -> None:
     do(desk, ask())
     assert len(pauses) == 1
     desk.close()
+
+
+def test_a_turn_begins_when_all_who_are_expected_are_here(where: str) -> None:
+    eq.open(where, arms=["a", "b"]).close()
+    desk = Desk(where, "ab" * 32, most_waiting=100, patience=1.0)
+    desk._pause = lambda seconds: desk._all_here.wait(HANG)
+    together(desk, [ask() for _ in range(8)])
+
+    async def main() -> None:
+        await asyncio.gather(*(desk.do(ask()) for _ in range(8)))
+
+    asyncio.run(main())
+    assert replay(where).turns == 2
+    desk.close()
+
+
+def test_whatever_arrives_before_the_turn_begins_is_served_in_it(desk: Desk, where: str) -> None:
+    """Another process may have the lock for a while."""
+    begun, release = threading.Event(), threading.Event()
+
+    def hold(turn: Turn) -> None:
+        begun.set()
+        assert release.wait(HANG)
+
+    async def main() -> None:
+        first = asyncio.create_task(desk.do(ask()))
+        await asyncio.to_thread(until, lambda: desk.waiting == 0, "the desk has taken the first")
+        others = [asyncio.create_task(desk.do(ask())) for _ in range(5)]
+        await asyncio.sleep(0)
+        release.set()
+        await asyncio.gather(first, *others)
+
+    with Log(where) as other:
+        holder = threading.Thread(target=other.turn, args=(hold,))
+        holder.start()
+        assert begun.wait(HANG)
+        asyncio.run(main())
+        holder.join(HANG)
+    assert replay(where).turns == 1
+    assert kinds(where) == ["ask"] * 6
 
 
 def test_the_same_respondent_twice_in_one_turn(desk: Desk, where: str) -> None:

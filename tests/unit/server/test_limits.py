@@ -5,12 +5,15 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import socket
+import sys
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from equipoise.errors import EquipoiseError
 from equipoise.server import Limits, Rate, Settings, process
 from equipoise.server.limits import Buckets
 from equipoise.server.problems import Problem
@@ -67,10 +70,31 @@ def test_workers_share_the_rates(monkeypatch: pytest.MonkeyPatch) -> None:
     limits = Limits(batch=7, ask=Rate(500, 1000))
     try:
         with socket.socket() as listening:
-            process.serve(Settings("studies.db", limits=limits), process.Network(), listening, workers=2)
+            process.serve(Settings("studies.db", limits=limits), process.Network(), [listening] * 2)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
     assert [each.limits.ask for each in given] == [Rate(250, 500)] * 2
     assert {each.limits.batch for each in given} == {7}
     assert (given[0].limits.work, given[0].limits.read) == (Rate(10_000, 20_000), Rate(25, 100))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, workers share one socket")
+def test_each_worker_gets_its_share_of_connections() -> None:
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(each) for each in process.listen(process.Network(port=0), workers=2)]
+        address = sockets[0].getsockname()
+        assert sockets[1].getsockname() == address
+        for _ in range(60):
+            stack.enter_context(socket.create_connection(address))
+        taken = [0, 0]
+        for j, own in enumerate(sockets):
+            own.setblocking(False)
+            with suppress(BlockingIOError):
+                while True:
+                    stack.enter_context(own.accept()[0])
+                    taken[j] += 1
+        assert sum(taken) == 60
+        assert min(taken) >= 10  # fewer have a probability of 3e-8
+        with pytest.raises(EquipoiseError, match=r"cannot listen at 127\.0\.0\.1"):
+            process.listen(process.Network(port=address[1]), workers=2)

@@ -136,7 +136,10 @@ def test_a_respondent_is_asked_once(service: Served, name: str) -> None:
 
 def test_a_respondent_is_one_person_whatever_the_key(service: Served, study: Study, name: str) -> None:
     response = study.post("ask", {"count": 5, "respondent": "ann"})
-    assert (response.status_code, response.json()["detail"]) == (422, "count must be 1 with a respondent, got 5")
+    assert (response.status_code, response.json()["detail"]) == (
+        422,
+        "the number of tickets must be 1 with a respondent, got 5",
+    )
     assert study.progress["in_flight"] == 0
     others = [Study(service, name, service.key(name, role)) for role in ("work", "ask")]
     (ticket,) = study.ask(respondent="ann", idempotency_key="x")

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.store import Log, Turn, differences, replay
+from equipoise.store import Log, Patience, Turn, differences, replay
+from equipoise.store.database import Head
 from equipoise.store.memory import Memory
 from tests.unit.store.living import header, live
 
@@ -178,6 +179,31 @@ def test_threads_of_one_shared_study(where: str) -> None:
     found = replay(where)
     assert found.study.result().samples == 150
     assert found.turns == 150
+
+
+def test_what_came_in_a_long_time_is_folded_before_the_lock_is_taken(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that it is held for a short time; soon after another turn, that is not worth a look of its own."""
+    now = 0.0
+    with Log(where, header(), patience=Patience(clock=lambda: now)) as log, Log(where) as other:
+        log.turn(lambda turn: turn.ask(1))
+        looks: list[bool] = []
+        right = log._database.head
+
+        def head() -> Head:
+            looks.append(log._replica is not None and log._replica.turns == other.replica.turns)
+            return right()
+
+        monkeypatch.setattr(log._database, "head", head)
+        for seconds in (0.05, 5.0):
+            other.turn(lambda turn: turn.ask(1))
+            now += seconds
+            assert log.turn(lambda turn: turn.first) == other.study.ledger.issued
+        if where.startswith("postgres"):
+            assert looks == [False]  # its lock returns the head
+        else:
+            assert looks == [False, False, True]
 
 
 def test_a_thread_in_its_turn_is_refused_another(where: str) -> None:

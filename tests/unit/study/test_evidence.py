@@ -586,3 +586,33 @@ def test_rank_tests_say_what_they_should() -> None:
     assert p is not None
     error = math.sqrt(0.05 * 0.95 / 2000)
     assert 0.025 - 5 * error < (p < 0.05).mean() < 0.05 + 5 * error
+
+
+def test_powers_enter_once_however_often_one_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In small blocks, too, so that a look at very many samples takes little memory; as the definition has them."""
+    monkeypatch.setattr(evidence, "_BLOCK", 7)
+    sizes: list[int] = []
+    right = evidence.Powers.merged
+
+    def merged(powers: evidence.Powers, arms: Any, values: Any) -> evidence.Powers:
+        sizes.append(len(values))
+        return right(powers, arms, values)
+
+    monkeypatch.setattr(evidence.Powers, "merged", merged)
+    rng = random.Random(9)
+    study, samples = eq.Study(ARMS, budget=300), {arm: list[float]() for arm in ARMS}
+    for n in range(1, 201):
+        ticket = study.ask()
+        samples[str(ticket.arm)].append(1.7e9 + rng.expovariate(1))
+        study.tell(ticket, samples[str(ticket.arm)][-1])
+        if n in (1, 2, 50, 200):
+            shown = study.result().snapshot.evidence
+            assert shown is not None
+            for k, arm in enumerate(ARMS):
+                x = np.array(samples[arm]) - 1.7e9
+                sums = [float(((x - x.mean()) ** power).sum()) if len(x) else 0.0 for power in (2, 3, 4)]
+                found = shown.powers
+                assert found.count[k] == len(x)
+                assert [found.m2[k], found.m3[k], found.m4[k]] == pytest.approx(sums, rel=1e-6, abs=1e-6)
+    assert sum(sizes) == 200
+    assert max(sizes) <= 7
