@@ -41,6 +41,34 @@ def test_commands_are_interleaved() -> None:
     assert all(len(set(found.order[i : i + 4])) == 2 for i in range(last - 3))
 
 
+def test_short_commands_are_run_in_turn_in_blocks() -> None:
+    """Commands of 1 and 2 ms: about six rounds a block."""
+    timer = Drawn({"a": normal(0.001, 0.3), "b": normal(0.002, 0.3)})
+    found = Bench(COMMANDS_AB, timer, runs=50).run()
+    assert [arm for arm, _ in timer.ran] == ["a", "b"] * 50
+    assert found.order == (0, 1) * 50
+    timer.ran.clear()
+    found = Bench(COMMANDS_AB, timer, max_runs=100).run()
+    assert [arm for arm, _ in timer.ran[:40]] == ["a", "b"] * 20
+    assert len(timer.ran) <= 200
+    assert [len(each.runs) for each in found.commands] == [found.order.count(0), found.order.count(1)]
+
+
+@pytest.mark.parametrize("seconds", [0.001, 1.0])
+def test_a_failure_leaves_the_runs_before_it(seconds: float) -> None:
+    class Failing(Drawn):
+        def __call__(self, words: Sequence[str], arm: str) -> Run:
+            run = super().__call__(words, arm)
+            return run if len(self.ran) <= 17 else Run(1.0, code=1, said="exit code 1")
+
+    bench = Bench(COMMANDS_AB, Failing({arm: normal(seconds, 0.1) for arm in "ab"}))
+    with pytest.raises(EquipoiseError, match=r"^b failed: exit code 1"):
+        bench.run()
+    found = bench.so_far()
+    assert found is not None
+    assert found.order == (0, 1) * 8 + (0,)
+
+
 def test_a_number_of_runs() -> None:
     found = Bench(COMMANDS, Drawn(TIMES), runs=6).run()
     assert found.order == (0, 1) * 6
