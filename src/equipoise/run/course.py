@@ -79,11 +79,17 @@ class Course:
             Seconds from one sample to the next lately, if that is known.
         """
         # Where durations are what is measured, slow ones differ from fast ones by their nature.
-        timed = self._header.about is not None and self._header.about.get("measure") == "seconds"
+        about = self._header.about or {}
+        timed = about.get("measure") == "seconds"
         ledger, pace = replica.study.ledger, None
         if each is not None:
             pace = by_arm(each, ledger.arms_of(slice(0, ledger.issued)), replica.seconds, len(self._header.arms))
-        return replica.study.result(goal=self.goal(replica), seconds=None if timed else replica.seconds, pace=pace)
+        return replica.study.result(
+            goal=self.goal(replica),
+            seconds=None if timed else replica.seconds,
+            pace=pace,
+            cost_unit=str(about.get("cost_unit", "")),
+        )
 
     # ---- who comes first
 
