@@ -27,6 +27,8 @@ _CALIBRATION, _CALIBRATION_WARMUP = 50, 3
 # Short commands are run for about this many seconds before anything is computed from what they took: a command that
 # takes 1 ms takes 5% longer if half a millisecond has passed since the last one (docs/reference/bench.md).
 _BLOCK: Final = 0.02
+# Seconds from one time to the next that somebody is told how far a block has come.
+_TELL: Final = 0.2
 # Times drift as the machine does, so that every command that is not known yet is run at least once in this many rounds.
 _ROUNDS: Final = 1
 
@@ -134,6 +136,7 @@ class Bench:
         # Seconds of the last run of each command, and what ended the last block before its end.
         self._latest: dict[str, float] = {}
         self._broken: BaseException | None = None
+        self._told = -math.inf
         self._last: Progress | None = None
         self._failure = ""
         # When to start no more runs: known once every command has been run.
@@ -190,9 +193,8 @@ class Bench:
         if self._shell is None:
             return
         words, seconds = words_of("", self._shell), []
-        self._tell(
-            "calibrate", 0, _CALIBRATION
-        )  # once: drawing a bar between two runs would make the second one slower
+        # Once: to draw a bar between two runs would make the second one slower.
+        self._tell("calibrate", 0, _CALIBRATION)
         for i in range(-_CALIBRATION_WARMUP, _CALIBRATION):
             run = self._timer(words, "")
             if run.code != 0:
@@ -206,7 +208,7 @@ class Bench:
         total = self._warmup * len(self._commands)
         for i, arm in enumerate([*self._commands] * self._warmup):
             self._tell("warm up", i, total)
-            self._time(arm)
+            self._latest[arm] = self._time(arm).seconds
 
     def _measure(self) -> None:
         arms = len(self._commands)
@@ -215,6 +217,7 @@ class Bench:
             if self._runs is None
             else {"strategy": "uniform", "budget": self._runs * arms}
         )
+        self._begin()
         try:
             estimate(
                 {arm: self._samples(arm) for arm in self._commands},
@@ -240,29 +243,51 @@ class Bench:
             self._wanted.add(arm)
             yield self._net(self._ready[arm].popleft())
 
+    def _begin(self) -> None:
+        """Make the first runs, before the study begins, so that they follow the warm-up at once."""
+        rounds = self._rounds([*self._commands]) if self._runs is None else self._runs
+        self._make([*self._commands] * rounds)
+
     def _block(self, first: str) -> None:
         """
         Run a command that the study asks for.
 
-        Short commands are run several times in a row, in turn with the others that it asks for and has no times of. If
-        one of the runs fails, the study is given those before it first.
+        Short commands are run several times in a row, in turn with the others that it asks for and has no times of.
         """
         if self._broken is not None:
             raise self._broken
         due = [arm for arm in self._commands if arm == first or (arm in self._wanted and not self._ready[arm])]
-        left = (self._max_runs if self._runs is None else self._runs) * len(self._commands) - len(self._record)
-        took = math.fsum(self._latest.get(arm, math.inf) for arm in due)
-        rounds = 1 if self._prepare else min(int(_BLOCK / max(took, 1e-6)), left // len(due))
         self._wanted.clear()
+        rounds = self._rounds(due)
+        self._make(due * rounds if rounds > 1 else [first] * (self._left > 0))
+
+    def _rounds(self, arms: Sequence[str]) -> int:
+        """Return how often to run some commands in turn before anything is computed: 0 or 1 unless they are short."""
+        took = math.fsum(self._latest.get(arm, math.inf) for arm in arms)
+        return 1 if self._prepare else min(int(_BLOCK / max(took, 1e-6)), self._left // len(arms))
+
+    @property
+    def _left(self) -> int:
+        """How many more runs there may be, of all commands together."""
+        return (self._max_runs if self._runs is None else self._runs) * len(self._commands) - len(self._record)
+
+    def _make(self, arms: Sequence[str]) -> None:
+        """Run commands one after the other until time is up. A failure waits until the study has the runs before it."""
         try:
-            for arm in due * rounds if rounds > 1 else [first] * (left > 0):
+            for arm in arms:
                 if self._over:
                     break
                 self._ready[arm].append(self._run(arm))
+                self._tell_at_times()
         except BaseException as error:
-            if not self._ready[first]:
-                raise
             self._broken = error
+
+    def _tell_at_times(self) -> None:
+        """Say how many runs there are, a few times a second."""
+        now = self._clock()
+        if self._watch is not None and now - self._told >= _TELL:
+            self._tell_runs(len(self._record))
+            self._told = self._clock()
 
     @property
     def _over(self) -> bool:
@@ -291,7 +316,10 @@ class Bench:
 
     def _follow(self, progress: Progress) -> None:
         self._last = progress
-        self._tell("measure", progress.samples, None if self._runs is None else self._runs * len(self._commands))
+        self._tell_runs(progress.samples)
+
+    def _tell_runs(self, done: int) -> None:
+        self._tell("measure", done, None if self._runs is None else self._runs * len(self._commands))
 
     def _tell(self, stage: str, done: int, of: int | None) -> None:
         if self._watch is not None:
