@@ -12,6 +12,7 @@ import pytest
 from equipoise.errors import EquipoiseError
 from equipoise.run.bench import Bench, Run, Stage, measure
 from equipoise.run.bench.measure import names_of
+from equipoise.run.estimate import estimate
 from equipoise.study import Result
 from tests.timers import Drawn, Heating, normal
 
@@ -118,13 +119,13 @@ def test_setup_prepare_warm_up_and_cleanup() -> None:
 
 def test_the_first_runs_follow_the_warm_up_before_the_study_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     """All runs where their number is given; else a block of commands of 1 ms, and none of those of 1 s."""
-    begun, study = list[int](), measure.estimate
+    begun = list[int]()
     for options, seconds, runs in (({"runs": 3}, 1.0, 6), ({}, 0.001, 20), ({}, 1.0, 0)):
         timer = Drawn({arm: normal(seconds, 0.0) for arm in "ab"})
 
         def begin(*args: Any, timer: Drawn = timer, **kwargs: Any) -> Result:
             begun.append(len(timer.ran) - 4)
-            return study(*args, **kwargs)
+            return estimate(*args, **kwargs)
 
         monkeypatch.setattr(measure, "estimate", begin)
         Bench(COMMANDS_AB, timer, warmup=2, **options).run()  # type: ignore[arg-type]
