@@ -2,9 +2,9 @@
 What `equipoise bench` finds, with hyperfine for comparison.
 
 `python benchmarks/bench.py coverage` simulates benchmarks of two commands and counts how often the interval of the
-ratio holds; `heat` times two commands on a machine that seems to heat up, with both programs; `pairs` times ten pairs
-of commands with both, until every mean is known to ±5%. The last two need hyperfine, and their seconds are worth
-comparing within one run only. The last line is one JSON object.
+ratio holds; `heat` times two commands on a machine that seems to heat up, with both programs; `means` compares the mean
+times that both programs find for twenty commands; `pairs` times the commands in ten pairs with both, until every mean
+is known to ±5%. The last three need hyperfine. The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from equipoise.arrays import Floats
 from equipoise.intervals.fixed_n import student_quantile
 from equipoise.run.bench import Bench, Run
 
@@ -165,43 +166,104 @@ PAIRS: Final[list[tuple[str, str]]] = [
 LINES: Final = 200_000
 
 
-def error_of(times: Sequence[float]) -> tuple[float, float]:
+def text_in(folder: Path) -> None:
+    """Write the file that most commands read."""
+    rng = np.random.default_rng(1)
+    (folder / "text").write_text("\n".join(map(str, rng.integers(0, 10**9, LINES))) + "\n")
+
+
+# ---- the same means
+
+# How long a command is run by a program in a round, about; and the most and the fewest runs.
+SECONDS: Final = 0.25
+RUNS: Final = 10, 100
+
+
+def compare(command: str, folder: Path, rounds: int, rng: np.random.Generator) -> dict[str, Any]:
     """
-    Return the standard error of the mean of consecutive times, and its degrees of freedom.
+    Time a command with both programs, in rounds.
 
-    Neighbouring runs are often alike, so it is that of the means of batches of about sqrt(n) runs.
+    A round has a benchmark by `equipoise bench` and two by hyperfine, in random order: the same command, alone and
+    without a shell, as often, after the same warm-up. A machine changes from one benchmark to the next by more than the
+    spread within one shows, so that errors are those between rounds.
     """
-    size = max(math.isqrt(len(times)), 1)
-    means = [statistics.fmean(times[i : i + size]) for i in range(0, len(times) - size + 1, size)]
-    return statistics.stdev(means) / math.sqrt(len(means)), len(means) - 1
+    [first] = hyperfine([command], folder, "--shell=none", "--runs", "5", "--warmup", "3")
+    runs = str(int(np.clip(SECONDS / first["mean"], *RUNS)))
+    programs: list[Callable[[], dict[str, Any]]] = [
+        lambda: ours([command], folder, "-N", "--warmup", "3", "--runs", runs)["results"][0],
+        lambda: hyperfine([command], folder, "--shell=none", "--warmup", "3", "--runs", runs)[0],
+        lambda: hyperfine([command], folder, "--shell=none", "--warmup", "3", "--runs", runs)[0],
+    ]
+    means, minima = np.zeros((rounds, 3)), np.zeros((rounds, 3))
+    for i in range(rounds):
+        for k in rng.permutation(3).tolist():
+            found = programs[k]()
+            means[i, k], minima[i, k] = found["mean"], found["min"]
+    logs = np.log(means)
+    return {
+        "command": command.replace(sys.executable, "python"),
+        "runs": int(runs),
+        "rounds": rounds,
+        "ms": float(1000 * means[:, 1].mean()),
+        "ours": mean_and_error(logs[:, 0] - logs[:, 1]),
+        "itself": mean_and_error(logs[:, 2] - logs[:, 1]),
+        "minima": mean_and_error(np.log(minima[:, 0] / minima[:, 1])),
+    }
 
 
-def apart(some: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]]) -> list[float]:
-    """Return the differences of the means as multiples of the half-widths of their 95% intervals (Welch)."""
-    found = []
-    for a, b in zip(some, others, strict=True):
-        (error, df), (other_error, other_df) = error_of(a["times"]), error_of(b["times"])
-        both = math.hypot(error, other_error)
-        freedom = both**4 / (error**4 / df + other_error**4 / other_df)
-        found.append((a["mean"] - b["mean"]) / (student_quantile(freedom, 0.05) * both))
-    return found
+def mean_and_error(values: Floats) -> tuple[float, float]:
+    return float(values.mean()), float(values.std(ddof=1)) / math.sqrt(len(values))
 
 
-def pair(commands: tuple[str, str], folder: Path, limit: str) -> tuple[dict[str, Any], list[list[list[float]]]]:
+def means(first: int, last: int, rounds: int, rows: Path | None) -> dict[str, Any]:
+    """Compare the means of the commands from one place to another; the rows of earlier calls are in a file."""
+    found = [json.loads(line) for line in rows.read_text().splitlines()] if rows is not None and rows.exists() else []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        text_in(folder)
+        ours(PAIRS[0], folder, "-N", "--runs", "2")  # compiles what it needs, once for a machine
+        for i in range(first, last):
+            found.append(
+                compare([each for pair in PAIRS for each in pair][i], folder, rounds, np.random.default_rng(i))
+            )
+            print(json.dumps(found[-1]), flush=True)
+            if rows is not None:
+                rows.write_text("".join(json.dumps(row) + "\n" for row in found))
+    return {"commands": len(found)} | {
+        what: together([(*row[what], row["rounds"]) for row in found]) for what in ("ours", "itself", "minima")
+    }
+
+
+def together(rows: Sequence[tuple[float, float, int]]) -> dict[str, Any]:
+    """
+    Return over all commands how many means agree, and the mean of the logarithms of their ratios with its error.
+
+    Two means agree if 0 lies within Student's 95% interval of that logarithm.
+    """
+    logs, errors = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
+    return {
+        "agree": sum(abs(log) <= student_quantile(rounds - 1.0, 0.05) * error for log, error, rounds in rows),
+        "log_ratio": float(logs.mean()),
+        "error": float(np.sqrt(np.square(errors).sum())) / len(rows),
+        "median_error": float(np.median(errors)),
+    }
+
+
+# ---- time to a precision
+
+
+def pair(commands: tuple[str, str], folder: Path, limit: str) -> dict[str, Any]:
     """
     Time a pair with both programs, and say how long each takes until both means are known to ±5%.
 
-    hyperfine is run twice, before and after, which shows how far two runs of one program are apart on this machine.
     Where a program stops before ±5%, the time it would have taken follows from what it measured: half-widths fall as
     the square root of the number of runs. hyperfine cannot go on, so it is started again for the commands that need it.
-    All single times are returned too.
     """
     start = time.perf_counter()
     theirs = hyperfine(commands, folder, "--shell=none", "--warmup", "3")
     seconds = time.perf_counter() - start
     found = ours(commands, folder, "-N", "--warmup", "3", "--max-seconds", limit)
-    after = hyperfine(commands, folder, "--shell=none", "--warmup", "3")
-    runs = [found["results"], theirs, after]
+    runs = [found["results"], theirs]
     needed = [[max(half_width(each["times"]) / 0.05, 1) ** 2 for each in some] for some in runs]
     spent = [[sum(each["times"]) for each in some] for some in runs]
     go_on = sum((n - 1) * s for n, s in zip(needed[0], spent[0], strict=True))
@@ -209,75 +271,42 @@ def pair(commands: tuple[str, str], folder: Path, limit: str) -> tuple[dict[str,
     return {
         "commands": commands,
         "means": [[each["mean"] for each in some] for some in runs],
-        "errors": [[error_of(each["times"])[0] for each in some] for some in runs],
         "runs": [[len(each["times"]) for each in some] for some in runs],
         "seconds": [found["seconds"], seconds],
         "seconds_to_5%": [found["seconds"] + go_on, seconds + again],
         "reached": [found["reached"], max(needed[1]) == 1],
-        "apart": [apart(found["results"], theirs), apart(found["results"], after), apart(theirs, after)],
-        "ratios": [found["ratios"][0]["ratio"], *(some[1]["mean"] / some[0]["mean"] for some in (theirs, after))],
         "drifts": found["drifts"],
-    }, [[each["times"] for each in some] for some in runs]
+    }
 
 
-def pairs(first: int, last: int, limit: str, times: Path | None) -> dict[str, Any]:
-    """Time the pairs from one place to another, and compare the programs over all of them."""
-    found, single = [], []
+def pairs(first: int, last: int, limit: str) -> dict[str, Any]:
+    """Time the pairs from one place to another."""
+    found = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        rng = np.random.default_rng(1)
-        (folder / "text").write_text("\n".join(map(str, rng.integers(0, 10**9, LINES))) + "\n")
+        text_in(folder)
         ours(PAIRS[0], folder, "-N", "--runs", "2")  # compiles what it needs, once for a machine
         for commands in PAIRS[first:last]:
-            row, each = pair(commands, folder, limit)
-            found.append(row)
-            single.append(each)
-            print(json.dumps(row), flush=True)
-            if times is not None:
-                times.write_text(json.dumps(single))
-    return {"pairs": found, **compared(found)}
-
-
-def compared(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """
-    Compare the programs over all commands: how many means agree, and by how much they differ on average.
-
-    A machine changes between two runs of the same program by more than the errors within a run say. How much more is
-    found from hyperfine's two runs: `drift` is the standard deviation of the logarithm of a mean from one run to the
-    next, beyond those errors. `z` are the differences of our means from the mean of hyperfine's runs before and after,
-    in standard errors that include it. `offset_ms` is the median difference: starting a program from Python takes
-    longer.
-    """
-    logs = np.log(np.array([[row["means"][k][c] for k in range(3)] for row in found for c in range(2)]))
-    means = np.exp(logs)
-    errors = np.array([[row["errors"][k][c] for k in range(3)] for row in found for c in range(2)]) / means
-    drift = max(float(np.mean((logs[:, 1] - logs[:, 2]) ** 2 - (errors[:, 1:] ** 2).sum(axis=1))), 0.0) / 2
-    theirs = logs[:, 1:].mean(axis=1)
-    z = (logs[:, 0] - theirs) / np.sqrt(errors[:, 0] ** 2 + (errors[:, 1:] ** 2).sum(axis=1) / 4 + 1.5 * drift)
-    together: Any = np.abs([[row["apart"][k][c] for k in range(3)] for row in found for c in range(2)]) <= 1
+            found.append(pair(commands, folder, limit))
+            print(json.dumps(found[-1]), flush=True)
     return {
-        "agree": dict(zip(("ours, before", "ours, after", "before, after"), map(int, sum(together)), strict=True)),
-        "of": len(logs),
-        "drift": math.sqrt(drift),
-        "z": z.round(2).tolist(),
-        "within_2": int((np.abs(z) <= 2).sum()),
-        "log_ratio": [float((logs[:, 0] - theirs).mean()), float((logs[:, 0] - theirs).std(ddof=1) / len(logs) ** 0.5)],
-        "offset_ms": float(np.median(1000 * (means[:, 0] - np.exp(theirs)))),
+        "pairs": len(found),
         "seconds_to_5%": [sum(row["seconds_to_5%"][k] for row in found) for k in range(2)],
         "quicker": sum(row["seconds_to_5%"][0] < row["seconds_to_5%"][1] for row in found),
+        "reached": [sum(row["reached"][k] for row in found) for k in range(2)],
     }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["coverage", "heat", "pairs"])
+    parser.add_argument("what", choices=["coverage", "heat", "means", "pairs"])
     parser.add_argument("--studies", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--law", type=int, action="append", help="only these laws, by their places")
-    parser.add_argument(
-        "--pairs", type=int, nargs=2, default=(0, len(PAIRS)), help="only the pairs between these places"
-    )
-    parser.add_argument("--times", type=Path, help="a file for the times of all single runs of the pairs")
+    parser.add_argument("--from", type=int, default=0, dest="first", help="the first command or pair, by its place")
+    parser.add_argument("--to", type=int, help="the one after the last")
+    parser.add_argument("--rounds", type=int, default=12, help="rounds in which both programs time a command")
+    parser.add_argument("--rows", type=Path, help="a file that the rows of means are added to")
     parser.add_argument("--limit", default="8", help="seconds of measuring for a pair by equipoise bench")
     given = parser.parse_args()
     report: Any
@@ -286,8 +315,10 @@ def main() -> None:
         for law in [list(LAWS)[i] for i in given.law] if given.law else LAWS:
             report.append(coverage(law, given.studies, given.seed))
             print(json.dumps(report[-1], ensure_ascii=False), flush=True)
+    elif given.what == "means":
+        report = means(given.first, given.to or 2 * len(PAIRS), given.rounds, given.rows)
     else:
-        report = heat() if given.what == "heat" else pairs(given.pairs[0], given.pairs[1], given.limit, given.times)
+        report = heat() if given.what == "heat" else pairs(given.first, given.to or len(PAIRS), given.limit)
     print(json.dumps(report, ensure_ascii=False))
 
 

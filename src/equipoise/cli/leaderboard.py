@@ -10,7 +10,7 @@ import typer
 
 from equipoise import tables
 from equipoise.cli import exits
-from equipoise.cli.options import CsvFile, Json, strategy_names
+from equipoise.cli.options import CsvFile, Json, strategy_names, with_own_strategies
 from equipoise.cli.output import check_chart, check_writable, console, half_width, print_json, progress_bar, write_csv
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def leaderboard(
     strategy: Annotated[
         list[str] | None,
         typer.Option(
-            help="A strategy, as in equipoise simulate; repeat for several.",
+            help="A strategy: auto, b-as:exploration=0.5, or your own as FILE.py:CLASS; repeat for several.",
             show_default="all but the oracle",
             autocompletion=strategy_names,
         ),
@@ -70,7 +70,7 @@ def leaderboard(
     from equipoise.lab import suite
     from equipoise.lab.drawn import PROBLEMS, drawn
 
-    lines: Sequence[Entry] = boards.entries(strategy)
+    lines: Sequence[Entry] = boards.entries(with_own_strategies(strategy))
     cases: Sequence[Case]
     if unseen is None:
         if problems is not None:

@@ -19,6 +19,34 @@ def strategy_names(incomplete: str) -> list[str]:
     return [name for name in strategies.available() if name.startswith(incomplete)]
 
 
+def with_own_strategies(typed: list[str] | None) -> list[str] | None:
+    """
+    Return strategies as they were typed; those in files, such as optimist.py:Optimist:c=2, by their names.
+
+    A strategy in a file is registered: under the name that the file gives it, else under that of its class.
+    """
+    return None if typed is None else [_registered(text) for text in typed]
+
+
+def _registered(text: str) -> str:
+    file, in_a_file, rest = text.partition(".py:")
+    if not in_a_file:
+        return text
+    from equipoise import strategies
+    from equipoise.run.spec import imported
+
+    path = Path(f"{file}.py")
+    if not path.is_file():
+        raise ValueError(f"cannot read the strategy {text!r}: there is no file {path}")
+    name, colon, parameters = rest.partition(":")
+    found = imported("strategy", f"{path.stem}:{name}", path.resolve().parent)
+    if not isinstance(found, type) or not issubclass(found, strategies.Strategy):
+        raise TypeError(f"strategy must be FILE.py:CLASS of a subclass of eq.strategies.Strategy, got {text!r}")
+    if "name" not in vars(found):
+        strategies.register(name.lower())(found)
+    return f"{found.name}{colon}{parameters}"
+
+
 def number_or_text(text: str | None) -> int | float | str | None:
     """Return a number if the text is one; anything else is left for the command to judge."""
     for kind in (int, float):

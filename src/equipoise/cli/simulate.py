@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from equipoise import tables
-from equipoise.cli.options import CsvFile, Json, strategy_names
+from equipoise.cli.options import CsvFile, Json, strategy_names, with_own_strategies
 from equipoise.cli.output import (
     check_chart,
     check_writable,
@@ -37,7 +37,7 @@ def simulate(
     strategy: Annotated[
         list[str] | None,
         typer.Option(
-            help="A strategy, such as auto or b-as:exploration=0.5; repeat to compare several.",
+            help="A strategy: auto, b-as:exploration=0.5, or your own as FILE.py:CLASS; repeat to compare several.",
             show_default="auto",
             autocompletion=strategy_names,
         ),
@@ -79,7 +79,7 @@ def simulate(
     from equipoise.lab import texts
 
     problem = equipoise.Problem([texts.law(text) for text in laws])
-    strategies = [texts.strategy(text) for text in strategy or ["auto"]]
+    strategies = [texts.strategy(text) for text in with_own_strategies(strategy) or ["auto"]]
     check_writable(to_csv)
     check_chart(plot)
     with progress_bar() as progress:

@@ -18,7 +18,7 @@ from equipoise.report.watch import Report
 from equipoise.report.words import axes, duration, settings, warnings
 from equipoise.study import Result
 from equipoise.study.certificate import shown_error
-from equipoise.study.summary import left_out, remarks, verdict
+from equipoise.study.summary import left_out, priced, remarks, verdict
 from equipoise.tables import PLAIN, SHARES, Unit, amount, json_ready, percent, plus_minus, rounded
 
 # The states of a study: how a page says it, and in which tone.
@@ -147,13 +147,13 @@ def _widest(report: Report, unit: Unit, labels: Sequence[str]) -> dict[str, Any]
 
 
 def _samples(report: Report) -> dict[str, Any]:
-    flying = f"{report.in_flight:,} in flight"
+    result, flying = report.result, f"{report.in_flight:,} in flight"
     if report.budget is None:
-        return _figure("Samples", f"{report.result.samples:,}", flying)
-    priced = "" if report.result.objective.costs is None else f"{amount(report.spent)} spent "
+        return _figure("Samples", f"{result.samples:,}", flying)
+    paid = "" if result.objective.costs is None else f"{amount(report.spent)} spent "
     share = min(report.spent / report.budget, 1.0) if report.budget else 1.0
     return _figure(
-        "Samples", f"{report.result.samples:,}", f"{priced}of {amount(report.budget)} · {flying}", share=share
+        "Samples", f"{result.samples:,}", f"{paid}of {priced(result, amount(report.budget))} · {flying}", share=share
     )
 
 
@@ -172,13 +172,14 @@ def _rate(report: Report, quiet: bool) -> dict[str, Any]:
 
 
 def _even_split(report: Report) -> dict[str, Any] | None:
-    """Return how many times as many samples an even split needs, or how much money, where it is worth saying."""
+    """Return how many times as much an even split needs, in samples or in cost, where it is worth saying."""
     account, baseline = report.account, report.account.certificate.baseline
     if baseline is None or not account.certificate.even_split:
         return None
     per_price = baseline.spent / baseline.samples / account.price
     times, least, most = (each * per_price for each in (baseline.samples, baseline.low, baseline.high))
-    what = "fewer samples" if report.result.objective.costs is None else "less money"
+    unit = "samples" if report.result.objective.costs is None else report.result.cost_unit
+    what = f"fewer {unit}" if unit else "lower cost"
     return _figure("Compared with an even split", f"{times:.1f}×", f"{what} ({least:.1f} to {most:.1f})")
 
 

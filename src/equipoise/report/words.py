@@ -13,6 +13,7 @@ from equipoise.inputs import listed
 from equipoise.problem import Contrasts
 from equipoise.report.watch import Report
 from equipoise.study import Result
+from equipoise.study.summary import priced
 from equipoise.tables import amount, count
 
 
@@ -65,7 +66,7 @@ def facts(report: Report) -> list[str]:
     if result.objective.costs is None:
         spent += (" sample" if (report.budget or report.spent) == 1 else " samples") + " asked for"
     else:
-        spent += " spent"
+        spent = f"{priced(result, spent)} spent"
     told = [
         result.verdict,
         f"Strategy: {report.header.strategy.name}. {spent}, {report.in_flight:,} in flight. {_times_of(report)}",
@@ -119,7 +120,7 @@ def settings(report: Report) -> Iterable[tuple[str, str]]:
     if report.header.support is not None:
         yield "support", str(report.header.support)
     if report.budget is not None:
-        yield "budget", amount(report.budget)
+        yield "budget", priced(report.result, amount(report.budget))
     if report.precision is not None:
         yield "precision", str(report.precision)
     yield "level", tables.percent(report.level)

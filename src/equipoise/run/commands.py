@@ -269,9 +269,11 @@ class Command:
             if flooded.is_set():
                 raise CommandError(f"the command printed more than {_MOST // 10**6} MB and was killed")
             if late:
-                raise CommandError(f"the command took longer than {self.timeout:g} seconds and was killed{end_of(err)}")
+                raise CommandError(
+                    f"the command took longer than {self.timeout:g} seconds and was killed{end_of(err.text())}"
+                )
             if process.returncode != 0:
-                raise CommandError(f"{ended_by(process.returncode)}{end_of(err)}")
+                raise CommandError(f"{ended_by(process.returncode)}{end_of(err.text())}")
             return seconds if out is None else _number(out, err)
 
     def _wait(self, process: Process, mark: str) -> bool:
@@ -315,16 +317,16 @@ def _number(out: Output, err: Output) -> float:
     text = out.text().rstrip()
     line = text[max(text.rfind(b"\n"), text.rfind(b"\r")) + 1 :].strip().decode(errors="replace")
     if not line:
-        raise CommandError(f"a sample must be a number that the command prints, got nothing{end_of(err)}")
+        raise CommandError(f"a sample must be a number that the command prints, got nothing{end_of(err.text())}")
     try:
         return float(line)
     except ValueError:
         raise CommandError(
-            f"a sample must be a number on the last line printed, got {shown(line)}{end_of(err)}"
+            f"a sample must be a number on the last line printed, got {shown(line)}{end_of(err.text())}"
         ) from None
 
 
-def end_of(err: Output) -> str:
+def end_of(printed: bytes) -> str:
     """Return the last lines of a command's stderr, to add to a sentence; nothing if there are none."""
-    lines = [line.strip() for line in err.text().decode(errors="replace").splitlines() if line.strip()]
+    lines = [line.strip() for line in printed.decode(errors="replace").splitlines() if line.strip()]
     return f"; its stderr ends with: {printable(' / '.join(lines[-_LINES:])[-_CHARACTERS:])}" if lines else ""

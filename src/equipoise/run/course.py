@@ -78,14 +78,13 @@ class Course:
         each
             Seconds from one sample to the next lately, if that is known.
         """
-        seconds = replica.seconds if replica.timed else np.empty(0)
-        pace = None
+        about, seconds, pace = self._header.about or {}, replica.seconds if replica.timed else np.empty(0), None
         if each is not None:
             pace = by_arm(each, replica.study.ledger.arms_of(slice(len(seconds))), seconds, len(self._header.arms))
         # Where durations are what is measured, slow ones differ from fast ones by their nature.
-        measured = self._header.about is not None and self._header.about.get("measure") == "seconds"
-        compared = None if measured or not len(seconds) else seconds
-        return replica.study.result(goal=self.goal(replica), seconds=compared, pace=pace)
+        compared = None if about.get("measure") == "seconds" or not len(seconds) else seconds
+        unit = str(about.get("cost_unit", ""))
+        return replica.study.result(goal=self.goal(replica), seconds=compared, pace=pace, cost_unit=unit)
 
     # ---- who comes first
 

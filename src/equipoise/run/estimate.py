@@ -122,7 +122,8 @@ def estimate(
         None for a bar in a terminal or a notebook, True or False to show or hide it, or a function of a `Progress`,
         which is called after commits.
     about
-        A description of what is sampled, by strings and numbers, which is saved in the store.
+        A description of what is sampled, by strings and numbers, which is saved in the store and shown in reports.
+        "cost_unit", such as "tokens", is what costs are counted in.
     study
         A study of a service, `connect(url, key).study(name)`, which decides what is sampled and when to stop; any
         number of processes can sample for it. What the study is made of is left out here, and every arm must have a

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 from equipoise import people
 from equipoise.inputs import named, shown
 from equipoise.study import Result, Study
-from equipoise.study.summary import what_is_left
+from equipoise.study.summary import priced, what_is_left
 from equipoise.tables import count, plus_minus
 
 # The shortest time between two drawings of a bar, in seconds.
@@ -201,9 +201,9 @@ class NotebookBar:
 
 def spent_text(progress: Progress) -> str:
     """Return what is spent of the budget, such as "120 of 3,000 samples"."""
-    of = "" if progress.budget is None else f"{_amount(progress.spent)} of "
+    result, of = progress.result, "" if progress.budget is None else f"{_amount(progress.spent)} of "
     total = progress.spent if progress.budget is None else progress.budget
-    return of + (count(int(total), "sample") if progress.result.objective.costs is None else _amount(total))
+    return of + (count(int(total), "sample") if result.objective.costs is None else priced(result, _amount(total)))
 
 
 def worst_text(progress: Progress) -> str:

@@ -304,26 +304,43 @@ def _of_function(given: dict[str, Any], folder: Path, settings: dict[str, Any]) 
 
 
 def _function(text: str, folder: Path) -> Callable[..., Any]:
+    found = imported("function", text, folder)
+    if not callable(found):
+        raise TypeError(f"function must be module:name of something callable, got {text!r}, which is {shown(found)}")
+    return found  # type: ignore[no-any-return]
+
+
+def imported(what: str, text: str, folder: Path) -> Any:
+    """
+    Return what has a name in a module, by a text such as "module:name".
+
+    Parameters
+    ----------
+    what
+        What it is, for messages.
+    text
+        The text.
+    folder
+        Where to look for the module first.
+    """
     module, colon, name = text.partition(":")
     if not colon or not module or not name:
-        raise ValueError(f"function must be module:name, got {text!r}")
+        raise ValueError(f"{what} must be module:name, got {text!r}")
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     importlib.invalidate_caches()
     try:
         found: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
-        raise ValueError(f"cannot import function {text!r}: there is no module {error.name!r}") from None
+        raise ValueError(f"cannot import {what} {text!r}: there is no module {error.name!r}") from None
     except Exception as error:  # whatever a module does when it is imported
-        raise ValueError(f"cannot import function {text!r}: {type(error).__name__}: {error}") from None
+        raise ValueError(f"cannot import {what} {text!r}: {type(error).__name__}: {error}") from None
     for part in name.split("."):
         if not hasattr(found, part):
             near = did_you_mean(part, vars(found))
-            raise ValueError(f"function must be module:name, got {text!r}: {module} has no {part!r}{near}")
+            raise ValueError(f"{what} must be module:name, got {text!r}: {module} has no {part!r}{near}")
         found = getattr(found, part)
-    if not callable(found):
-        raise TypeError(f"function must be module:name of something callable, got {text!r}, which is {shown(found)}")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 # ---- keys and values

@@ -112,6 +112,8 @@ class Result:
         told costs what those of its arm do on average.
     costs
         By arm: the mean of the real costs that are known, or the declared cost before the first; None without costs.
+    cost_unit
+        What costs are counted in, such as "tokens"; empty where nobody said.
     declined
         By arm: how many tickets were declined.
     objective
@@ -133,6 +135,7 @@ class Result:
 
     snapshot: Snapshot
     goal: Goal = field(default_factory=Goal)
+    cost_unit: str = ""
 
     # ---- what it was made from
 
@@ -724,7 +727,7 @@ class Result:
                 if numbers is not None
             }
         if self.costs is not None:
-            known |= {"costs": dict(self.costs), "spent": self.spent}
+            known |= {"costs": dict(self.costs), "spent": self.spent, "cost_unit": self.cost_unit or None}
         if self.precision is not None and self.precision.sums is not None and not self.precision.sums.combined:
             known["contrasts"] = [each.to_dict() for each in self.contrasts()]
         if objective.shares is not None:

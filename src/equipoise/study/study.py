@@ -182,7 +182,14 @@ class Study:
         with self._lock:
             return tuple(self._names[k] for k in np.flatnonzero(self._ledger.retired).tolist())
 
-    def result(self, *, goal: Goal | None = None, seconds: Floats | None = None, pace: Floats | None = None) -> Result:
+    def result(
+        self,
+        *,
+        goal: Goal | None = None,
+        seconds: Floats | None = None,
+        pace: Floats | None = None,
+        cost_unit: str = "",
+    ) -> Result:
         """
         Return what is known now; later samples do not change it.
 
@@ -196,9 +203,11 @@ class Study:
         pace
             Seconds that a sample of each arm takes by the clock on the wall, in the arms' order. The result then says
             how long a precision will take.
+        cost_unit
+            What costs are counted in, such as "tokens".
         """
         with self._lock:
-            return Result(self._ledger.snapshot(seconds, pace), goal or Goal())
+            return Result(self._ledger.snapshot(seconds, pace), goal or Goal(), cost_unit)
 
     def __repr__(self) -> str:
         return f"<Study of {', '.join(self._facts().values())}>"

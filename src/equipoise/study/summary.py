@@ -189,7 +189,11 @@ def even_split(result: Result, noun: str = "samples") -> str:
     # In money where samples have costs.
     if found is None or not found.spent / found.samples * found.low > CLEARLY * result.price:
         return ""
-    cost = "" if result.objective.costs is None else f", at a cost of {about(found.spent, found.low, found.high)},"
+    cost = (
+        ""
+        if result.objective.costs is None
+        else f", at a cost of {priced(result, about(found.spent, found.low, found.high))},"
+    )
     what = "precision" if result.objective.p == math.inf else "loss"
     if result.objective.shares is not None:
         what = "standard error"
@@ -256,6 +260,11 @@ def left_out(result: Result) -> list[str]:
     return found
 
 
+def priced(result: Result, cost: str) -> str:
+    """Return a cost with its unit, if it has one."""
+    return f"{cost} {result.cost_unit}".rstrip()
+
+
 def _samples(result: Result) -> str:
-    paid = "" if result.objective.costs is None else f" (cost {amount(result.spent)})"
+    paid = "" if result.objective.costs is None else f" (cost {priced(result, amount(result.spent))})"
     return f"{count(result.samples, 'sample')}{paid}"

@@ -16,6 +16,7 @@ from equipoise.lab.leaderboard import entries, leaderboard, problems
 
 def run(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(sys, "argv", ["equipoise", "leaderboard", *words])
+    monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit) as ended:
         main()
@@ -83,6 +84,39 @@ def test_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     assert found["over_limit"]["gaussian"]["b-as, theory"] is None
 
 
+OPTIMIST = """
+import equipoise as eq
+from dataclasses import dataclass
+
+@dataclass(frozen=True)
+class {name}(eq.strategies.Strategy):
+    c: float = 2.0
+
+    def params(self, budget, arms, support):
+        return (self.c,)
+
+    @staticmethod
+    def variance(count, mean, m2, pooled, own, params):
+        return (m2 + params[0]) / count
+"""
+
+
+def test_a_strategy_of_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By file and class, with parameters or without, whether the file registers it or not."""
+    registered = OPTIMIST.replace("@dataclass", '@eq.strategies.register("leader")\n@dataclass')
+    (tmp_path / "leading.py").write_text(registered.format(name="Leader"))
+    (tmp_path / "plainer.py").write_text(OPTIMIST.format(name="Plainer"))
+    monkeypatch.chdir(tmp_path)
+    own = [f"{tmp_path}/leading.py:Leader", "plainer.py:Plainer:c=1"]
+    words = ["--problem", "gauss-2", "--runs", "64", "--json"]
+    assert run([*words, "--strategy", own[0], "--strategy", own[1], "--strategy", "uniform"], monkeypatch) == 0
+    cells = json.loads(capsys.readouterr().out)["cells"]
+    assert [cell["strategy"] for cell in cells] == ["leader", "plainer, c=1", "uniform"]
+    assert cells[0]["excess"] < cells[2]["excess"]
+
+
 UNSEEN = ["--strategy", "uniform", "--strategy", "auto", "--runs", "128", "--unseen", "7", "--problems", "8"]
 
 
@@ -116,6 +150,9 @@ def test_drawn_problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
     [
         (["--strategy", "b-sa"], "there is no strategy 'b-sa'"),
         (["--strategy", "b-as:A=1"], "a parameter of b-as must be one of exploration, c1, c2, delta, got 'A'"),
+        (["--strategy", "no.py:Such"], "cannot read the strategy 'no.py:Such': there is no file no.py"),
+        (["--strategy", f"{__file__}:Such"], "strategy must be module:name, got 'test_leaderboard:Such': test_leaderb"),
+        (["--strategy", f"{__file__}:run"], "strategy must be FILE.py:CLASS of a subclass of eq.strategies.Strategy"),
         (["--problem", "gauss-3"], "there is no problem 'gauss-3' in the suite"),
         (["--runs", "2"], "runs must be an integer of at least 4, got 2"),
         (["--engine", "tpu"], "engine must be one of 'cpu', 'cuda', got 'tpu'"),

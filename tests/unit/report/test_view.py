@@ -126,11 +126,19 @@ def test_an_even_split_is_mentioned_where_it_needs_clearly_more(poll: report.Rep
             assert (shown["value"], shown["note"]) == ("1.9×", "fewer samples (1.6 to 2.2)")
     # In money where samples have costs, as in the certificate.
     draws = {arm: np.random.default_rng(1).normal(0, sd, 3000) for arm, sd in (("cheap", 1), ("dear", 5))}
-    result = eq.estimate(draws, budget=3000, costs={"cheap": 1, "dear": 10}, store=tmp_path / "costs.db")
-    figure = report.view(report.read(tmp_path / "costs.db"))["figures"][3]
-    assert result.baseline is not None
-    assert figure["note"].startswith("less money")
-    assert figure["value"] == f"{result.baseline.spent / result.price:.1f}×"
+    for unit, noted in (("", "lower cost ("), ("tokens", "fewer tokens (")):
+        store, about = tmp_path / f"{unit}.db", {"cost_unit": unit} if unit else None
+        result = eq.estimate(draws, budget=3000, costs={"cheap": 1, "dear": 10}, store=store, about=about)
+        read = report.read(store)
+        figures = report.view(read)["figures"]
+        assert result.baseline is not None
+        assert figures[3]["note"].startswith(noted)
+        assert figures[3]["value"] == f"{result.baseline.spent / result.price:.1f}×"
+        spent = f"{result.spent:,.0f} spent of 3,000 {unit}".rstrip()
+        assert figures[1]["note"] == f"{spent} · 0 in flight"
+        assert f" {'tokens ' if unit else ''}spent, 0 in flight." in report.facts(read)[1]
+        assert f"(cost {result.spent:,.0f}{' tokens' if unit else ''})." in result.verdict
+        assert result.to_dict()["cost_unit"] == (unit or None)
 
 
 def test_titles_stand_for_names(poll: report.Report) -> None:

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from inspect_ai import Task, eval
+from inspect_ai._eval.loader import load_tasks  # no public name of it returns tasks
 from inspect_ai.dataset import MemoryDataset
 from inspect_ai.model import GenerateConfig
-from inspect_ai.util import registry_create
 
 from equipoise.inputs import choice, did_you_mean, number, positive, shown
 from equipoise.integrations.inspect.groups import GroupBy, check_group_by, groups_of, with_ids
@@ -83,8 +83,9 @@ def evaluate(
     Parameters
     ----------
     tasks
-        A task, a function decorated with `@task`, the name of one that is registered or in an installed package, such
-        as "inspect_evals/gsm8k", or a list of these, with different names. For a task in a file, import it.
+        A task, a function decorated with `@task`, or a text as `inspect eval` takes it: the name of a task, such as
+        "inspect_evals/gsm8k", a file such as "exam.py", or one task of it, "exam.py@law". Or a list of these, with
+        different names.
     model
         As in `eval`, one model. None for that of the tasks or of the environment.
     group_by
@@ -163,7 +164,7 @@ def evaluate(
         finite=finite,
         seed=seed,
         store=store,
-        about=_about(known, groups, model),
+        about=_about(known, groups, model) | ({"cost_unit": unit} if unit == "tokens" else {}),
         batch=batch,
         progress=progress,
     )
@@ -176,13 +177,11 @@ class _Questions:
     """A task, with its samples as they were given."""
 
     def __init__(self, task: Any, scores: Scores) -> None:
-        if isinstance(task, str):
-            task = _named(task)
         if not isinstance(task, Task) and callable(task):
             task = task()
         if not isinstance(task, Task):
             raise TypeError(
-                f"tasks must be tasks of inspect_ai, functions that return one, or names of such, got {shown(task)}"
+                f"tasks must be tasks of inspect_ai, functions that return one, names or files, got {shown(task)}"
             )
         self.task, self.name = task, task.name
         if getattr(task, "sample_source", None) is not None:
@@ -202,18 +201,21 @@ class _Questions:
         return part
 
 
-def _named(name: str) -> Any:
-    """Return the task that inspect_ai knows by this name, or the function that returns it."""
+def _named(name: str) -> list[Any]:
+    """Return the tasks that inspect_ai finds by a name or in a file."""
     try:
-        return registry_create("task", name)
-    except LookupError:
-        in_a_file = name.partition("@")[0].endswith(".py")
-        fix = f"import the {'function that returns the task' if in_a_file else 'module that defines it'}"
-        raise ValueError(f"tasks must be known to inspect_ai where they are names, got {name!r}; {fix}") from None
+        # A file without the name of a task is a pattern there, which must be relative.
+        found: list[Any] = load_tasks([os.path.relpath(name) if os.path.isabs(name) else name])
+    except (OSError, LookupError):
+        found = []
+    if not found:
+        raise ValueError(f"tasks must be known to inspect_ai where they are names or files, got {name!r}")
+    return found
 
 
 def _listed(tasks: Any) -> list[Any]:
-    listed = list(tasks) if isinstance(tasks, Sequence) and not isinstance(tasks, str) else [tasks]
+    given = list(tasks) if isinstance(tasks, Sequence) and not isinstance(tasks, str) else [tasks]
+    listed = [task for each in given for task in (_named(each) if isinstance(each, str) else [each])]
     if not listed:
         raise ValueError("tasks must have at least one task, got none")
     return listed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -23,6 +24,11 @@ from equipoise.study.goal import precision as precision_of
 
 # Runs of a shell that does nothing, those that count and those before.
 _CALIBRATION, _CALIBRATION_WARMUP = 50, 3
+# Short commands are run for about this many seconds before anything is computed from what they took: a command that
+# takes 1 ms takes 5% longer if half a millisecond has passed since the last one (docs/reference/bench.md).
+_BLOCK: Final = 0.02
+# Seconds from one time to the next that somebody is told how far a block has come.
+_TELL: Final = 0.2
 # Times drift as the machine does, so that every command that is not known yet is run at least once in this many rounds.
 _ROUNDS: Final = 1
 
@@ -122,7 +128,15 @@ class Bench:
         self._words = {name: words_of(command, self._shell) for name, command in commands.items()}
         self._ignore_failure = ignore_failure
         self._overhead: Overhead | None = None
+        # All runs in their order; those that the study has not asked for yet, by command; and which commands it has
+        # asked for since the last block of runs.
         self._record: list[tuple[str, Run]] = []
+        self._ready: dict[str, deque[Run]] = {arm: deque() for arm in commands}
+        self._wanted = set[str]()
+        # Seconds of the last run of each command, and what ended the last block before its end.
+        self._latest: dict[str, float] = {}
+        self._broken: BaseException | None = None
+        self._told = -math.inf
         self._last: Progress | None = None
         self._failure = ""
         # When to start no more runs: known once every command has been run.
@@ -179,8 +193,9 @@ class Bench:
         if self._shell is None:
             return
         words, seconds = words_of("", self._shell), []
+        # Once: to draw a bar between two runs would make the second one slower.
+        self._tell("calibrate", 0, _CALIBRATION)
         for i in range(-_CALIBRATION_WARMUP, _CALIBRATION):
-            self._tell("calibrate", max(i, 0), _CALIBRATION)
             run = self._timer(words, "")
             if run.code != 0:
                 raise CommandError(f"the shell {self._shell} failed: {run.said}")
@@ -193,7 +208,7 @@ class Bench:
         total = self._warmup * len(self._commands)
         for i, arm in enumerate([*self._commands] * self._warmup):
             self._tell("warm up", i, total)
-            self._time(arm)
+            self._latest[arm] = self._time(arm).seconds
 
     def _measure(self) -> None:
         arms = len(self._commands)
@@ -202,6 +217,7 @@ class Bench:
             if self._runs is None
             else {"strategy": "uniform", "budget": self._runs * arms}
         )
+        self._begin()
         try:
             estimate(
                 {arm: self._samples(arm) for arm in self._commands},
@@ -210,6 +226,8 @@ class Bench:
                 about={"measure": "seconds"},
                 **fixed,
             )
+            if self._broken is not None:
+                raise self._broken
         except EquipoiseError:
             if not self._failure:
                 raise
@@ -217,8 +235,59 @@ class Bench:
 
     def _samples(self, arm: str) -> Iterator[float]:
         """Yield the times of a command until time is up."""
-        while not self._over:
-            yield self._sample(arm)
+        while True:
+            if not self._ready[arm]:
+                self._block(arm)
+            if not self._ready[arm]:
+                return
+            self._wanted.add(arm)
+            yield self._net(self._ready[arm].popleft())
+
+    def _begin(self) -> None:
+        """Make the first runs, before the study begins, so that they follow the warm-up at once."""
+        rounds = self._rounds([*self._commands]) if self._runs is None else self._runs
+        self._make([*self._commands] * rounds)
+
+    def _block(self, first: str) -> None:
+        """
+        Run a command that the study asks for.
+
+        Short commands are run several times in a row, in turn with the others that it asks for and has no times of.
+        """
+        if self._broken is not None:
+            raise self._broken
+        due = [arm for arm in self._commands if arm == first or (arm in self._wanted and not self._ready[arm])]
+        self._wanted.clear()
+        rounds = self._rounds(due)
+        self._make(due * rounds if rounds > 1 else [first] * (self._left > 0))
+
+    def _rounds(self, arms: Sequence[str]) -> int:
+        """Return how often to run some commands in turn before anything is computed: 0 or 1 unless they are short."""
+        took = math.fsum(self._latest.get(arm, math.inf) for arm in arms)
+        return 1 if self._prepare else min(int(_BLOCK / max(took, 1e-6)), self._left // len(arms))
+
+    @property
+    def _left(self) -> int:
+        """How many more runs there may be, of all commands together."""
+        return (self._max_runs if self._runs is None else self._runs) * len(self._commands) - len(self._record)
+
+    def _make(self, arms: Sequence[str]) -> None:
+        """Run commands one after the other until time is up. A failure waits until the study has the runs before it."""
+        try:
+            for arm in arms:
+                if self._over:
+                    break
+                self._ready[arm].append(self._run(arm))
+                self._tell_at_times()
+        except BaseException as error:
+            self._broken = error
+
+    def _tell_at_times(self) -> None:
+        """Say how many runs there are, a few times a second."""
+        now = self._clock()
+        if self._watch is not None and now - self._told >= _TELL:
+            self._tell_runs(len(self._record))
+            self._told = self._clock()
 
     @property
     def _over(self) -> bool:
@@ -230,14 +299,15 @@ class Bench:
             self._last_start = self._clock() + self._max_seconds - spent
         return self._last_start is not None and self._clock() >= self._last_start
 
-    def _sample(self, arm: str) -> float:
+    def _run(self, arm: str) -> Run:
         try:
             run = self._time(arm)
         except CommandError as error:
             self._failure = str(error)
             raise
         self._record.append((arm, run))
-        return self._net(run)
+        self._latest[arm] = run.seconds
+        return run
 
     def _net(self, run: Run) -> float:
         return run.seconds - (0.0 if self._overhead is None else self._overhead.seconds)
@@ -246,7 +316,10 @@ class Bench:
 
     def _follow(self, progress: Progress) -> None:
         self._last = progress
-        self._tell("measure", progress.samples, None if self._runs is None else self._runs * len(self._commands))
+        self._tell_runs(progress.samples)
+
+    def _tell_runs(self, done: int) -> None:
+        self._tell("measure", done, None if self._runs is None else self._runs * len(self._commands))
 
     def _tell(self, stage: str, done: int, of: int | None) -> None:
         if self._watch is not None:

@@ -7,7 +7,7 @@ which every command was run, by the ratio estimator of survey sampling [2]_: wha
 factor cancels.
 
 A command that is run until it is known stops a little too soon where its times look alike by chance; for n runs,
-1 + 2.5/n times the variance makes up for it (docs/how-to/benchmark-commands.md).
+1 + 2.5/n times the variance makes up for it (docs/reference/bench.md).
 
 References
 ----------

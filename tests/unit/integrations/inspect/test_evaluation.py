@@ -55,6 +55,19 @@ def test_a_task_may_be_given_by_its_name(tmp_path: Path) -> None:
     assert result.samples == 16
 
 
+def test_tasks_may_be_given_by_their_file(tmp_path: Path) -> None:
+    (tmp_path / "exam.py").write_text(
+        "from inspect_ai import task\n"
+        "from tests.unit.integrations.inspect.questions import task as questions\n"
+        "@task\ndef law():\n    return questions('law', 4)\n"
+        "@task\ndef physics():\n    return questions('physics', 3)\n"
+    )
+    one = run(f"{tmp_path / 'exam.py'}@law", Mock(), tmp_path, group_by=None, support="binary")
+    assert dict(one.counts) == {"law": 8}
+    both = run(str(tmp_path / "exam.py"), Mock(), tmp_path, group_by=None, support="binary")
+    assert dict(both.counts) == {"law": 8, "physics": 6}
+
+
 def test_the_budget_goes_where_scores_vary_and_a_store_continues(tmp_path: Path) -> None:
     store, mock = tmp_path / "study.db", Mock()
     tasks = [task("alpha", 40)]
@@ -77,6 +90,7 @@ def test_a_budget_in_tokens_is_what_the_model_reports(tmp_path: Path) -> None:
     mock = Mock(tokens=lambda question: 300 if question.startswith("hard") else 20)
     result = run(task("alpha", 30, epochs=2), mock, tmp_path, budget=6000, unit="tokens", support="binary", batch=12)
     assert dict(result.costs) == {"easy": 40, "hard": 600}
+    assert f"(cost {result.spent:,.0f} tokens)." in result.verdict
     assert result.spent == sum((300 if q.startswith("hard") else 20) * n for q, n in mock.asked.items())
     assert 6000 - 600 <= result.spent <= 6000 + 600
     assert set(mock.asked.values()) == {2}  # both epochs of every sample
@@ -203,10 +217,10 @@ def test_the_reducer_of_epochs_is_the_tasks(tmp_path: Path) -> None:
     ("tasks", "arguments", "message"),
     [
         ([], {}, "tasks must have at least one task, got none"),
-        (3, {}, "tasks must be tasks of inspect_ai, functions that return one, or names of such, got 3"),
-        ("alpha", {}, "tasks must be known to inspect_ai where they are names, got 'alpha'; import the module that"),
-        ("exam.py@exam", {}, "got 'exam.py@exam'; import the function that returns the task"),
-        ("exam.py", {}, "got 'exam.py'; import the function that returns the task"),
+        (3, {}, "tasks must be tasks of inspect_ai, functions that return one, names or files, got 3"),
+        ("alpha", {}, "tasks must be known to inspect_ai where they are names or files, got 'alpha'"),
+        ("exam.py@exam", {}, "names or files, got 'exam.py@exam'"),
+        ("exam.py", {}, "names or files, got 'exam.py'"),
         ([task("a", 1), task("a", 1)], {}, "tasks must have different names, got 'a' twice"),
         (
             task("a", 1),

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 
 from equipoise.errors import EquipoiseError
-from equipoise.run.bench import Bench, Run, Stage
+from equipoise.run.bench import Bench, Run, Stage, measure
 from equipoise.run.bench.measure import names_of
+from equipoise.run.estimate import estimate
+from equipoise.study import Result
 from tests.timers import Drawn, Heating, normal
 
 COMMANDS = {"gzip": "true", "xz": "true"}
@@ -39,6 +42,34 @@ def test_commands_are_interleaved() -> None:
     last = max(i for i, k in enumerate(found.order) if k == 0)
     assert last > 40
     assert all(len(set(found.order[i : i + 4])) == 2 for i in range(last - 3))
+
+
+def test_short_commands_are_run_in_turn_in_blocks() -> None:
+    """Commands of 1 and 2 ms: about six rounds a block."""
+    timer = Drawn({"a": normal(0.001, 0.3), "b": normal(0.002, 0.3)})
+    found = Bench(COMMANDS_AB, timer, runs=50).run()
+    assert [arm for arm, _ in timer.ran] == ["a", "b"] * 50
+    assert found.order == (0, 1) * 50
+    timer.ran.clear()
+    found = Bench(COMMANDS_AB, timer, max_runs=100).run()
+    assert [arm for arm, _ in timer.ran[:40]] == ["a", "b"] * 20
+    assert len(timer.ran) <= 200
+    assert [len(each.runs) for each in found.commands] == [found.order.count(0), found.order.count(1)]
+
+
+@pytest.mark.parametrize("seconds", [0.001, 1.0])
+def test_a_failure_leaves_the_runs_before_it(seconds: float) -> None:
+    class Failing(Drawn):
+        def __call__(self, words: Sequence[str], arm: str) -> Run:
+            run = super().__call__(words, arm)
+            return run if len(self.ran) <= 17 else Run(1.0, code=1, said="exit code 1")
+
+    bench = Bench(COMMANDS_AB, Failing({arm: normal(seconds, 0.1) for arm in "ab"}))
+    with pytest.raises(EquipoiseError, match=r"^b failed: exit code 1"):
+        bench.run()
+    found = bench.so_far()
+    assert found is not None
+    assert found.order == (0, 1) * 8 + (0,)
 
 
 def test_a_number_of_runs() -> None:
@@ -84,6 +115,21 @@ def test_setup_prepare_warm_up_and_cleanup() -> None:
     assert timer.ran == [("", "make"), *one * 3, ("", "clean")]
     assert seen[:4] == [("warm up", i, 4) for i in range(4)]
     assert seen[-1] == ("measure", 2, 2)
+
+
+def test_the_first_runs_follow_the_warm_up_before_the_study_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All runs where their number is given; else a block of commands of 1 ms, and none of those of 1 s."""
+    begun = list[int]()
+    for options, seconds, runs in (({"runs": 3}, 1.0, 6), ({}, 0.001, 20), ({}, 1.0, 0)):
+        timer = Drawn({arm: normal(seconds, 0.0) for arm in "ab"})
+
+        def begin(*args: Any, timer: Drawn = timer, **kwargs: Any) -> Result:
+            begun.append(len(timer.ran) - 4)
+            return estimate(*args, **kwargs)
+
+        monkeypatch.setattr(measure, "estimate", begin)
+        Bench(COMMANDS_AB, timer, warmup=2, **options).run()  # type: ignore[arg-type]
+        assert begun[-1] == runs
 
 
 def test_one_prepare_is_for_all() -> None:

@@ -36,6 +36,15 @@ def test_how_a_command_failed() -> None:
         timer(["no-such-program"], "a")
 
 
+def test_each_command_has_an_stderr_of_its_own() -> None:
+    """However much is printed: more than a pipe holds, or nothing."""
+    timer = ProcessTimer()
+    run = timer(["sh", "-c", "yes | head -c 300000 >&2; echo last >&2; exit 1"], "a")
+    assert run.said.endswith("y / y / last")
+    assert timer(["sh", "-c", "echo fine >&2"], "a").said == ""
+    assert timer(["false"], "a").said == "exit code 1"
+
+
 def test_a_program_is_looked_for_as_the_shell_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "here").write_text("#!/bin/sh\n")
     (tmp_path / "here").chmod(0o755)
