@@ -165,7 +165,7 @@ def pilot_runs(setup: Setup, chosen: tuple[estimators.Estimator, ...], runs: int
     A few are enough for Wald's multiples, and no others are fitted on them.
     """
     if len(chosen) > estimators.MOST_CONTROLLED or not any(each in ("controls", "gaussian") for each in chosen):
-        return cpu.kernel(setup)[1]
+        return cpu.kernel(setup).at_once
     if "controls" in chosen:
         return PILOT
     wanted = max(SHORTEST_PILOT, math.ceil(math.sqrt(NOISE * runs)))
