@@ -44,7 +44,7 @@ def test_a_billion_normals() -> None:
     """
     sums, beyond, problem = np.zeros((CHUNKS, 8)), np.zeros(4, np.int64), eq.Problem([eq.Gaussian(0, 1)])
     for chunk in range(CHUNKS):
-        laws = Laws.of(problem, 20, np.arange(LANES * chunk, LANES * (chunk + 1), dtype=U), side_by_side=True)
+        laws = Laws.of(problem, 20, np.arange(LANES * chunk, LANES * (chunk + 1), dtype=U), side_by_side="runs")
         tally(laws, sums[chunk], beyond)
 
     def moment(p: int) -> float:

@@ -27,12 +27,12 @@ def compile_ahead(setup: Setup) -> None:
         return
     start_compiler()
     fork.begin(partial(_compile_strategy, setup))
-    Laws.of(setup.problem, setup.seed, [0], side_by_side=True)
+    Laws.of(setup.problem, setup.seed, [0], cpu.kernel(setup).drawn)
 
 
 def _compile_strategy(setup: Setup) -> None:
     """Compile the strategy, and the parts of the kernel that it is in."""
     check_compiles(setup.strategy, setup.params)
-    kernel: Any = cpu.kernel(setup)[0]
+    kernel: Any = cpu.kernel(setup).run
     for part, signature in strategy_parts(kernel.py_func, max(len(setup.params), 1)):
         part.compile(signature)

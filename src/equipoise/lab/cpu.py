@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from equipoise.lab.lanes import Layout, lanes
 from equipoise.lab.rule import NORM, PLAIN, Numbers, Rule
 from equipoise.lab.setup import Ends, Setup
 from equipoise.lab.single import single
-from equipoise.lab.streams import Laws, all_observed
+from equipoise.lab.streams import Drawn, Laws, all_observed
 from equipoise.lab.sweeps import sweeps
 from equipoise.problem.money import limit
 
@@ -81,20 +82,29 @@ def _single(rule: Rule, scanned: bool, priced: bool, late: bool) -> Callable[...
 _replayed: Counter[Rule] = Counter()
 
 
-def kernel(setup: Setup, tuning: Tuning = TUNING) -> tuple[Callable[..., None], int]:
-    """Return the kernel for a setup, and how many runs it simulates at once."""
+class Kernel(NamedTuple):
+    """A kernel, how many runs it simulates at once, and which samples it draws side by side, if any."""
+
+    run: Callable[..., None]
+    at_once: int
+    drawn: Drawn | None
+
+
+def kernel(setup: Setup, tuning: Tuning = TUNING) -> Kernel:
+    """Return the kernel for a setup."""
     rule, arms = Rule.of(setup.strategy, setup.form), len(setup.problem)
     small = setup.replay and _replayed[rule] <= tuning.replayed and all_observed(setup.problem)
     if small and not setup.one_by_one and arms <= tuning.scanned:
-        return lean.kernel(setup.strategy, setup.params), 1
+        return Kernel(lean.kernel(setup.strategy, setup.params), 1, None)
     if not setup.one_by_one and arms <= tuning.many:
         for_arms = arms if arms <= tuning.few and not setup.one_kernel else 0
-        return _lanes(rule, for_arms, tuning.layout), tuning.layout.lanes
+        return Kernel(_lanes(rule, for_arms, tuning.layout), tuning.layout.lanes, "runs" if for_arms else "blocks")
     # Raising to a power of one costs nothing to speak of there.
     rule = rule._replace(form=PLAIN if rule.form == PLAIN else NORM)
     if not setup.one_by_one:
-        return _sweeps(rule), 1
-    return _single(rule, arms <= tuning.scanned, setup.objective.costs is not None, setup.in_flight > 1), 1
+        return Kernel(_sweeps(rule), 1, None)
+    run = _single(rule, arms <= tuning.scanned, setup.objective.costs is not None, setup.in_flight > 1)
+    return Kernel(run, 1, None)
 
 
 def simulate(setup: Setup, first: int, runs: int, tuning: Tuning = TUNING) -> Ends:
@@ -113,12 +123,12 @@ def simulate_numbered(setup: Setup, wanted: Ints, tuning: Tuning = TUNING) -> En
         limits = np.array(setup.checkpoints, dtype=np.int64)
     else:
         limits = np.array([limit(budget, float(costs.min())) for budget in setup.checkpoints])
-    run, at_once = kernel(setup, tuning)
+    run, at_once, drawn = kernel(setup, tuning)
     if setup.replay:
         _replayed[Rule.of(setup.strategy, setup.form)] += runs * int(limits[-1])
     whole = -(-runs // at_once) * at_once
     # The last lanes repeat a run where there is none left.
-    laws = Laws.of(setup.problem, setup.seed, np.pad(wanted, (0, whole - runs), "edge"), side_by_side=at_once > 1)
+    laws = Laws.of(setup.problem, setup.seed, np.pad(wanted, (0, whole - runs), "edge"), drawn)
     ends = np.empty((3, len(setup.checkpoints), arms, whole))
     # No more can be in flight than the budget has pulls.
     extra = (costs, min(setup.in_flight, 1 + int(limits.max() / costs.min()))) if setup.one_by_one else ()

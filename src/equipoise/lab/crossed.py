@@ -174,7 +174,7 @@ def crossed(problem: Problem, both: Sequence[Half], chosen: Sequence[Estimator])
     The doubt is the standard error, or more where an arm that was not named may well be the worst: half of how far two
     standard errors of its own take it above the result.
     """
-    sums = [ArmSums.of(problem, half.ends, 0) for half in both]
+    sums = [ArmSums.of(problem, half.ends, 0, chosen) for half in both]
     # Multiples are fitted on the consecutive runs, which are like all others.
     pilots = [each.first(half.members.consecutive) for half, each in zip(both, sums, strict=True)]
     fits = [estimators.fit(pilot, chosen) for pilot in pilots]

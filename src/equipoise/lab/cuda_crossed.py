@@ -21,8 +21,8 @@ from equipoise.arrays import Bools, Floats, Ints
 from equipoise.lab import estimators
 from equipoise.lab.crossed import ByStratum, Members, judged, named
 from equipoise.lab.cuda_device import cuda, kept, on_device
-from equipoise.lab.cuda_sums import CONTROLS, OF_VARIANCES, squares_of
-from equipoise.lab.estimators import Estimator
+from equipoise.lab.cuda_sums import TOTALS, functions, laws_of
+from equipoise.lab.estimators import CONTROLS, Estimator
 from equipoise.lab.setup import Ends
 from equipoise.problem import Problem
 
@@ -73,9 +73,8 @@ class Pieces:
 
     @property
     def laws(self) -> Floats:
-        """Mean, variance, mu3 and kappa, by cell and arm."""
-        parts = ((p.means, p.variances, estimators.third(p), estimators.kappa(p)) for p in self.problems)
-        return np.array([np.transpose(part) for part in parts])
+        """What `laws_of` says of each arm, by cell and arm."""
+        return np.array([laws_of(problem).T for problem in self.problems])
 
     @property
     def known(self) -> Bools:
@@ -90,23 +89,25 @@ class Pieces:
 
 @lru_cache(maxsize=4)
 def _totals() -> Any:
-    """Return the kernel of Q and kappa T, summed over all arms of each run."""
-    squares = squares_of()
+    """Return the kernel of the sums over arms of each run."""
+    squares, add_arm, _ = functions()
+    number, SUMMED = np.float64, TOTALS
 
     @cuda.jit
-    def kernel(ends: Any, cells: Any, laws: Any, known: Any, totals: Any) -> None:
+    def kernel(ends: Any, cells: Any, laws: Any, known: Any, expected: Any, totals: Any) -> None:
         r = cuda.grid(1)
         if r >= len(cells):
             return
-        cell, all_Q, all_kappa = cells[r], 0.0, 0.0
+        cell = cells[r]
+        sums = cuda.local.array(SUMMED, number)
+        for j in range(SUMMED):
+            sums[j] = 0.0
         for k in range(ends.shape[2]):
-            T = ends[0, 0, k, r]
-            law = laws[cell, k]
-            _, Q = squares(T, ends[1, 0, k, r], ends[2, 0, k, r], law[0], law[1], known[cell, k])
-            all_Q += Q
-            all_kappa += law[3] * T
-        totals[0, r] = all_Q
-        totals[1, r] = all_kappa
+            T, law = ends[0, 0, k, r], laws[cell, k]
+            S, Q = squares(T, ends[1, 0, k, r], ends[2, 0, k, r], law, known[cell, k], expected[cell, k])
+            add_arm(T, S, Q, law, known[cell, k], expected[cell, k], sums)
+        for j in range(SUMMED):
+            totals[r, j] = sums[j]
 
     return kept(kernel)
 
@@ -114,23 +115,13 @@ def _totals() -> Any:
 @lru_cache(maxsize=1)
 def _observed() -> Any:
     """Return the device function that finds the loss and the controls of an arm in a run."""
-    squares = squares_of()
-    wald, of_variances, of_means = map(on_device, (estimators.wald, estimators.of_variances, estimators.of_means))
-    ALL, FIRST = CONTROLS, OF_VARIANCES
+    squares, _, controls = functions()
 
     @cuda.jit(device=True)
     def observed(ends: Any, k: Any, r: Any, law: Any, known: Any, expected: Any, totals: Any, row: Any) -> Any:
-        mu, variance, mu3, kappa = law[0], law[1], law[2], law[3]
         T = ends[0, 0, k, r]
-        S, Q = squares(T, ends[1, 0, k, r], ends[2, 0, k, r], mu, variance, known)
-        M, P, others = wald(T, S, variance), totals[0, r] - Q, totals[1, r] - kappa * T
-        first = of_variances(T, Q, kappa, P, others)
-        for j in range(FIRST):
-            row[j] = first[j]
-        more = of_means(T, S, Q, M, kappa, mu3, P)
-        for j in range(ALL - FIRST):
-            row[FIRST + j] = more[j]
-        return variance / T if expected else (S / T) * (S / T)
+        S, Q = squares(T, ends[1, 0, k, r], ends[2, 0, k, r], law, known, expected)
+        return controls(T, S, Q, law, expected, totals[r], row)
 
     return observed
 
@@ -282,16 +273,14 @@ class Reduction:
         firsts = pieces.firsts
         self._firsts = self._sent(firsts)
         self._laws, self._known, self._expected = map(self._sent, (pieces.laws, pieces.known, pieces.expected))
-        self._totals = cuda.device_array((2, ends.shape[3]), np.float64)
+        self._totals = cuda.device_array((ends.shape[3], TOTALS), np.float64)
         self._sums = cuda.device_array((*self._grid, _SUMS + _ENDS), np.float64)
         cells = np.repeat(np.arange(len(pieces.members), dtype=np.int32) // 2, np.diff(firsts))
-        laws = self._laws, self._known
+        laws = self._laws, self._known, self._expected
         blocks = -(-ends.shape[3] // threads)
         _totals()[blocks, threads, stream](ends, self._sent(cells), *laws, self._totals)
         fitted_ends = self._sent(pieces.fitted_ends)
-        _fit(threads)[self._grid, threads, stream](
-            ends, self._firsts, fitted_ends, *laws, self._expected, self._totals, self._sums
-        )
+        _fit(threads)[self._grid, threads, stream](ends, self._firsts, fitted_ends, *laws, self._totals, self._sums)
 
     def _sent(self, values: Any) -> Any:
         return cuda.to_device(np.ascontiguousarray(values), stream=self._stream)
@@ -354,7 +343,8 @@ def fitted(pieces: Pieces, sums: Floats) -> Floats:
     found = estimators.solved(flat, slopes).reshape(used.shape)
     pulls = sums[..., _PULLS] / runs[:, None]
     [wald] = estimators.PLACES["wald"]
-    found[..., wald] = np.where(chosen == "wald", pulls**-2.0, found[..., wald])
+    units = np.repeat([estimators.units(problem) for problem in pieces.problems], 2, axis=0)
+    found[..., wald] = np.where(chosen == "wald", (units / pulls) ** 2, found[..., wald])
     return np.asarray(found)
 
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,13 +22,15 @@ from equipoise.lab import estimators
 from equipoise.lab.cuda import CARD, ONE_AT_A_TIME, Card, prepare
 from equipoise.lab.cuda_device import cuda, kept, launching, on_device
 from equipoise.lab.setup import Setup
+from equipoise.problem import Problem
 
 # Threads of a block: a power of two.
 THREADS = 256
 # Runs in a piece, at most.
 MOST_RUNS = 1024
-# The controls of an arm, and how many of them follow variances alone.
-CONTROLS, OF_VARIANCES = 11, 5
+# Sums over arms that the controls of each run take: Q and kappa D over all arms, the same over those for which the
+# Gaussian lemma is used, and M and S over the others.
+TOTALS = 6
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Estimates:
     Attributes
     ----------
     laws
-        Mean, variance, mu3 and kappa, by arm.
+        Mean, variance, unit, variance in that unit, mu3 and kappa, by arm.
     known
         Which arms have a finite fourth moment.
     expected
@@ -63,12 +65,12 @@ class Estimates:
     ) -> Estimates:
         """Return what is estimated of a setup, with these multiples of the controls for each checkpoint and arm."""
         problem = setup.problem
-        padded = np.zeros((len(multiples), len(chosen), CONTROLS))
+        padded = np.zeros((len(multiples), len(chosen), estimators.CONTROLS))
         for c, by_arm in enumerate(multiples):
             for k, (estimator, found) in enumerate(zip(chosen, by_arm, strict=True)):
                 padded[c, k, estimators.PLACES[estimator][: len(found)]] = found
         return cls(
-            np.array([problem.means, problem.variances, estimators.third(problem), estimators.kappa(problem)]),
+            laws_of(problem),
             estimators.known_fourth(problem),
             np.array([estimator == "gaussian" for estimator in chosen]),
             padded,
@@ -77,27 +79,88 @@ class Estimates:
         )
 
 
+def laws_of(problem: Problem) -> Floats:
+    """Return mean, variance, unit, variance in that unit, mu3 and kappa (rows) of each arm."""
+    parts = (estimators.units, estimators.relative, estimators.third, estimators.kappa)
+    return np.array([problem.means, problem.variances, *(part(problem) for part in parts)])
+
+
+class Functions(NamedTuple):
+    """
+    Device functions that find the controls of a run.
+
+    - `squares(count, mean, m2, law, known, expected)`: S and Q of an arm;
+    - `add_arm(count, S, Q, law, known, expected, totals)`: adds an arm to the sums over arms;
+    - `observed(count, S, Q, law, expected, totals, row)`: the loss of an arm, and its controls in `row`.
+    """
+
+    squares: Any
+    add_arm: Any
+    observed: Any
+
+
 @lru_cache(maxsize=1)
-def squares_of() -> Any:
-    """Return the device function that finds S and Q of an arm in a run."""
+def functions() -> Functions:
+    """Return the device functions that find the controls of a run."""
+    shared = (estimators.wald, estimators.of_variances, estimators.of_cubes, estimators.of_means)
+    wald, of_variances, of_cubes, of_means = map(on_device, shared)
+    ALL, FIRST = estimators.CONTROLS, estimators.OF_VARIANCES
 
     @cuda.jit(device=True)
-    def squares(count: Any, mean: Any, m2: Any, mu: Any, variance: Any, known: Any) -> Any:
-        off = mean - mu
+    def squares(count: Any, mean: Any, m2: Any, law: Any, known: Any, expected: Any) -> Any:
+        mu, unit, variance = law[0], law[2], law[3]
+        off = (mean - mu) / unit
         S = count * off
-        return S, (m2 + S * off - variance * count if known else 0.0)
+        if not known:
+            return S, 0.0
+        grown = m2 / (unit * unit)
+        return S, (grown - variance * (count - 1.0) if expected else grown + S * off - variance * count)
 
-    return squares
+    @cuda.jit(device=True)
+    def add_arm(count: Any, S: Any, Q: Any, law: Any, known: Any, expected: Any, totals: Any) -> None:
+        kappa = law[5] * (count - 1.0 if expected else count)
+        totals[0] += Q
+        totals[1] += kappa
+        if expected:
+            totals[2] += Q
+            totals[3] += kappa
+        elif known:
+            totals[4] += wald(count, S, law[3])
+            totals[5] += S
+
+    @cuda.jit(device=True)
+    def observed(count: Any, S: Any, Q: Any, law: Any, expected: Any, totals: Any, row: Any) -> Any:
+        variance, mu3, kappa = law[3], law[4], law[5]
+        D = count - 1.0 if expected else count
+        own = kappa * D
+        P, others = totals[0] - Q, totals[1] - own
+        first = of_variances(D, Q, kappa, P, others)
+        for j in range(FIRST):
+            row[j] = first[j]
+        if expected:
+            cubes = of_cubes(own, Q, totals[3] - own, totals[2] - Q)
+            for j in range(ALL - FIRST - 2):
+                row[FIRST + j] = cubes[j]
+            row[ALL - 2] = totals[4]
+            row[ALL - 1] = totals[5]
+            return law[1] / count
+        more = of_means(count, S, Q, wald(count, S, variance), kappa, mu3, P)
+        for j in range(ALL - FIRST):
+            row[FIRST + j] = more[j]
+        off = law[2] * S / count
+        return off * off
+
+    return Functions(squares, add_arm, observed)
 
 
 @lru_cache(maxsize=8)
 def _kernel(threads: int, largest: bool) -> Any:
     """Return the kernel for this number of threads, and for the largest loss or any other norm."""
     THREADS, AHEAD = threads, -(-MOST_RUNS // threads)
-    ALL, FIRST = CONTROLS, OF_VARIANCES
+    ALL, SUMMED = estimators.CONTROLS, TOTALS
     add, merge = on_device(moments.add), on_device(moments.merge)
-    wald, of_variances, of_means = map(on_device, (estimators.wald, estimators.of_variances, estimators.of_means))
-    squares, number = squares_of(), np.float64
+    squares, add_arm, observed = functions()
+    number = np.float64
 
     @cuda.jit(device=True)
     def write(lane: Any, count: Any, mean: Any, m2: Any, counts: Any, means: Any, m2s: Any, found: Any) -> None:
@@ -125,46 +188,40 @@ def _kernel(threads: int, largest: bool) -> Any:
         counts = cuda.shared.array(THREADS, number)
         means = cuda.shared.array(THREADS, number)
         m2s = cuda.shared.array(THREADS, number)
-        all_Q = cuda.local.array(AHEAD, number)
-        all_kappa = cuda.local.array(AHEAD, number)
+        totals = cuda.local.array((AHEAD, SUMMED), number)
+        row = cuda.local.array(ALL, number)
         K = ends.shape[2]
         first, end = firsts[piece] + lane, firsts[piece + 1]
         i, n, mean, m2 = 0, 0.0, 0.0, 0.0
         for r in range(first, end, THREADS):
-            Q_sum, kappa_sum, top, norm = 0.0, 0.0, 0.0, 0.0
+            top, norm = 0.0, 0.0
+            for j in range(SUMMED):
+                totals[i, j] = 0.0
             for k in range(K):
-                T, variance = number(ends[0, c, k, r]), laws[1, k]
-                _, Q = squares(T, number(ends[1, c, k, r]), number(ends[2, c, k, r]), laws[0, k], variance, known[k])
-                Q_sum += Q
-                kappa_sum += laws[3, k] * T
-                top = max(top, weights[k] * variance / T)
-            all_Q[i], all_kappa[i] = Q_sum, kappa_sum
+                T, law = number(ends[0, c, k, r]), laws[k]
+                S, Q = squares(T, number(ends[1, c, k, r]), number(ends[2, c, k, r]), law, known[k], expected[k])
+                add_arm(T, S, Q, law, known[k], expected[k], totals[i])
+                top = max(top, weights[k] * law[1] / T)
             i += 1  # noqa: SIM113
             if largest:
                 norm = top
             elif top > 0.0:
                 # Over the largest, so that no power overflows.
                 for k in range(K):
-                    norm += (weights[k] * laws[1, k] / number(ends[0, c, k, r]) / top) ** p
+                    norm += (weights[k] * laws[k, 1] / number(ends[0, c, k, r]) / top) ** p
                 norm = top * norm ** (1.0 / p)
             n, mean, m2 = add(n, mean, m2, norm)
         write(lane, n, mean, m2, counts, means, m2s, found[piece, c, 2 * K])
         for k in range(K):
-            mu, variance, mu3, kappa = laws[0, k], laws[1, k], laws[2, k], laws[3, k]
+            law = laws[k]
             i, n, mean, m2, pulls, mean_pulls, m2_pulls = 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
             for r in range(first, end, THREADS):
                 T = number(ends[0, c, k, r])
-                S, Q = squares(T, number(ends[1, c, k, r]), number(ends[2, c, k, r]), mu, variance, known[k])
-                loss = variance / T if expected[k] else (S / T) * (S / T)
-                P, others = all_Q[i] - Q, all_kappa[i] - kappa * T
+                S, Q = squares(T, number(ends[1, c, k, r]), number(ends[2, c, k, r]), law, known[k], expected[k])
+                loss = observed(T, S, Q, law, expected[k], totals[i], row)
                 i += 1  # noqa: SIM113
-                M = wald(T, S, variance)
-                rows = of_variances(T, Q, kappa, P, others)
-                for j in range(FIRST):
-                    loss -= multiples[c, k, j] * rows[j]
-                more = of_means(T, S, Q, M, kappa, mu3, P)
-                for j in range(ALL - FIRST):
-                    loss -= multiples[c, k, FIRST + j] * more[j]
+                for j in range(ALL):
+                    loss -= multiples[c, k, j] * row[j]
                 n, mean, m2 = add(n, mean, m2, loss)
                 pulls, mean_pulls, m2_pulls = add(pulls, mean_pulls, m2_pulls, T)
             write(lane, n, mean, m2, counts, means, m2s, found[piece, c, k])
@@ -197,7 +254,7 @@ def sums(ends: Any, firsts: Ints, wanted: Estimates) -> Floats:
     _kernel(THREADS, wanted.p == math.inf)[(pieces, checkpoints), THREADS](
         ends,
         cuda.to_device(np.asarray(firsts, np.int64)),
-        cuda.to_device(wanted.laws),
+        cuda.to_device(np.ascontiguousarray(wanted.laws.T)),
         cuda.to_device(wanted.known),
         cuda.to_device(wanted.expected),
         cuda.to_device(wanted.multiples),

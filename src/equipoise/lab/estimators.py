@@ -2,11 +2,17 @@
 Estimators of the loss of each arm, from where many runs ended.
 
 The naive average of (muhat - mu)² is so noisy that it hides most effects. Martingales whose mean at the end is zero,
-whatever the strategy does, remove most of the noise. With T the pulls of an arm, S = sum of (X - mu) and
-Q = sum of (X - mu)² - s² T over them, and mu3, mu4 the arm's central moments, these have mean zero:
+whatever the strategy does, remove most of the noise. With samples in units of the arm's standard deviation, T its
+pulls, S = sum of (X - mu) and Q = sum of (X - mu)² - T over them, and mu3, mu4 the central moments, these have mean
+zero:
 
-    S,   Q,   M = S² - s² T (the paper's Wald identity),   S Q - mu3 T,   Q² - (mu4 - s⁴) T,
-    M Q - 2 mu3 T S - (mu4 - s⁴) T,   and products of one arm's with another arm's.
+    S,   Q,   M = S² - T (the paper's Wald identity),   S Q - mu3 T,   Q² - (mu4 - 1) T,
+    M Q - 2 mu3 T S - (mu4 - 1) T,   and products of one arm's with another arm's.
+
+Where the Gaussian lemma is used, for Gaussian arms under a strategy that does not use means, decisions follow the
+deviations from running means, which are independent of these. The steps of M2 then are as well: each but the first a
+chi-square of one degree of freedom. So there Q is M2 - D with D = T - 1 in place of T, which has none of the noise that
+S² adds. Its third moments are known too, as Q³ - 6 D Q - 8 D has mean zero.
 
 A loss minus any fixed multiples of them has the same mean. The multiples are fitted on a pilot of other runs, which
 keeps the estimate free of bias.
@@ -55,38 +61,61 @@ def known_fourth(problem: Problem) -> Bools:
     return np.isfinite(problem.fourths)
 
 
+def units(problem: Problem) -> Floats:
+    """Return the unit of each arm: its standard deviation, or 1 if it never varies."""
+    return np.where(problem.variances > 0, np.sqrt(problem.variances), 1.0)
+
+
+def relative(problem: Problem) -> Floats:
+    """Return the variance of each arm in its units: 1, or 0 if it never varies."""
+    return np.where(problem.variances > 0, 1.0, 0.0)
+
+
 def third(problem: Problem) -> Floats:
-    """Return mu3 of each arm; 0 where the fourth moment is infinite."""
-    return np.where(known_fourth(problem), problem.thirds, 0.0)
+    """Return mu3 of each arm in its units; 0 where the fourth moment is infinite."""
+    return np.where(known_fourth(problem), problem.thirds, 0.0) / units(problem) ** 3
 
 
 def kappa(problem: Problem) -> Floats:
-    """Return mu4 - s⁴ of each arm, the variance of (X - mu)²; 0 where it is infinite."""
-    return np.where(known_fourth(problem), problem.fourths - problem.variances**2, 0.0)
+    """Return mu4 - 1 of each arm in its units, the variance of (X - mu)²; 0 where it is infinite."""
+    return np.where(known_fourth(problem), problem.fourths - problem.variances**2, 0.0) / units(problem) ** 4
+
+
+def outside(problem: Problem, expected: Bools) -> Bools:
+    """Return which arms are not `expected` and have a finite fourth moment."""
+    return ~expected & known_fourth(problem)
 
 
 @dataclass(frozen=True)
 class ArmSums:
-    """The sums T, S and Q of each arm (rows) in each run (columns); Q is 0 where the fourth moment is infinite."""
+    """
+    The sums T, S and Q of each arm (rows) in each run (columns), in units of its standard deviation.
+
+    Q is M2 - (T - 1) for `expected` arms, for which the Gaussian lemma is used, and 0 where the fourth moment is
+    infinite.
+    """
 
     problem: Problem
+    expected: Bools
     T: Floats
     S: Floats
     Q: Floats
 
     @classmethod
-    def of(cls, problem: Problem, ends: Ends, checkpoint: int) -> ArmSums:
-        """Return the sums at a checkpoint, from where runs stood there."""
-        T = ends.counts[checkpoint]
-        deviations = ends.means[checkpoint] - problem.means[:, None]
+    def of(cls, problem: Problem, ends: Ends, checkpoint: int, chosen: Sequence[Estimator]) -> ArmSums:
+        """Return the sums at a checkpoint, from where runs stood there, for these estimators of the arms."""
+        expected = np.array([each == "gaussian" for each in chosen])
+        T, unit = ends.counts[checkpoint], units(problem)[:, None]
+        deviations = (ends.means[checkpoint] - problem.means[:, None]) / unit
         S = T * deviations
-        Q = ends.m2s[checkpoint] + S * deviations - problem.variances[:, None] * T
+        Q = ends.m2s[checkpoint] / unit**2 - relative(problem)[:, None] * (T - expected[:, None])
+        Q[~expected] += (S * deviations)[~expected]
         Q[~known_fourth(problem)] = 0.0
-        return cls(problem, T, S, Q)
+        return cls(problem, expected, T, S, Q)
 
     def first(self, runs: int) -> ArmSums:
         """Return the sums in the first runs."""
-        return ArmSums(self.problem, self.T[:, :runs], self.S[:, :runs], self.Q[:, :runs])
+        return ArmSums(self.problem, self.expected, self.T[:, :runs], self.S[:, :runs], self.Q[:, :runs])
 
     @cached_property
     def third(self) -> Floats:
@@ -94,35 +123,70 @@ class ArmSums:
         return third(self.problem)
 
     @cached_property
+    def relative(self) -> Floats:
+        """The variance: 1, or 0 where an arm never varies."""
+        return relative(self.problem)
+
+    @cached_property
     def kappa(self) -> Floats:
-        """mu4 - s⁴, the variance of (X - mu)²; 0 where it is infinite."""
+        """mu4 - 1, the variance of (X - mu)²; 0 where it is infinite."""
         return kappa(self.problem)
 
     @cached_property
+    def outside(self) -> Bools:
+        """Which arms are not `expected` and have a finite fourth moment: their S and M are controls of others."""
+        return outside(self.problem, self.expected)
+
+    @cached_property
     def all_arms(self) -> tuple[Floats, Floats]:
-        """Q and kappa T, summed over all arms, for each run."""
-        return self.Q.sum(axis=0), self.kappa @ self.T
+        """Q and kappa D, summed over all arms, for each run."""
+        return self.Q.sum(axis=0), self.kappa @ self.T - self.kappa @ self.expected
+
+    @cached_property
+    def all_expected(self) -> tuple[Floats, Floats]:
+        """Q and kappa D, summed over all `expected` arms, for each run."""
+        return self.Q[self.expected].sum(axis=0), self.kappa[self.expected] @ (self.T[self.expected] - 1)
+
+    @cached_property
+    def all_outside(self) -> tuple[Floats, Floats]:
+        """M and S, summed over all arms that are `outside`, for each run."""
+        T, S = self.T[self.outside], self.S[self.outside]
+        return wald(T, S, self.relative[self.outside, None]).sum(axis=0), S.sum(axis=0)
 
 
 def observations(sums: ArmSums, arms: Ints, estimator: Estimator) -> Floats:
     """Return what is averaged for each of the arms: the squared error of its mean, or s²/T for "gaussian"."""
     if estimator == "gaussian":
         return sums.problem.variances[arms, None] / sums.T[arms]
-    return (sums.S[arms] / sums.T[arms]) ** 2
+    return np.asarray((units(sums.problem)[arms, None] * sums.S[arms] / sums.T[arms]) ** 2)
 
 
 def wald(T: Any, S: Any, variance: Any) -> Any:
-    """Return M = S² - s² T, for numbers or arrays."""
+    """Return M = S² - T, for numbers or arrays; the variance is 0 for an arm that never varies."""
     return S * S - variance * T
 
 
-def of_variances(T: Any, Q: Any, kappa: Any, P: Any, others: Any) -> tuple[Any, ...]:
+def of_variances(D: Any, Q: Any, kappa: Any, P: Any, others: Any) -> tuple[Any, ...]:
     """
     Return what has mean zero and follows the variances that arms have shown, for numbers or arrays.
 
-    P and `others` are Q and kappa T, summed over all other arms.
+    D is T, or T - 1 where the Gaussian lemma is used; P and `others` are Q and kappa D, summed over all other arms.
     """
-    return P, P * P - others, Q, Q * P, Q * Q - kappa * T
+    return P, P * P - others, Q, Q * P, Q * Q - kappa * D
+
+
+def of_cubes(own: Any, Q: Any, others: Any, P: Any) -> tuple[Any, ...]:
+    """
+    Return what has mean zero and follows those variances to third order, where the Gaussian lemma is used.
+
+    P is Q, summed over all other arms for which it is used; `own` and `others` are kappa D, for the arm and for those.
+    """
+    return (
+        Q * (Q * Q - 3 * own) - 4 * own,
+        (Q * Q - own) * P,
+        Q * (P * P - others),
+        P * (P * P - 3 * others) - 4 * others,
+    )
 
 
 def of_means(T: Any, S: Any, Q: Any, M: Any, kappa: Any, mu3: Any, P: Any) -> tuple[Any, ...]:
@@ -130,12 +194,15 @@ def of_means(T: Any, S: Any, Q: Any, M: Any, kappa: Any, mu3: Any, P: Any) -> tu
     return S, M, S * P, M * P, S * Q - mu3 * T, M * Q - 2 * mu3 * T * S - kappa * T
 
 
-# The places of an estimator's controls among those of variances and of means together.
+# How many controls an arm has, those of variances first. The others are those of its own mean, or where the Gaussian
+# lemma is used those of cubes and M and S of all arms for which it is not.
+CONTROLS, OF_VARIANCES = 11, 5
+# The places of an estimator's controls among them.
 PLACES: dict[Estimator, range] = {
     "naive": range(0),
     "wald": range(6, 7),
-    "gaussian": range(5),
-    "controls": range(11),
+    "gaussian": range(CONTROLS),
+    "controls": range(CONTROLS),
 }
 
 
@@ -144,20 +211,28 @@ def controls(sums: ArmSums, arms: Ints, estimator: Estimator) -> Floats:
     T, S, Q = sums.T[arms], sums.S[arms], sums.Q[arms]
     if estimator == "naive":
         return np.empty((len(T), 0, T.shape[1]))
-    M = wald(T, S, sums.problem.variances[arms, None])
+    M = wald(T, S, sums.relative[arms, None])
     if estimator == "wald":
         return M[:, None]
     kappa, mu3 = sums.kappa[arms, None], sums.third[arms, None]
+    D = T - sums.expected[arms, None]
     # All other arms together: the pulls of this one follow the sum of the variances.
-    P, others = (total - own for total, own in zip(sums.all_arms, (Q, kappa * T), strict=True))
-    rows = of_variances(T, Q, kappa, P, others)
+    P, others = _less(sums.all_arms, Q, kappa * D)
+    rows = of_variances(D, Q, kappa, P, others)
     if estimator == "controls":
-        rows += of_means(T, S, Q, M, kappa, mu3, P)
-    return np.stack(rows, axis=1)
+        return np.stack([*rows, *of_means(T, S, Q, M, kappa, mu3, P)], axis=1)
+    P, others = _less(sums.all_expected, Q, kappa * D)
+    rows += of_cubes(kappa * D, Q, others, P)
+    return np.stack([*rows, *(np.broadcast_to(each, T.shape) for each in sums.all_outside)], axis=1)
+
+
+def _less(totals: tuple[Floats, Floats], *own: Floats) -> list[Floats]:
+    """Sums over all arms, less an arm's own part."""
+    return [total - part for total, part in zip(totals, own, strict=True)]
 
 
 def fit(sums: ArmSums, chosen: Sequence[Estimator]) -> list[Floats]:
-    """Return the multiples of each arm's controls, by least squares on a pilot; for "wald", 1/T² at the mean pulls."""
+    """Return the multiples of each arm's controls, by least squares on a pilot; for "wald", s²/T² at the mean pulls."""
     multiples: list[Floats] = [np.empty(0)] * len(chosen)
     for estimator, arms in _together(sums, chosen, range(len(chosen))):
         if len(chosen) > MOST_CONTROLLED and estimator != "wald":
@@ -171,7 +246,7 @@ def _fit(sums: ArmSums, arms: Ints, estimator: Estimator) -> Floats:
     """The multiples for arms of one estimator, from the normal equations of all at once; none if runs are too few."""
     if estimator == "wald":
         # With T fixed, S²/T² - M/T² would have no noise at all.
-        return sums.T[arms].mean(axis=1, keepdims=True) ** -2
+        return np.asarray((units(sums.problem)[arms, None] / sums.T[arms].mean(axis=1, keepdims=True)) ** 2)
     rows, y = controls(sums, arms, estimator), observations(sums, arms, estimator)
     if rows.shape[1] == 0 or y.shape[1] < 4 * rows.shape[1]:
         return np.empty((len(arms), 0))

@@ -2,8 +2,9 @@
 The CPU kernel that simulates many runs side by side, for arms that can be scanned at every step.
 
 Runs go in lanes, all at the same step, so that what a step does to one lane it does to the others and the compiler
-vectorises it. All state lies in one flat workspace with constant offsets. Samples are drawn ahead for all lanes of an
-arm at once, into a ring of its latest samples; a lane that has fallen behind the ring draws its own.
+vectorises it. All state lies in one flat workspace with constant offsets. Where the number of arms is known, samples
+are drawn ahead for all lanes of an arm at once, into a ring of its latest samples; a lane that has fallen behind the
+ring draws its own. Where it is not, each lane draws a chunk of an arm's samples when it has used up the last.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from equipoise.tuples import loader, selector, storer
 
 _next_refresh = jit(keys.next_refresh)
 _in_turn = jit(keys.in_turn)
+# Beyond this number of arms, lanes draw shorter chunks.
+MANY = 32
 
 
 @dataclass(frozen=True)
@@ -38,24 +41,28 @@ class Layout:
     lanes
         Runs side by side.
     ring
-        Samples of an arm that are kept, at least; a power of two.
-    few_ring
-        The same where the kernel is compiled for the number of arms; by default more for fewer arms.
+        Samples of an arm that are kept, a power of two, where the kernel is compiled for the number of arms; by default
+        more for fewer arms.
     stretch
         Steps between two checks of the rings.
     selected
         Up to this number of arms the chosen arm's numbers are found by selects, above it by their index.
+    scanned
+        So many arms are compared at once where their number is not known.
+    chunk
+        Samples of an arm that a lane draws at once there, a power of two; half as many beyond MANY arms.
     """
 
     lanes: int = 64
-    ring: int = 128
-    few_ring: int | None = None
+    ring: int | None = None
     stretch: int = 16
     selected: int = 6
+    scanned: int = 4
+    chunk: int = 32
 
     def ring_size(self, arms: int) -> int:
         """Return how many samples of an arm are kept: more where there are few arms, as lanes drift apart."""
-        return self.few_ring or self.ring * max(1, 4 // 2 ** max(0, (arms - 1).bit_length() - 2))
+        return self.ring or 128 * max(1, 4 // 2 ** max(0, (arms - 1).bit_length() - 2))
 
 
 def strategy_parts(run: Callable[..., None], params: int) -> list[tuple[Any, tuple[Any, ...]]]:
@@ -88,11 +95,12 @@ def lanes(rule: Rule, arms: int, layout: Layout) -> Callable[..., None]:
     Return the kernel that scans the arms at every step, for this number of arms or, with 0, for any; not compiled yet.
 
     For a number that is known, samples are drawn some steps ahead, and choosing is done by selects in one go over the
-    lanes. For any number, samples are drawn when the first lane needs them, and choosing goes arm by arm.
+    lanes. For any number, samples are drawn in chunks for each lane, and choosing goes a few arms at a time.
     """
     W, STRETCH = layout.lanes, layout.stretch
     few, selected = arms > 0, 0 < arms <= layout.selected
-    few_H, most_H = layout.ring_size(arms) if few else 0, layout.ring
+    few_H = layout.ring_size(arms) if few else 0
+    SCANNED, CHUNK = layout.scanned, layout.chunk
     # The workspace S: rows for the lanes, then a block of rows for each arm, then the rings. A row is one number for
     # each lane. First what the lanes know of the arms they chose and of all arms, then the arms' own rows, within a
     # block. Where a strategy has several own, pooled or summed numbers, their rows follow one another.
@@ -118,14 +126,6 @@ def lanes(rule: Rule, arms: int, layout: Layout) -> Callable[..., None]:
     pick_own = selector(rule.own, select, inlined)
 
     @jit
-    def ring_of_many(K: int) -> int:
-        """Return how many samples of an arm are kept where the number of arms is not known: fewer for many."""
-        H = 8
-        while most_H >= 2 * H and 2 * H * K <= 4096:
-            H *= 2
-        return H
-
-    @jit
     def choose_few(S: Any, K: int) -> None:
         """Find the arm with the largest key in each lane, the lowest among equals, and its count."""
         for i in range(W):
@@ -145,7 +145,18 @@ def lanes(rule: Rule, arms: int, layout: Layout) -> Callable[..., None]:
         for i in range(W):
             S[BEST + i] = S[ARMS + KEY + i]
             S[CHOSEN + i] = 0.0
-        for k in range(1, K):
+        # Several arms at a time, so that what is best so far is seldom read and written.
+        for k in range(1, K - SCANNED + 1, SCANNED):
+            row = ARMS + k * BLOCK + KEY
+            keys = S[row : row + SCANNED * BLOCK]
+            for i in range(W):
+                best, chosen = S[BEST + i], S[CHOSEN + i]
+                for j in range(SCANNED):
+                    better = keys[j * BLOCK + i] > best
+                    best = select(better, keys[j * BLOCK + i], best)
+                    chosen = select(better, float(k + j), chosen)
+                S[BEST + i], S[CHOSEN + i] = best, chosen
+        for k in range(K - (K - 1) % SCANNED, K):
             row = ARMS + k * BLOCK + KEY
             for i in range(W):
                 better = S[row + i] > S[BEST + i]
@@ -313,27 +324,24 @@ def lanes(rule: Rule, arms: int, layout: Layout) -> Callable[..., None]:
 
     @jit
     def sample_many(S: Any, laws: Any, first: Any, drawn: Any, lagging: bool, H: int, X: int, offsets: Any) -> None:
-        """Take each lane's sample from the rings, which are filled as needed, or draw it where the lane is behind."""
+        """Take each lane's sample from its own chunk of the arm's samples, and draw the next chunk where it is due."""
         for i in range(W):
             offsets[i] = U(ARMS) + U(S[CHOSEN + i]) * U(BLOCK) + U(i)
         for i in range(W):
             k = int(S[CHOSEN + i])
             j = int(S[offsets[i] + U(COUNT)])
-            if j >= drawn[k]:
-                fill_of(laws, first, k, j >> 1, ALONE, S, X + (k * H + (drawn[k] & (H - 1))) * W, ALL)
-                drawn[k] += 2
-            if j >= drawn[k] - H:
-                S[SAMPLE + i] = S[X + (k * H + (j & (H - 1))) * W + i]
-            else:
-                fill_of(laws, first + U(i), k, j >> 1, ALONE, S, PAIR, ALONE)
-                S[SAMPLE + i] = S[PAIR + (j & 1)]
+            chunk = X + (k * W + i) * H
+            if j & (H - 1) == 0:
+                fill_of(laws, first + U(i), k, j >> 1, ALONE, S, chunk, H >> 1)
+            S[SAMPLE + i] = S[chunk + ((j & (H - 1)) >> 1) + (j & 1) * (H >> 1)]
 
     sample = sample_few if few else sample_many
 
     def run(laws: Any, checkpoints: Any, numbers: Any, ends: Any) -> None:
         params, scales, exponent = numbers.params, numbers.scales, numbers.exponent
         K = arms if few else len(laws.kinds)
-        H = few_H if few else ring_of_many(K)
+        # Many arms have few samples each, and what is left of a chunk in the end is drawn in vain.
+        H = few_H if few else (CHUNK if K <= MANY else CHUNK // 2)
         X = ARMS + K * BLOCK
         S = np.empty(X + K * H * W)
         offsets = np.empty(W, np.uint64)

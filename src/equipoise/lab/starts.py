@@ -95,7 +95,7 @@ def starts(problem: Problem, budget: int, seed: int) -> Starts | None:
     pool = pool_size(found)
     if pool <= QUIETEST:
         return None
-    laws = Laws.of(problem, seed, np.arange(pool), side_by_side=True)
+    laws = Laws.of(problem, seed, np.arange(pool), side_by_side="runs")
     ranks = np.full(pool, pool)
     for arm, each in enumerate(found):
         for values in variations(laws, arm, each):

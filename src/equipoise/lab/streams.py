@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -62,12 +62,12 @@ _1, _2, _4, _11, _12, _32, _61, _62, _63 = (U(i) for i in (1, 2, 4, 11, 12, 32, 
 def philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> tuple[Any, Any, Any, Any]:
     """Return Philox4x32-10 of a counter and a key: 32-bit words, held in 64 bits."""
     for _ in range(10):
-        # The casts tell GPUs that the words have 32 bits: only such products are fast there.
+        # The casts say that factors have 32 bits: only such products are fast. Until the end, words may have more.
         p0, p1 = _M0 * U(np.uint32(c0)), _M1 * U(np.uint32(c2))
         c0, c2 = (p1 >> _32) ^ c1 ^ k0, (p0 >> _32) ^ c3 ^ k1
-        c1, c3 = p1 & _LOW, p0 & _LOW
+        c1, c3 = p1, p0
         k0, k1 = (k0 + _W0) & _LOW, (k1 + _W1) & _LOW
-    return c0, c1, c2, c3
+    return c0 & _LOW, c1 & _LOW, c2 & _LOW, c3 & _LOW
 
 
 @jit
@@ -199,12 +199,17 @@ def pair(kind: int, a: float, b: float, table: Any, seed: Any, run: Any, arm: An
     return one(kind, a, b, table, w0), one(kind, a, b, table, w1)
 
 
-def _filler(kind: int) -> Any:
-    """
-    Return the function that draws blocks of two samples of an arm with a law of this kind in several runs.
+# What is drawn side by side: an arm's samples in several runs, or several samples in one run.
+Drawn = Literal["runs", "blocks"]
 
-    It is compiled for the kind, so that the compiler makes vectors of its loop.
+
+def _filler(kind: int, drawn: Drawn) -> Any:
     """
+    Return the function that draws blocks of two samples of an arm with a law of this kind.
+
+    It is compiled for the kind and for what lies side by side, so that the compiler makes vectors of its loop.
+    """
+    in_one_run = drawn == "blocks"
     gaussian, lognormal, t, empirical = (kind == each for each in (GAUSSIAN, LOGNORMAL, STUDENT, EMPIRICAL))
 
     def fill(
@@ -222,22 +227,23 @@ def _filler(kind: int) -> Any:
         lanes: int,
     ) -> float:
         # Slices, as the compiler makes vectors only where it knows that no index is negative.
-        runs = all_runs[place : place + lanes]
-        for block in range(first, first + blocks):
+        runs, this_run = all_runs[place : place + lanes], all_runs[place]
+        for row in range(first, first + blocks):
             even, odd = out[at : at + lanes], out[at + lanes : at + 2 * lanes]
             for i in range(lanes):
+                run, block = (this_run, row + U(i)) if in_one_run else (runs[i], row)
                 if t:
-                    even[i] = student_power(words(seed, runs[i], arm, block + block)[0], a)
-                    odd[i] = student_power(words(seed, runs[i], arm, block + block + _1)[0], a)
+                    even[i] = student_power(words(seed, run, arm, block + block)[0], a)
+                    odd[i] = student_power(words(seed, run, arm, block + block + _1)[0], a)
                 elif gaussian or lognormal:
-                    w0, w1 = words(seed, runs[i], arm, block)
+                    w0, w1 = words(seed, run, arm, block)
                     z0, z1 = normals(w0, w1)
                     even[i], odd[i] = fma(b, z0, a), fma(b, z1, a)
                 elif empirical:
-                    w0, w1 = words(seed, runs[i], arm, block)
+                    w0, w1 = words(seed, run, arm, block)
                     even[i], odd[i] = float(place_in(a, b, w0)), float(place_in(a, b, w1))
                 else:
-                    w0, w1 = words(seed, runs[i], arm, block)
+                    w0, w1 = words(seed, run, arm, block)
                     even[i], odd[i] = one(kind, a, b, table, w0), one(kind, a, b, table, w1)
             # What is no vector instruction has a loop of its own.
             if lognormal or t or empirical:
@@ -251,8 +257,9 @@ def _filler(kind: int) -> Any:
             # The random bits are quicker found again than kept.
             if t:
                 for i in range(lanes):
-                    even[i] = b * student_radius(even[i], words(seed, runs[i], arm, block + block)[1], a)
-                    odd[i] = b * student_radius(odd[i], words(seed, runs[i], arm, block + block + _1)[1], a)
+                    run, block = (this_run, row + U(i)) if in_one_run else (runs[i], row)
+                    even[i] = b * student_radius(even[i], words(seed, run, arm, block + block)[1], a)
+                    odd[i] = b * student_radius(odd[i], words(seed, run, arm, block + block + _1)[1], a)
             at += 2 * lanes
         return 0.0
 
@@ -268,10 +275,10 @@ _FILL = (
 )
 
 
-@lru_cache(maxsize=len(KINDS))
-def _fill_address(kind: int) -> int:
+@lru_cache(maxsize=2 * len(KINDS))
+def _fill_address(kind: int, drawn: Drawn) -> int:
     """Return where the function for a kind of laws is, compiled: once for a machine, not once for each kernel."""
-    return address(_filler(kind), types.float64(*_FILL), borrows=True)
+    return address(_filler(kind, drawn), types.float64(*_FILL), borrows=True)
 
 
 @intrinsic
@@ -348,16 +355,17 @@ class Laws(NamedTuple):
     runs: Any
 
     @classmethod
-    def of(cls, problem: Problem, seed: int, runs: Any, side_by_side: bool = False) -> Laws:
+    def of(cls, problem: Problem, seed: int, runs: Any, side_by_side: Drawn | None = None) -> Laws:
         """
         Return the laws of a problem for the runs with these numbers.
 
-        With `side_by_side`, samples of several runs can be drawn at once by `fill_of`.
+        With `side_by_side`, samples of several runs, or several blocks of one run, can be drawn at once by `fill_of`.
         """
         kinds, parameters, table = _encoded(_Same(problem.arms))
         fills = np.zeros(len(KINDS), np.int64)
-        for kind in np.unique(kinds) if side_by_side else ():
-            fills[kind] = _fill_address(int(kind))
+        if side_by_side:
+            for kind in np.unique(kinds):
+                fills[kind] = _fill_address(int(kind), side_by_side)
         return cls(kinds, fills[kinds], parameters, table, U(seed), np.asarray(runs, np.uint64))
 
 
@@ -405,7 +413,9 @@ def fill_of(laws: Any, place: Any, arm: Any, block: Any, blocks: Any, out: Any, 
     """
     Draw blocks of two samples of the arm with this number, in `lanes` runs from this place on.
 
-    Samples numbered 2 block go to out[at:], run by run, the next to out[at + lanes:], and so on.
+    Samples numbered 2 block go to out[at:], run by run, the next to out[at + lanes:], and so on. Where the laws were
+    made to draw blocks side by side, it is `lanes` blocks in one run: their first samples go to out[at:], their second
+    ones to out[at + lanes:].
     """
     a, b, first = laws.parameters[arm, 0], laws.parameters[arm, 1], U(block)
     where, runs = laws.fills[arm], laws.runs

@@ -99,7 +99,7 @@ class Measurement:
 
     def _sums(self, ends: Ends, c: int) -> list[Sums]:
         problem = self.setup.problem
-        sums = estimators.ArmSums.of(problem, ends, c)
+        sums = estimators.ArmSums.of(problem, ends, c, self.estimator)
         losses = estimators.estimates(sums, self.estimator, self.multiples[c])
         norm = _norms(self.setup.objective, problem.variances[:, None] / sums.T)
         rows = np.vstack([losses, sums.T, norm[None]])
@@ -165,7 +165,7 @@ def pilot_runs(setup: Setup, chosen: tuple[estimators.Estimator, ...], runs: int
     A few are enough for Wald's multiples, and no others are fitted on them.
     """
     if len(chosen) > estimators.MOST_CONTROLLED or not any(each in ("controls", "gaussian") for each in chosen):
-        return cpu.kernel(setup)[1]
+        return cpu.kernel(setup).at_once
     if "controls" in chosen:
         return PILOT
     wanted = max(SHORTEST_PILOT, math.ceil(math.sqrt(NOISE * runs)))
@@ -175,7 +175,8 @@ def pilot_runs(setup: Setup, chosen: tuple[estimators.Estimator, ...], runs: int
 def multiples(setup: Setup, chosen: tuple[estimators.Estimator, ...], pilot: Ends) -> list[list[Floats]]:
     """Return the multiples of the controls for each checkpoint and arm, fitted on a pilot of other runs."""
     return [
-        estimators.fit(estimators.ArmSums.of(setup.problem, pilot, c), chosen) for c in range(len(setup.checkpoints))
+        estimators.fit(estimators.ArmSums.of(setup.problem, pilot, c, chosen), chosen)
+        for c in range(len(setup.checkpoints))
     ]
 
 

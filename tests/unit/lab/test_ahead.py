@@ -42,7 +42,7 @@ def setup(arms: int = 2, in_flight: int = 1) -> Setup:
 def test_the_parts_are_those_that_the_kernel_has(arms: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From an empty cache: compiling the kernel after its parts compiles none of these for other types."""
     monkeypatch.setenv("EQUIPOISE_CACHE_DIR", str(tmp_path))
-    run: Any = cpu.kernel(setup(arms))[0]
+    run: Any = cpu.kernel(setup(arms)).run
     parts = strategy_parts(run.py_func, 1)
     assert len(parts) == 2
     for part, signature in parts:
@@ -60,7 +60,7 @@ def forks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setenv("EQUIPOISE_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(fork, "possible", lambda: True)
     monkeypatch.setattr(fork, "begin", found.append)
-    monkeypatch.setattr(streams, "_fill_address", lambda kind: 0)
+    monkeypatch.setattr(streams, "_fill_address", lambda kind, drawn: 0)
     return found
 
 

@@ -319,11 +319,11 @@ def test_any_runs_are_simulated_in_any_order(tuning: Tuning) -> None:
         assert_equal(alone, Ends(*(each[..., [column]] for each in together.__dict__.values())))
 
 
-@pytest.mark.parametrize(("lanes", "ring", "stretch"), [(8, 16, 4), (2, 2, 2)])
-def test_lanes_rings_and_stretches_do_not_matter(lanes: int, ring: int, stretch: int) -> None:
+@pytest.mark.parametrize("layout", [Layout(8, 16, 4, scanned=3, chunk=4), Layout(2, 2, 2)])
+def test_the_layout_does_not_matter(layout: Layout) -> None:
     few = plan(eq.strategies.BAS(exploration=0.1), eq.Problem([eq.Gaussian(0, 9), eq.Rademacher()]), 1500)
-    plans = [few, plan(few.strategy, mixed(18), 500)] if lanes == 8 else [few]
-    tuning = Tuning(layout=Layout(lanes=lanes, ring=ring, few_ring=ring, stretch=stretch))
+    plans = [few, plan(few.strategy, mixed(18), 500)] if layout.lanes == 8 else [few]
+    tuning = Tuning(layout=layout)
     for each in plans:
         assert_equal(cpu.simulate(each, 7, 21, tuning), cpu.simulate(each, 7, 21))
 
@@ -334,19 +334,19 @@ def test_which_kernel() -> None:
 
     def kernel(
         arms: int, in_flight: int = 1, one_kernel: bool = False, replay: bool = False, tuning: Tuning = tuning
-    ) -> tuple[Any, int]:
+    ) -> cpu.Kernel:
         given = plan(strategy, observed(arms) if replay else mixed(arms), 10 * arms)
         return cpu.kernel(replace(given, in_flight=in_flight, one_kernel=one_kernel, replay=replay), tuning)
 
     for arms in (1, tuning.few, tuning.few + 1, tuning.many):
-        assert kernel(arms)[1] == cpu.LANES == 64
-    assert kernel(tuning.many + 1)[1] == 1
+        assert kernel(arms).at_once == cpu.LANES == 64
+    assert kernel(tuning.many + 1).at_once == 1
     assert kernel(tuning.few + 1) == kernel(tuning.many) != kernel(3)
     assert kernel(3, one_kernel=True) == kernel(tuning.few + 1)
     assert kernel(2, 2) == kernel(tuning.scanned, 64) != kernel(2)
     assert kernel(tuning.scanned + 1, 2) == kernel(tuning.many + 1, 2) != kernel(2, 2)
     # Replays, before another kernel pays off and after; with very many arms it always does.
-    assert kernel(3, one_kernel=True, replay=True)[1] == 1
+    assert kernel(3, one_kernel=True, replay=True).at_once == 1
     enough = Tuning(replayed=-1)
     assert kernel(3, tuning=enough, one_kernel=True, replay=True) == kernel(tuning.few + 1)
     assert kernel(tuning.scanned + 1, replay=True) == kernel(tuning.many)

@@ -86,7 +86,7 @@ def test_each_half_has_the_controls_of_the_other() -> None:
     plan = Setup(case_.problem, strategy, (case_.budget,), strategy.params(case_.budget, 2, None), 3)
     ends = cpu.simulate(plan, 0, 401)
     chosen = choose("auto", case_.problem, strategy)
-    one, other = (ArmSums.of(case_.problem, half.ends, 0) for half in halves(ends))
+    one, other = (ArmSums.of(case_.problem, half.ends, 0, chosen) for half in halves(ends))
     worst = [int(estimates(half, chosen, fit(half, chosen)).mean(axis=1).argmax()) for half in (one, other)]
     found = [
         estimates(one, chosen, fit(other, chosen))[worst[1]],

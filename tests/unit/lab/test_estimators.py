@@ -134,7 +134,8 @@ def evidence(problem: eq.Problem, rule: Rule, n: int) -> tuple[ArmSums, Floats]:
         probabilities.append(float(probability))
         columns.append([moments.of([float(x) for x in xs]) for xs in seen])
     counts, means, m2s = np.array(columns, dtype=float).transpose(2, 1, 0)
-    return ArmSums.of(problem, Ends(counts[None], means[None], m2s[None]), 0), np.array(probabilities)
+    ends = Ends(counts[None], means[None], m2s[None])
+    return ArmSums.of(problem, ends, 0, ["controls"] * len(problem)), np.array(probabilities)
 
 
 @pytest.mark.parametrize("estimator", ["wald", "controls"])
@@ -211,19 +212,62 @@ def test_an_estimator_that_is_not_valid_is_refused(
 NAMES = ("P", "PP", "Q", "QP", "QQ", "S", "M", "SP", "MP", "SQ", "MQ")
 
 
-def simulated(problem: eq.Problem, runs: int = 3000, n: int = 60) -> ArmSums:
+def simulated(problem: eq.Problem, runs: int = 3000, n: int = 60, lemma: bool = False) -> ArmSums:
+    """Where runs of a greedy strategy ended; with `lemma`, for the estimators that use the Gaussian lemma."""
     strategy = eq.strategies.Greedy()
     plan = Setup(problem, strategy, (n,), strategy.params(n, len(problem), None), 1)
-    return ArmSums.of(problem, cpu.simulate(plan, 0, runs), 0)
+    chosen = choose("auto" if lemma else "controls", problem, strategy)
+    return ArmSums.of(problem, cpu.simulate(plan, 0, runs), 0, chosen)
 
 
 def test_evidence_is_sums_of_deviations() -> None:
-    """T, S and Q from count, mean and M2 are what their definitions say."""
-    found = simulated(HALF, runs=4)
+    """T, S and Q from count, mean and M2 are what their definitions say, in units of standard deviations."""
+    found, lemma = simulated(HALF, runs=4), simulated(HALF, runs=4, lemma=True)
     for run, k in itertools.product(range(4), range(2)):
-        x = streams.samples(HALF, 1, run, k, int(found.T[k, run])) - HALF.arms[k].mean
+        law = HALF.arms[k]
+        x = (streams.samples(HALF, 1, run, k, int(found.T[k, run])) - law.mean) / law.variance**0.5
         assert found.S[k, run] == pytest.approx(x.sum())
-        assert found.Q[k, run] == pytest.approx((x**2).sum() - HALF.arms[k].variance * len(x))
+        assert found.Q[k, run] == pytest.approx((x**2).sum() - len(x))
+        around = ((x - x.mean()) ** 2).sum() - (len(x) - 1)
+        assert lemma.Q[k, run] == pytest.approx(around if k == 0 else found.Q[k, run])
+
+
+MIXED = eq.Problem([eq.Gaussian(0, 4), eq.Exponential(1), eq.Gaussian(2, 0.5), eq.Rademacher(3)])
+
+
+@pytest.mark.parametrize("problem", [GAUSSIANS, MIXED])
+def test_controls_of_the_gaussian_lemma_have_mean_zero(problem: eq.Problem) -> None:
+    """8,192 runs of a greedy strategy with 12 pulls per arm: no row is beyond 5 standard errors, and each is used."""
+    found = simulated(problem, 8192, 12 * len(problem), lemma=True)
+    for k in np.flatnonzero(found.expected):
+        [rows] = estimators.controls(found, np.array([k]), "gaussian")
+        assert rows.shape == (11, 8192)
+        assert (abs(rows.mean(axis=1)) <= 5 * rows.std(axis=1) / 8192**0.5).all()
+        assert rows[:9].any(axis=1).all()
+        assert rows[9:].any(axis=1).all() == (problem is MIXED)
+
+
+def test_cubes_have_mean_zero_exactly() -> None:
+    """
+    Over all paths of two walks whose steps have the mean 0, the variance 2 and the third moment 8 of a Gaussian arm's.
+
+    Nine steps of 2 + sqrt(6) or 2 - sqrt(6); the walk that is behind takes the next one, so that its length depends on
+    both. Without the terms of the third moment, the means would not be zero.
+    """
+    up, down = 2 + 6**0.5, 2 - 6**0.5
+    rise = -down / (up - down)
+    total, without = np.zeros(4), 0.0
+    for steps in itertools.product((True, False), repeat=9):
+        Q, D, probability = [0.0, 0.0], [0, 0], 1.0
+        for step in steps:
+            k = int(Q[1] < Q[0])
+            Q[k] += up if step else down
+            D[k] += 1
+            probability *= rise if step else 1 - rise
+        total += probability * np.array(estimators.of_cubes(2 * D[0], Q[0], 2 * D[1], Q[1]))
+        without += probability * Q[0] * (Q[0] ** 2 - 6 * D[0])
+    np.testing.assert_allclose(total, 0, atol=1e-10)
+    assert abs(without) > 1
 
 
 def test_no_fourth_moment_no_squares() -> None:
@@ -245,12 +289,12 @@ def test_arms_without_variance_and_rademacher() -> None:
     """Q is identically zero there, and takes no part in the fit."""
     problem = eq.Problem([eq.Constant(3), eq.Rademacher(), eq.Gaussian(0, 2)])
     names: tuple[estimators.Estimator, ...] = ("controls", "controls", "gaussian")
-    found = simulated(problem)
+    found = simulated(problem, lemma=True)
     assert (found.S[0] == 0).all()
     assert (found.Q[0] == 0).all()
     np.testing.assert_allclose(found.Q[1], 0, atol=1e-10)
     multiples = estimators.fit(found, names)
-    assert [len(each) for each in multiples] == [11, 11, 5]
+    assert [len(each) for each in multiples] == [11, 11, 11]
     assert all(np.isfinite(each).all() for each in multiples)
     assert np.isfinite(estimators.estimates(found, names, multiples)).all()
     assert (multiples[0] == 0).all()
@@ -266,16 +310,16 @@ def test_a_small_pilot_fits_nothing() -> None:
 
 
 def test_walds_multiple_is_that_of_the_pulls_there_were() -> None:
-    """1/T² with the mean pulls of the pilot, whatever would have been best."""
+    """s²/T² with the mean pulls of the pilot, whatever would have been best."""
     evidence = simulated(GAUSSIANS)
-    assert estimators.fit(evidence, ["wald"] * 2) == [[evidence.T[k].mean() ** -2] for k in range(2)]
+    assert estimators.fit(evidence, ["wald"] * 2) == [[(s / evidence.T[k].mean()) ** 2] for k, s in enumerate((2, 1))]
 
 
 @pytest.mark.parametrize("arms", [3, 40])
 def test_the_fit_is_that_of_least_squares_arm_by_arm(arms: int) -> None:
     """Against NumPy's least squares on the centred controls, in which neither sees units nor rows that are zero."""
     laws = [eq.Exponential(1 + k) if k % 2 else eq.Gaussian(0, 1 + k) for k in range(arms)]
-    found = simulated(eq.Problem(laws), n=20 * arms)
+    found = simulated(eq.Problem(laws), n=20 * arms, lemma=True)
     chosen = choose("auto", found.problem, eq.strategies.Greedy())
     multiples = estimators.fit(found, chosen)
     losses = estimators.estimates(found, chosen, multiples)

@@ -24,11 +24,11 @@ def test_variations_are_those_of_the_samples() -> None:
     """The M2 of the first samples of runs that are not consecutive and no multiple of the lanes."""
     problem = eq.Problem([eq.Rademacher(), eq.Exponential(2)])
     runs = [5, 2**40, *range(100, 180)]
-    found = variations(Laws.of(problem, 7, runs, side_by_side=True), 1, [4, 6, 16])
+    found = variations(Laws.of(problem, 7, runs, side_by_side="runs"), 1, [4, 6, 16])
     for column in (0, 1, 2, 81):
         x = streams.samples(problem, 7, runs[column], 1, 16)
         assert found[:, column] == pytest.approx([n * np.var(x[:n]) for n in (4, 6, 16)])
-    assert variations(Laws.of(problem, 7, runs, side_by_side=True), 1, []).shape == (0, 82)
+    assert variations(Laws.of(problem, 7, runs, side_by_side="runs"), 1, []).shape == (0, 82)
 
 
 def test_strata_double() -> None:
@@ -53,7 +53,7 @@ def test_the_quietest_runs_are_found() -> None:
     found = starts(problem, 200, 3)
     assert found is not None
     assert len(found.strata) == MOST_RUNS
-    laws = Laws.of(problem, 3, np.arange(MOST_RUNS), side_by_side=True)
+    laws = Laws.of(problem, 3, np.arange(MOST_RUNS), side_by_side="runs")
     [normal] = variations(laws, 0, [8])
     [coins] = variations(laws, 1, [16])
     assert found.strata[np.argsort(normal)[:8]].max() <= 1

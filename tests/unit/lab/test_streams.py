@@ -219,13 +219,26 @@ def test_lanes_are_drawn_as_one_by_one(name: str) -> None:
     for lanes, first, block, seed in itertools.product((64, 7), (0, 2**32 - 3), (0, 5), (1, 2**64 - 1)):
         out = np.full(3 + 6 * lanes, np.nan)
         # From the third of these runs on.
-        drawn = streams.Laws.of(problem, seed, U(first) + np.arange(lanes + 4, dtype=U) - U(2), side_by_side=True)
+        drawn = streams.Laws.of(problem, seed, U(first) + np.arange(lanes + 4, dtype=U) - U(2), side_by_side="runs")
         streams.fill_of(drawn, U(2), 1, block, 3, out, 3, lanes)
         for i, j in itertools.product(range(lanes), range(3)):
             two = streams.pair(kind, a, b, table, U(seed), U(first + i), U(1), U(block + j))
             assert tuple(out[3 + i + 2 * j * lanes :: lanes][:2]) == two
             assert streams.samples(problem, seed, first + i, 1, 2, first=2 * (block + j)).tolist() == list(two)
         assert np.isnan(out[:3]).all()
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_blocks_of_one_run_are_drawn_as_one_by_one(name: str) -> None:
+    """16 and 3 blocks of the second of three runs, side by side: the bits of `samples`."""
+    problem = eq.Problem([eq.Gaussian(), LAWS[name]])
+    for blocks, first in itertools.product((16, 3), (0, 40)):
+        out = np.full(2 * blocks + 2, np.nan)
+        drawn = streams.Laws.of(problem, 7, np.array([5, 2**40, 6], dtype=U), side_by_side="blocks")
+        streams.fill_of(drawn, U(1), 1, first, 1, out, 1, blocks)
+        found = np.stack([out[1 : blocks + 1], out[blocks + 1 : -1]], axis=1).ravel()
+        assert found.tolist() == streams.samples(problem, 7, 2**40, 1, 2 * blocks, first=2 * first).tolist()
+        assert np.isnan(out[[0, -1]]).all()
 
 
 @pytest.mark.parametrize("name", LAWS)

@@ -190,7 +190,7 @@ def file_name(job: Job, seed: int, printed: Callable[[Any], str] = fingerprint) 
         "strategy": serialise(job.strategy),
         "warmup": job.strategy.warmup,
         "setups": [(setup.checkpoints, setup.params, setup.initial_own) for setup in found],
-        "kernels": [printed(cpu.kernel(setup)[0]) for setup in found],
+        "kernels": [printed(cpu.kernel(setup).run) for setup in found],
         **asked,
     }
     if isinstance(job, CurveJob):
