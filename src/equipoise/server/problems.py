@@ -32,6 +32,8 @@ _REWORDED: Final = tuple(
         ("a valid (?=[aeiou])", "an "),
         ("a valid ", "a "),
         ("^must be True$", "must be true"),
+        ("greater than or equal to", "at least"),
+        ("less than or equal to", "at most"),
     )
 )
 # What the library says in Python's words, and how JSON says it; what is in quotes may be a name.
@@ -100,23 +102,25 @@ def unavailable(detail: str) -> Problem:
 
 
 def invalid(error: ValidationError, body: bytes) -> Problem:
-    """Return what is wrong with a body, without quoting it."""
+    """Return what is wrong with a body, which is not quoted but for numbers: a text may be a secret."""
     try:
         document = from_json(body)
     except ValueError:
         document = None
     found = error.errors(include_url=False, include_input=False, include_context=False)
-    errors = [
-        {
-            "pointer": _pointer(each["loc"], document, each["type"] == "missing"),
-            "detail": _words(each["msg"]),
-        }
-        for each in found[:_MOST]
-    ]
-    where = errors[0]["pointer"].removeprefix("#").removeprefix("/")
-    said = errors[0]["detail"]
-    colon = "" if said.startswith(("must ", "is ")) else ":"
-    return Problem(422, f"the request is not valid: {where}{colon} {said}" if where else said, "invalid", errors=errors)
+    errors = []
+    for each in found[:_MOST]:
+        pointer, value = _place(each["loc"], document, each["type"] == "missing")
+        said = _words(each["msg"])
+        if said.startswith("must ") and isinstance(value, int | float | None) and document is not None:
+            said = f"{said}, got {to_json(value).decode()}"
+        errors.append({"pointer": pointer, "detail": said})
+    where, said = errors[0]["pointer"].removeprefix("#").removeprefix("/"), errors[0]["detail"]
+    if said.startswith(("must ", "is ")):
+        said = f"{where or 'the body'} {said}"
+    elif where:
+        said = f"{where}: {said}"
+    return Problem(422, f"the request is not valid: {said}" if where else said, "invalid", errors=errors)
 
 
 def _words(message: str) -> str:
@@ -133,16 +137,16 @@ def in_json(message: str) -> str:
     return message
 
 
-def _pointer(places: tuple[int | str, ...], document: Any, missing: bool) -> str:
-    """Return where in a document something is wrong, as RFC 6901 has it; names of types are not in the document."""
+def _place(places: tuple[int | str, ...], document: Any, missing: bool) -> tuple[str, Any]:
+    """Return where in a document something is wrong, as RFC 6901 has it, and what is there."""
     parts = []
-    for place in places:
+    for place in places:  # names of types are not in the document
         if isinstance(document, dict | list) and _has(document, place):
             document = document[place]  # type: ignore[index]
             parts.append(str(place))
     if missing:
         parts.append(str(places[-1]))
-    return "#" + "".join(f"/{part.replace('~', '~0').replace('/', '~1')}" for part in parts)
+    return "#" + "".join(f"/{part.replace('~', '~0').replace('/', '~1')}" for part in parts), document
 
 
 def _has(document: dict[str, Any] | list[Any], place: int | str) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 
+from equipoise.inputs import shown
 from equipoise.server import export
 from equipoise.server.access import Action
 from equipoise.server.problems import Problem
@@ -63,7 +64,7 @@ async def turns(request: Request, name: str) -> Response:
     _, entry = await service.admit(request, name, Action.LOG)
     text = request.query_params.get("after", "-1")
     if not re.fullmatch(r"-1|[0-9]{1,15}", text):
-        raise Problem(422, "after must be the number of a turn, or -1", "invalid")
+        raise Problem(422, f"after must be the number of a turn, or -1, got {shown(text)}", "invalid")
     follower = service.follower(entry.page)
     packed = await service.in_thread(lambda: follower.turns(int(text)))
     return Response(packed, media_type="application/octet-stream")
@@ -76,7 +77,7 @@ async def log(request: Request, name: str) -> Response:
     _, entry = await service.admit(request, name, Action.LOG)
     kind = request.query_params.get("format", "csv")
     if kind not in export.FORMATS:
-        raise Problem(422, f"format must be one of {', '.join(export.FORMATS)}", "invalid")
+        raise Problem(422, f"format must be one of {', '.join(export.FORMATS)}, got {shown(kind)}", "invalid")
     where = service.registry.place(entry.page.name)
     try:
         chunks = await service.in_thread(lambda: export.chunks(where, kind))

@@ -433,8 +433,12 @@ def test_mistakes_are_named_in_words(service: Served) -> None:
         ("", {"arms": 2}, "the request is not valid: name is required"),
         ("", {"name": "x", "arms": 2, "level": "high"}, "the request is not valid: level must be a number"),
         ("", {"name": "y", "arms": 2, "support": [1, 0]}, "'binary', [low, high] with low < high, or null, got [1, 0]"),
+        ("/x/ask", {"count": 0}, "the request is not valid: count must be at least 1, got 0"),
+        ("/x/ask", {"count": None}, "the request is not valid: count must be an integer, got null"),
+        ("/x/ask", {"count": "secret"}, "the request is not valid: count must be an integer"),
+        ("/x/ask", [], "the body must be an object"),
         ("/x/tell", {"answers": []}, "the request is not valid: answers must have at least 1 item"),
-        ("/x/tell", {"answers": [{"ticket": "", "declined": False}]}, "answers/0/declined must be true"),
+        ("/x/tell", {"answers": [{"ticket": "", "declined": False}]}, "answers/0/declined must be true, got false"),
     ]
     for path, sent, words in mistakes:
         detail = client.post(f"/api/v1/studies{path}", json=sent).json()["detail"]
