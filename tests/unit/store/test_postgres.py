@@ -350,9 +350,10 @@ def test_a_connection_that_falls_silent(line: Line) -> None:
     """It takes longer to notice than another one is tried for; the time begins when it is noticed."""
     where = f"{line.url}?tcp_user_timeout=300#silent"
     pauses: list[float] = []
+    log: Log | None = None
 
     def clock() -> float:
-        return 1000.0 if log._lost else 0.0  # a thousand seconds until it is noticed
+        return 1000.0 if log is not None and log._lost else 0.0  # a thousand seconds until it is noticed
 
     log = opened(where, Patience(60.0, clock, pauses.append))
     line.silence()
