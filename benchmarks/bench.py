@@ -4,14 +4,18 @@ What `equipoise bench` finds, with hyperfine for comparison.
 `python benchmarks/bench.py coverage` simulates benchmarks of two commands and counts how often the interval of the
 ratio holds; `heat` times two commands on a machine that seems to heat up, with both programs; `means` compares the mean
 times that both programs find for twenty commands; `pairs` times the commands in ten pairs with both, until every mean
-is known to ±5%. The last three need hyperfine. The last line is one JSON object.
+is known to ±5%; `pauses` shows what a pause before a run, or a session of its own, does to a short command. `heat`,
+`means` and `pairs` need hyperfine. The last line is one JSON object.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
+import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -249,6 +253,49 @@ def together(rows: Sequence[tuple[float, float, int]]) -> dict[str, Any]:
     }
 
 
+# ---- what makes a short command slower
+
+# Milliseconds of computing before each run; and a run right after the last one, in a session of its own.
+PAUSES: Final = (0.0, 0.1, 0.6, 3.0)
+SESSION: Final = "session"
+
+
+def pauses(rounds: int, runs: int = 60) -> dict[str, Any]:
+    """Time `grep` after pauses, in rounds in random order, relative to runs without a pause."""
+    program, words = shutil.which("grep") or "", ("grep", "-c", "7", "text")
+    found: dict[float | str, list[tuple[float, float]]] = {way: [] for way in (*PAUSES, SESSION)}
+    rng = np.random.default_rng(1)
+    with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
+        text_in(Path(name))
+        devices = [(os.POSIX_SPAWN_OPEN, file, os.devnull, os.O_RDWR, 0) for file in range(3)]
+
+        def run(way: float | str) -> float:
+            until = time.perf_counter() + (0.0 if way == SESSION else float(way) / 1000)
+            while time.perf_counter() < until:
+                pass
+            start = time.perf_counter()
+            os.wait4(os.posix_spawn(program, words, os.environ, file_actions=devices, setsid=way == SESSION), 0)
+            return time.perf_counter() - start
+
+        for _ in range(rounds):
+            for i in rng.permutation(len(found)).tolist():
+                way = list(found)[i]
+                times = [run(way) for _ in range(runs + 3)][3:]
+                found[way].append((statistics.fmean(times), min(times)))
+    logs = {way: np.log(pairs) for way, pairs in found.items()}
+    return {
+        "ms": 1000 * statistics.fmean(mean for mean, _ in found[0.0]),
+        **{
+            str(way): {
+                "mean": mean_and_error(each[:, 0] - logs[0.0][:, 0]),
+                "fastest": mean_and_error(each[:, 1] - logs[0.0][:, 1]),
+            }
+            for way, each in logs.items()
+            if way != 0.0
+        },
+    }
+
+
 # ---- time to a precision
 
 
@@ -299,7 +346,7 @@ def pairs(first: int, last: int, limit: str) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["coverage", "heat", "means", "pairs"])
+    parser.add_argument("what", choices=["coverage", "heat", "means", "pairs", "pauses"])
     parser.add_argument("--studies", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--law", type=int, action="append", help="only these laws, by their places")
@@ -315,10 +362,12 @@ def main() -> None:
         for law in [list(LAWS)[i] for i in given.law] if given.law else LAWS:
             report.append(coverage(law, given.studies, given.seed))
             print(json.dumps(report[-1], ensure_ascii=False), flush=True)
+    elif given.what in ("heat", "pauses"):
+        report = heat() if given.what == "heat" else pauses(given.rounds)
     elif given.what == "means":
         report = means(given.first, given.to or 2 * len(PAIRS), given.rounds, given.rows)
     else:
-        report = heat() if given.what == "heat" else pairs(given.first, given.to or len(PAIRS), given.limit)
+        report = pairs(given.first, given.to or len(PAIRS), given.limit)
     print(json.dumps(report, ensure_ascii=False))
 
 

@@ -68,8 +68,8 @@ def bench(
     """
     Time commands in turn, until the mean of each is known to a precision.
 
-    Exit codes: 0 success; 1 not all that was asked for; 2 invalid input;
-    3 a command failed; 128 + n ended by signal n (130 for Ctrl-C).
+    Exit codes: 0 success; 1 precision not reached, or fewer runs than asked for;
+    2 invalid input; 3 a command failed; 128 + n ended by signal n (130 for Ctrl-C).
     """
     from equipoise.cli.bench_progress import Watch
     from equipoise.run.bench import Bench, ProcessTimer

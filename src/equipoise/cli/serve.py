@@ -36,7 +36,9 @@ def serve(
     host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port; 0 for any that is free.")] = 8000,
     workers: Annotated[int, typer.Option(help="How many processes serve.")] = 1,
-    root_path: Annotated[str, typer.Option(help="The path under which a proxy shows the service.")] = "",
+    root_path: Annotated[
+        str, typer.Option(help="The path at which a proxy publishes the service, such as /polls.")
+    ] = "",
     trusted_proxies: Annotated[
         str, typer.Option(help="Addresses of proxies whose forwarded headers are trusted.")
     ] = "127.0.0.1",

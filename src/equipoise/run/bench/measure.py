@@ -25,7 +25,7 @@ from equipoise.study.goal import precision as precision_of
 # Runs of a shell that does nothing, those that count and those before.
 _CALIBRATION, _CALIBRATION_WARMUP = 50, 3
 # Short commands are run for about this many seconds before anything is computed from what they took: a command that
-# takes 1 ms takes 5% longer if half a millisecond has passed since the last one (docs/reference/bench.md).
+# takes 1 ms takes 3% longer if 0.6 ms have passed since the last one (docs/reference/bench.md).
 _BLOCK: Final = 0.02
 # Seconds from one time to the next that somebody is told how far a block has come.
 _TELL: Final = 0.2
