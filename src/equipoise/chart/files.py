@@ -64,6 +64,11 @@ def require() -> None:
     _converter()
 
 
+def start() -> None:
+    """Start what draws charts: it takes a second, in which other work can go on in other threads."""
+    _converter().vegalite_to_svg({"mark": "point", "data": {"values": [{}]}}, vl_version=_version())
+
+
 def altair() -> ModuleType:
     """Return Altair, or say how to install it."""
     try:

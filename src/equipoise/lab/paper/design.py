@@ -43,9 +43,9 @@ class Design:
     """
     Runs, budgets and values of 1/lambda_min to simulate.
 
-    The left figure takes `half` of the runs beyond `n`, where controls leave the least noise. Side questions take
-    fewer: `few` at long budgets and with a constant arm, where runs hardly differ, and `one` for the pulls of that arm
-    at very long budgets.
+    Where controls leave the least noise, `half` of the runs are enough: beyond `n` in the left figure, and for B-AS
+    with A = 2 or a uniform arm in the right one. Side questions take fewer: `few` at long budgets and with a constant arm,
+    where runs hardly differ, and `one` for the pulls of that arm at very long budgets.
     """
 
     runs: int = PAPER_RUNS
@@ -150,7 +150,9 @@ def jobs(design: Design) -> dict[Key, Job]:
         for ratio in d.ratios:
             problem = pair(partner, ratio)
             for each in (0.5, 1.0, 2.0) if paper else (1.0,):
-                found["share", partner, ratio, b_as(each)] = CurveJob(problem, BAS(exploration=each), (d.n,), d.runs)
+                quiet = ratio > 2 and (each == 2.0 or partner == "uniform")
+                runs = d.half if quiet else d.runs
+                found["share", partner, ratio, b_as(each)] = CurveJob(problem, BAS(exploration=each), (d.n,), runs)
             found["share", partner, ratio, AUTO] = CurveJob(problem, Auto(), (d.n,), d.runs)
             if ratio in (5, 20) or (ratio == 100 and partner == "Gaussian"):
                 found["long", partner, ratio] = CurveJob(problem, Auto(), d.long, d.few)

@@ -126,9 +126,9 @@ def page(folder: Path, design: Design, made: Tables, judged: Sequence[Claim]) ->
         "<h1>Reproducing the paper's experiments</h1>",
         "<p>Carpentier, Lazaric, Ghavamzadeh, Munos, Auer, Antos: <em>Upper-Confidence-Bound Algorithms for Active "
         f"Learning in Multi-Armed Bandits</em>. {design.runs:,} runs, seed {design.seed}; {design.half:,} in the left "
-        f"figure beyond n of {design.n:,}, {design.few:,} for auto at long budgets and with a constant arm, where runs "
-        f"hardly differ, and {design.one} for the pulls of that arm at n of {design.far[0]:,} and more. Regret is "
-        "estimated with controls of mean zero, far more precisely than "
+        f"figure beyond n of {design.n:,}, and for B-AS with A = 2 or a uniform arm; {design.few:,} for auto at long "
+        f"budgets and with a constant arm, where runs hardly differ, and {design.one} for the pulls of that arm at n "
+        f"of {design.far[0]:,} and more. Regret is estimated with controls of mean zero, far more precisely than "
         "by averaging squared errors. In the tables, a number in parentheses is the standard error of the number "
         "before it.</p>",
         f"<h2>The paper's claims</h2><p>{held} of {len(judged)} hold.</p>",
