@@ -44,8 +44,8 @@ class Design:
     Runs, budgets and values of 1/lambda_min to simulate.
 
     Where controls leave the least noise, `half` of the runs are enough: beyond `n` in the left figure, and for B-AS
-    with A = 2 or a uniform arm in the right one. Side questions take fewer: `few` at long budgets and with a constant arm,
-    where runs hardly differ, and `one` for the pulls of that arm at very long budgets.
+    with A = 2 or a uniform arm in the right one. Side questions take fewer: `few` at long budgets and with a constant
+    arm, where runs hardly differ, and `one` for the pulls of that arm at very long budgets.
     """
 
     runs: int = PAPER_RUNS
