@@ -208,6 +208,9 @@ def test_files(tmp_path: Path) -> None:
     assert "budget n" in svg
     page = chart.save(drawn, tmp_path / "a.html").read_text()
     assert "rescaled_regret" in page
+    chart.start()
+    both = chart.save_all(drawn, [tmp_path / "b.png", tmp_path / "b.svg"])
+    assert [path.read_bytes() for path in both] == [png, svg.encode()]
     assert not re.search(r'<(script|link)[^>]+(src|href)="http', page)  # nothing is fetched
 
 

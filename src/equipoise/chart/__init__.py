@@ -7,7 +7,7 @@ Rows are mappings of texts and numbers. Altair is imported when a chart is drawn
 from equipoise.chart.arms import allocation, drift, intervals, precision
 from equipoise.chart.board import board
 from equipoise.chart.curves import RegretScale, beside, lines, regret, spend
-from equipoise.chart.files import drawable, javascript, javascript_version, require, save, suffix, svg
+from equipoise.chart.files import drawable, javascript, javascript_version, require, save, save_all, start, suffix, svg
 from equipoise.chart.style import COLOURS, GREY, PAGE, PRINT, Theme
 
 __all__ = [
@@ -30,7 +30,9 @@ __all__ = [
     "regret",
     "require",
     "save",
+    "save_all",
     "spend",
+    "start",
     "suffix",
     "svg",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -29,16 +30,24 @@ def save(chart: Any, path: str | Path, scale: float = 2.0) -> Path:
 
     `scale` is the number of pixels of a PNG for each pixel of the chart.
     """
-    target = Path(path)
-    kind = suffix(target)
-    converter = _converter()
-    if kind == ".html":
-        target.write_text(_drawable(chart).to_html(inline=True), encoding="utf-8")
-    elif kind == ".svg":
-        target.write_text(svg(chart), encoding="utf-8")
-    else:
-        target.write_bytes(converter.vegalite_to_png(_specification(chart), vl_version=_version(), scale=scale))
+    [target] = save_all(chart, [path], scale)
     return target
+
+
+def save_all(chart: Any, paths: Iterable[str | Path], scale: float = 2.0) -> list[Path]:
+    """Write a chart to several files, as `save` does, and draw it once for all PNG and SVG files."""
+    targets = [Path(path) for path in paths]
+    kinds = [suffix(target) for target in targets]
+    converter = _converter()
+    drawn = svg(chart) if set(kinds) - {".html"} else ""
+    for target, kind in zip(targets, kinds, strict=True):
+        if kind == ".html":
+            target.write_text(_drawable(chart).to_html(inline=True), encoding="utf-8")
+        elif kind == ".svg":
+            target.write_text(drawn, encoding="utf-8")
+        else:
+            target.write_bytes(converter.svg_to_png(drawn, scale=scale))
+    return targets
 
 
 def suffix(path: str | Path) -> str:
@@ -53,6 +62,11 @@ def require() -> None:
     """Refuse at once, rather than after the work, if charts cannot be drawn and saved."""
     altair()
     _converter()
+
+
+def start() -> None:
+    """Start what draws charts: it takes a second, in which other work can go on in other threads."""
+    _converter().vegalite_to_svg({"mark": "point", "data": {"values": [{}]}}, vl_version=_version())
 
 
 def altair() -> ModuleType:

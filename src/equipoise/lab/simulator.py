@@ -217,7 +217,9 @@ def simulate(
     ]
     found: list[tuple[int, Simulation]] = []
     for done, (place, setup, chosen) in enumerate(jobs):
-        pilot = first_ends(worker.ends, setup, work.PILOT_FIRST, work.pilot_runs(setup, chosen, runs))
+        # Where nothing is fitted, the first runs that count do as well.
+        first = 0 if set(chosen) == {"naive"} else work.PILOT_FIRST
+        pilot = first_ends(worker.ends, setup, first, work.pilot_runs(setup, chosen, runs))
         measurement = work.Measurement(setup, chosen, work.multiples(setup, chosen, pilot), runs)
         report = partial(_report, progress, done * runs, len(jobs) * runs) if progress else None
         results = worker.measure(measurement, report)

@@ -96,6 +96,7 @@ def test_an_interrupted_call_goes_on_and_a_broken_file_is_made_again(
     names[6].write_bytes(names[7].read_bytes())
     names[8].write_text(json.dumps({"format": "equipoise curve 1", "simulations": [{}]}))
     with monkeypatch.context() as patch:
+        patch.setattr(measure, "_CORES", 1)
         Counter(patch, jobs=2)
         with pytest.raises(KeyboardInterrupt):
             measure.measure_all(SMALL, tmp_path)

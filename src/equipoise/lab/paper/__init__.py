@@ -13,10 +13,12 @@ References
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from equipoise import chart
 from equipoise.lab.paper import claims, figures, measure, page, tables
 from equipoise.lab.paper.claims import Claim
 from equipoise.lab.paper.design import PAPER_RUNS, Design
@@ -72,7 +74,9 @@ def reproduce(folder: Path, design: Design | None = None, progress: Progress | N
         Called with the work done so far, all the work, and the name of the simulation at work.
     """
     design = Design() if design is None else design
-    results = measure.measure_all(design, folder / "simulations", progress)
+    with ThreadPoolExecutor(1) as beside:
+        beside.submit(chart.start)
+        results = measure.measure_all(design, folder / "simulations", progress)
     made = tables.build(design, results)
     judged = claims.judge(made)
     files = page.write(folder, design, made, judged, figures.draw(made))

@@ -17,7 +17,7 @@ from equipoise.strategies.b_as import BAS
 from equipoise.strategies.ch_as import CHAS
 from equipoise.strategies.gafs_max import GAFSMAX
 
-# What a simulation is for, such as ("left", "CH-AS") or ("share", "Gaussian", 20, "B-AS, A = 1").
+# What a simulation is for, such as ("left", "CH-AS", 50_000), with its runs, or ("long", "Gaussian", 20).
 Key = tuple[Any, ...]
 
 # The paper's number of runs.
@@ -43,8 +43,9 @@ class Design:
     """
     Runs, budgets and values of 1/lambda_min to simulate.
 
-    Side questions take fewer runs: `few` at long budgets and with a constant arm, where runs hardly differ, and `one`
-    for the pulls of that arm at very long budgets.
+    Where controls leave the least noise, `half` of the runs are enough: beyond `n` in the left figure, and for B-AS
+    with A = 2 or a uniform arm in the right one. Side questions take fewer: `few` at long budgets and with a constant
+    arm, where runs hardly differ, and `one` for the pulls of that arm at very long budgets.
     """
 
     runs: int = PAPER_RUNS
@@ -59,6 +60,10 @@ class Design:
 
     def __post_init__(self) -> None:
         integer("runs", self.runs, 100)
+
+    @property
+    def half(self) -> int:
+        return self.runs // 2
 
     @property
     def few(self) -> int:
@@ -129,18 +134,25 @@ def jobs(design: Design) -> dict[Key, Job]:
     """Return everything to simulate, by what it is for."""
     d = design
     gaussian = theory.gaussian_constants(PAIR.variances)
-    found: dict[Key, Job] = {("left", "CH-AS"): CurveJob(PAIR, CHAS(), d.budgets, d.runs)}
-    for each in EXPLORATIONS:
-        found["left", b_as(each)] = CurveJob(PAIR, BAS(exploration=each), d.budgets, d.runs)
-    for each in ALPHAS:
-        found["left", gafs_max(each)] = CurveJob(PAIR, GAFSMAX(alpha=each), d.budgets, d.runs)
-    found["left", AUTO] = CurveJob(PAIR, Auto(), d.budgets, d.runs)
+    shown: dict[str, Strategy] = {
+        "CH-AS": CHAS(),
+        **{b_as(each): BAS(exploration=each) for each in EXPLORATIONS},
+        **{gafs_max(each): GAFSMAX(alpha=each) for each in ALPHAS},
+        AUTO: Auto(),
+    }
+    found: dict[Key, Job] = {}
+    for name, strategy in shown.items():
+        for runs, beyond in ((d.runs, False), (d.half, True)):
+            if budgets := tuple(n for n in d.budgets if (n > d.n) == beyond):
+                found["left", name, runs] = CurveJob(PAIR, strategy, budgets, runs)
     for partner in PARTNERS:
         paper = partner in ("Gaussian", "Rademacher")
         for ratio in d.ratios:
             problem = pair(partner, ratio)
             for each in (0.5, 1.0, 2.0) if paper else (1.0,):
-                found["share", partner, ratio, b_as(each)] = CurveJob(problem, BAS(exploration=each), (d.n,), d.runs)
+                quiet = ratio > 2 and (each == 2.0 or partner == "uniform")
+                runs = d.half if quiet else d.runs
+                found["share", partner, ratio, b_as(each)] = CurveJob(problem, BAS(exploration=each), (d.n,), runs)
             found["share", partner, ratio, AUTO] = CurveJob(problem, Auto(), (d.n,), d.runs)
             if ratio in (5, 20) or (ratio == 100 and partner == "Gaussian"):
                 found["long", partner, ratio] = CurveJob(problem, Auto(), d.long, d.few)

@@ -11,8 +11,10 @@ import hashlib
 import json
 import math
 import os
+import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from functools import cache, partial
 from itertools import chain
@@ -39,14 +41,16 @@ Progress = Callable[[float, float, str], Any]
 Results = dict[Key, Any]
 
 _FORMAT = "equipoise numbers 2"
+# Blocks of runs that are summed up at once: they fit into cache, and calls of NumPy are few.
+AT_ONCE = 8
 
 
 def measure_all(design: Design, folder: Path, progress: Progress | None = None) -> Results:
     """
     Simulate what is not in the folder yet; each finished simulation is a file there.
 
-    A file that cannot be read, or does not hold what its name says, is replaced. An interruption loses only the
-    simulation at work.
+    A file that cannot be read, or does not hold what its name says, is replaced. As many are at work as there are
+    cores, so that none waits for what another does between its runs; an interruption loses only those.
     """
     folder.mkdir(parents=True, exist_ok=True)
     todo = jobs(design)
@@ -59,24 +63,42 @@ def measure_all(design: Design, folder: Path, progress: Progress | None = None) 
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue
     left = {key: job for key, job in todo.items() if key not in results}
-    passes = _Passes(left.values(), design.seed)
-    total, done = sum(job.work() for job in left.values()), 0.0
-    for key, job in left.items():
-        what = ", ".join(map(str, key))
+    passes, account = _Passes(left.values(), design.seed), _Account(left, progress)
 
-        def tell(share: float, done: float = done, work: float = job.work(), what: str = what) -> None:
-            if progress:
-                progress(done + share * work, total, what)
-
-        tell(0.0)
-        results[key] = _measure(job, design.seed, passes, tell)
+    def measure(key: Key) -> Any:
+        job = left[key]
+        found = _measure(job, design.seed, passes, partial(account.tell, key))
         passes.done(job)
         part = paths[key].with_suffix(".part")
-        _write(job, results[key], part)
+        _write(job, found, part)
         os.replace(part, paths[key])
-        done += job.work()
-        tell(0.0, done)
+        account.tell(key, 1.0)
+        return found
+
+    with ThreadPoolExecutor(_CORES) as pool:
+        waiting = {key: pool.submit(measure, key) for key in left}
+        try:
+            results |= {key: each.result() for key, each in waiting.items()}
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
     return {key: results[key] for key in todo}
+
+
+class _Account:
+    """How much of each job is done; tells it to the caller, one thread at a time."""
+
+    def __init__(self, jobs: Mapping[Key, Job], progress: Progress | None) -> None:
+        self._work = {key: job.work() for key, job in jobs.items()}
+        self._done = dict.fromkeys(jobs, 0.0)
+        self._progress, self._lock = progress, threading.Lock()
+
+    def tell(self, key: Key, share: float) -> None:
+        """Say that this share of a job is done."""
+        if self._progress:
+            with self._lock:
+                self._done[key] = self._work[key] * share
+                self._progress(sum(self._done.values()), sum(self._work.values()), ", ".join(map(str, key)))
 
 
 def _measure(job: Job, seed: int, passes: _Passes, tell: Callable[[float], Any]) -> Curve | Numbers:
@@ -106,13 +128,15 @@ class _Passes:
     """
     The runs of several jobs: those that more than one of them asks for are simulated once, at all their budgets.
 
-    They are forgotten when the last of these jobs is done.
+    They are forgotten when the last of these jobs is done. Jobs may be in several threads.
     """
 
     def __init__(self, jobs: Iterable[Job], seed: int) -> None:
         self._jobs: dict[Job, list[_Pass]] = {}
         self._budgets: dict[_Pass, set[float]] = defaultdict(set)
         self._ends: dict[_Pass, dict[tuple[int, int], Ends]] = defaultdict(dict)
+        self._lock = threading.Lock()
+        self._at_work: dict[_Pass, threading.Lock] = defaultdict(threading.Lock)
         for job in jobs:
             setups_of_job = _setups(job, seed)
             self._jobs[job] = [_pass(job, setup) for setup in setups_of_job]
@@ -121,23 +145,27 @@ class _Passes:
 
     def ends(self, job: Job, setup: Setup, first: int, runs: int, done: work.Done | None = None) -> Ends:
         """Return where runs `first` to `first + runs` end, as an engine does."""
-        budgets, kept = sorted(self._budgets[_pass(job, setup)]), self._ends[_pass(job, setup)]
-        if (first, runs) not in kept:
-            kept[first, runs] = _simulated(replace(setup, checkpoints=tuple(budgets)), first, runs, done)
+        asked = _pass(job, setup)
+        with self._lock:
+            budgets, kept, at_work = sorted(self._budgets[asked]), self._ends[asked], self._at_work[asked]
+        with at_work:
+            if (first, runs) not in kept:
+                kept[first, runs] = _simulated(replace(setup, checkpoints=tuple(budgets)), first, runs, done)
+            found = kept[first, runs]
         places = [budgets.index(n) for n in setup.checkpoints]
-        found = kept[first, runs]
         return Ends(found.counts[places], found.means[places], found.m2s[places])
 
     def measure(self, job: Job, measurement: work.Measurement, done: work.Done | None) -> work.Results:
         """Return the sums and batches of a measurement, as an engine does."""
         ends = self.ends(job, measurement.setup, 0, measurement.runs, done)
-        return work.collect(measurement, _in_threads(measurement.sums, ends.split(measurement.block_runs())))
+        return work.collect(measurement, _in_threads(measurement.sums, ends.split(AT_ONCE * measurement.block_runs())))
 
     def done(self, job: Job) -> None:
         """Forget runs that no other job asks for."""
-        self._jobs.pop(job, None)
-        left = set(chain.from_iterable(self._jobs.values()))
-        self._ends = defaultdict(dict, {each: ends for each, ends in self._ends.items() if each in left})
+        with self._lock:
+            self._jobs.pop(job, None)
+            left = set(chain.from_iterable(self._jobs.values()))
+            self._ends = defaultdict(dict, {each: ends for each, ends in self._ends.items() if each in left})
 
 
 def _pass(job: Job, setup: Setup) -> _Pass:

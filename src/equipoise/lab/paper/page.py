@@ -103,7 +103,7 @@ def write(folder: Path, design: Design, made: Tables, judged: Sequence[Claim], d
     """Write figures as PNG and SVG, tables and claims as CSV, and index.html; return the paths, the page first."""
     files = []
     for name, figure in drawn.items():
-        files += [chart.save(figure, folder / f"{name}{suffix}") for suffix in (".png", ".svg")]
+        files += chart.save_all(figure, [folder / f"{name}{suffix}" for suffix in (".png", ".svg")])
     for name, rows in (made | {"claims": [claim.to_dict() for claim in judged]}).items():
         path = folder / f"{name}.csv"
         with path.open("w", newline="", encoding="utf-8") as file:
@@ -125,9 +125,10 @@ def page(folder: Path, design: Design, made: Tables, judged: Sequence[Claim]) ->
         f"<title>Reproducing the paper's experiments</title><style>{STYLE}</style></head><body>",
         "<h1>Reproducing the paper's experiments</h1>",
         "<p>Carpentier, Lazaric, Ghavamzadeh, Munos, Auer, Antos: <em>Upper-Confidence-Bound Algorithms for Active "
-        f"Learning in Multi-Armed Bandits</em>. {design.runs:,} runs, seed {design.seed}; {design.few:,} for auto at "
-        f"long budgets and with a constant arm, where runs hardly differ, and {design.one} for the pulls of that arm "
-        f"at n of {design.far[0]:,} and more. Regret is estimated with controls of mean zero, far more precisely than "
+        f"Learning in Multi-Armed Bandits</em>. {design.runs:,} runs, seed {design.seed}; {design.half:,} in the left "
+        f"figure beyond n of {design.n:,}, and for B-AS with A = 2 or a uniform arm; {design.few:,} for auto at long "
+        f"budgets and with a constant arm, where runs hardly differ, and {design.one} for the pulls of that arm at n "
+        f"of {design.far[0]:,} and more. Regret is estimated with controls of mean zero, far more precisely than "
         "by averaging squared errors. In the tables, a number in parentheses is the standard error of the number "
         "before it.</p>",
         f"<h2>The paper's claims</h2><p>{held} of {len(judged)} hold.</p>",

@@ -21,7 +21,7 @@ def build(design: Design, results: Mapping[Key, Any]) -> Tables:
     made: Tables = {"left": [], "right": [], "long": [], "shape": [], "remark3": [], "lemma": [], "bounds": []}
     for key, result in results.items():
         match key:
-            case ("left", name):
+            case ("left", name, _):
                 made["left"] += [_regret_row(sim, strategy=name) for sim in result]
             case ("share", partner, ratio, name):
                 row = _regret_row(result[0], partner=partner, ratio=ratio, strategy=name)
