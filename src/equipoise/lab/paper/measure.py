@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -192,6 +192,7 @@ def _simulated(setup: Setup, first: int, runs: int, done: work.Done | None) -> E
     return Ends.join(parts)
 
 
+@lru_cache(maxsize=1024)
 def _setups(job: Job, seed: int) -> list[Setup]:
     budgets = job.budgets if isinstance(job, CurveJob) else (job.budget,)
     return setups(job.problem, job.strategy, budgets, None, seed)
