@@ -13,7 +13,7 @@ import math
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from functools import cache, partial
@@ -54,8 +54,8 @@ def measure_all(design: Design, folder: Path, progress: Progress | None = None) 
     """
     folder.mkdir(parents=True, exist_ok=True)
     todo = jobs(design)
-    printed = cache(fingerprint)
-    paths = {key: folder / file_name(job, design.seed, printed) for key, job in todo.items()}
+    printed, setups_of = cache(fingerprint), cache(_setups)
+    paths = {key: folder / file_name(job, design.seed, printed, setups_of) for key, job in todo.items()}
     results: Results = {}
     for key, job in todo.items():
         try:
@@ -63,7 +63,8 @@ def measure_all(design: Design, folder: Path, progress: Progress | None = None) 
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue
     left = {key: job for key, job in todo.items() if key not in results}
-    passes, account = _Passes(left.values(), design.seed), _Account(left, progress)
+    passes = _Passes({job: setups_of(job, design.seed) for job in left.values()})
+    account = _Account(left, progress)
 
     def measure(key: Key) -> Any:
         job = left[key]
@@ -131,14 +132,13 @@ class _Passes:
     They are forgotten when the last of these jobs is done. Jobs may be in several threads.
     """
 
-    def __init__(self, jobs: Iterable[Job], seed: int) -> None:
+    def __init__(self, jobs: Mapping[Job, list[Setup]]) -> None:
         self._jobs: dict[Job, list[_Pass]] = {}
         self._budgets: dict[_Pass, set[float]] = defaultdict(set)
         self._ends: dict[_Pass, dict[tuple[int, int], Ends]] = defaultdict(dict)
         self._lock = threading.Lock()
         self._at_work: dict[_Pass, threading.Lock] = defaultdict(threading.Lock)
-        for job in jobs:
-            setups_of_job = _setups(job, seed)
+        for job, setups_of_job in jobs.items():
             self._jobs[job] = [_pass(job, setup) for setup in setups_of_job]
             for setup in setups_of_job:
                 self._budgets[_pass(job, setup)].update(setup.checkpoints)
@@ -200,15 +200,20 @@ def _setups(job: Job, seed: int) -> list[Setup]:
 # ---- files
 
 
-def file_name(job: Job, seed: int, printed: Callable[[Any], str] = fingerprint) -> str:
+def file_name(
+    job: Job,
+    seed: int,
+    printed: Callable[[Any], str] = fingerprint,
+    setups_of: Callable[[Job, int], list[Setup]] = _setups,
+) -> str:
     """
     Return the name of the file for a job: a hash of everything that its numbers depend on.
 
     That is the question (laws, strategy, budgets, runs, seed, estimator), the parameters that the strategy makes of it,
     and the fingerprints of the code: kernels with the strategy's functions in them, estimators, statistics. `printed`
-    finds those.
+    finds those, and `setups_of` what is simulated.
     """
-    found = _setups(job, seed)
+    found = setups_of(job, seed)
     asked = {f.name: getattr(job, f.name) for f in fields(job) if f.name not in ("problem", "strategy")}
     question: dict[str, Any] = {
         "job": type(job).__name__,
