@@ -62,7 +62,12 @@ def assert_ends(ends: Ends, column: int, expected: Moments) -> None:
 # ---- late answers
 
 
-@pytest.mark.parametrize("name", sorted(STRATEGIES))
+def slowly(*values: Any) -> Any:
+    """Parameters for `make test-slow`: they compile kernels of their own."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name", [name if name in ("auto", "b-as", "icy") else slowly(name) for name in STRATEGIES])
 def test_the_kernel_is_the_study(name: str) -> None:
     """Pulls, means and M2 with any number in flight, on arms of every law, also with more in flight than the budget."""
     strategy = STRATEGIES[name]
@@ -73,7 +78,7 @@ def test_the_kernel_is_the_study(name: str) -> None:
             assert_ends(ends, run - 70, study(given, run))
 
 
-@pytest.mark.parametrize("name", ["auto", "icy"])
+@pytest.mark.parametrize("name", ["auto", slowly("icy")])
 def test_heaps_are_scans(name: str) -> None:
     for arms in (1, 2, 3, 33):
         given = replace(plan(STRATEGIES[name], mixed(arms), 12 * arms), in_flight=9)
@@ -92,7 +97,7 @@ def test_binary_arms() -> None:
     assert_ends(cpu.simulate(given, 3, 1), 0, study(given, 3, support="binary"))
 
 
-@pytest.mark.parametrize("name", ["auto", "icy"])
+@pytest.mark.parametrize("name", ["auto", slowly("icy")])
 def test_one_in_flight_is_the_usual(name: str) -> None:
     """At equal prices of 1 the kernel gives what the lanes do."""
     for arms in (2, 20):
@@ -119,7 +124,7 @@ def test_each_budget_ends_with_all_answers_in() -> None:
     [
         ("auto", SCANNED),
         ("icy", SCANNED),
-        ("nosy", HEAPED),
+        slowly("nosy", HEAPED),
     ],
 )
 def test_money_by_the_rule(name: str, tuning: Tuning) -> None:
