@@ -139,19 +139,3 @@ def steps(rule: Rule, convert: Callable[[Any], Any], compiled: Callable[[Any], A
         return plus(sums, share(count, mean, m2, pooled, own, params)), arms + one
 
     return Steps(take, variance, weigh, key, floor, add_share, pool)
-
-
-def pooling(rule: Rule, found: Steps, read_own: Any, compiled: Callable[[Any], Any]) -> Any:
-    """Return `pool_all(arms, own, pooled, params)`, what is pooled over arms whose numbers lie in records."""
-    no_sums, own_numbers, add_share, pool = (0.0,) * rule.sums, rule.own, found.add_share, found.pool
-
-    @compiled
-    def pool_all(arms: Any, own: Any, pooled: Any, params: Any) -> Any:
-        sums, known = no_sums, 0.0
-        for k in range(len(arms)):
-            arm = arms[k]
-            its_own = read_own(own, k * own_numbers, 1)
-            sums, known = add_share(arm.count, arm.mean, arm.m2, its_own, pooled, params, sums, known)
-        return pool(sums, known, pooled, params)
-
-    return pool_all

@@ -20,7 +20,7 @@ import numpy as np
 
 from equipoise.compiled import inlined, jit
 from equipoise.heap import ENTRY, NO_ARM, arm_at, change, heapify, least_pulled, replace_top
-from equipoise.lab.rule import Rule, pooling, steps
+from equipoise.lab.rule import Rule, steps
 from equipoise.lab.streams import U, pair_of
 from equipoise.problem import money
 from equipoise.strategies import key as formulas
@@ -60,8 +60,8 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
     only_top = not has_floor and not late
     found = steps(rule, jit, jit)
     take, variance, weigh, floor = found.take, found.variance, found.weigh, found.floor
+    add_share, pool, no_sums = found.add_share, found.pool, (0.0,) * rule.sums
     read_own, write_own = reader(OWN, inlined), writer(OWN, inlined)
-    pool_all = pooling(rule, found, read_own, jit)
 
     @jit
     def pulls_of(arm: Any) -> float:
@@ -105,6 +105,15 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
             for i in range(len(arms)):
                 by_key[i].score = arm_key(arms, own, arm_at(by_key, i), pooled, closed, numbers)
             heapify(by_key)
+
+    @jit
+    def pool_all(arms: Any, own: Any, pooled: Any, params: Any) -> Any:
+        """Return what is pooled over arms."""
+        sums, known = no_sums, 0.0
+        for k in range(len(arms)):
+            arm, its_own = arms[k], read_own(own, k * OWN, 1)
+            sums, known = add_share(arm.count, arm.mean, arm.m2, its_own, pooled, params, sums, known)
+        return pool(sums, known, pooled, params)
 
     @jit
     def largest_key(keys: Any, by_key: Any) -> int:

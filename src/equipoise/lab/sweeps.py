@@ -19,10 +19,10 @@ import numpy as np
 
 from equipoise.compiled import inlined, jit
 from equipoise.heap import ENTRY, NO_ARM, arm_at, change, heapify, least_pulled, replace_top
-from equipoise.lab.rule import Rule, pooling, steps
+from equipoise.lab.rule import Rule, steps
 from equipoise.lab.streams import U, pair_of
 from equipoise.strategies import key as formulas
-from equipoise.tuples import reader, writer
+from equipoise.tuples import adder, loader, reader, storer, writer
 
 _next_refresh = jit(formulas.next_refresh)
 _in_turn = jit(formulas.in_turn)
@@ -34,6 +34,8 @@ ARM = np.dtype([(name, np.float64) for name in ("count", "mean", "m2", "spare")]
 PART, FEWEST, REACHED = 0.75, 1 / 16, 4.0
 # After this many sweeps that were undone the pulls go one at a time.
 MISSES = 3
+# Where all arms are looked at, the numbers of this many lie in rows, so that the arithmetic is in vectors.
+W = 64
 
 
 class Kept(NamedTuple):
@@ -59,8 +61,14 @@ def sweeps(rule: Rule) -> Callable[..., None]:
     Arm, Entry = numba.from_dtype(ARM), numba.from_dtype(ENTRY)
     found = steps(rule, jit, jit)
     take, variance, weigh, floor = found.take, found.variance, found.weigh, found.floor
+    add_share, pool = found.add_share, found.pool
     read_own, write_own = reader(OWN, inlined), writer(OWN, inlined)
-    pool_all = pooling(rule, found, read_own, jit)
+    load_own, store_own, plus = loader(OWN), storer(OWN), adder(rule.sums, jit)
+    load_share, store_share, no_sums = loader(rule.sums), storer(rule.sums), (0.0,) * max(rule.sums, 1)
+    # The rows: the arms' numbers, what is found for each, the strategy's own numbers and the shares.
+    COUNT, MEAN, M2, SCALE, FOUND, THEIR_OWN = (row * W for row in range(6))
+    SHARE = THEIR_OWN + OWN * W
+    ROWS = SHARE + rule.sums * W
 
     @jit
     def pulls_of(arm: Any) -> float:
@@ -81,12 +89,81 @@ def sweeps(rule: Rule) -> Callable[..., None]:
             write_own(own, k * OWN, 1, its_own)
 
     @jit
+    def key_from(
+        count: float, mean: float, m2: float, its_own: Any, scale: float, pooled: Any, params: Any, exponent: float
+    ) -> float:
+        """Return the key of an arm with these numbers."""
+        v = variance(count, mean, m2, pooled, its_own, params)
+        # As a study does, which divides by the pulls when they change.
+        return weigh(v, 1.0, scale, exponent) / count
+
+    @jit
     def key_of(arms: Any, own: Any, k: int, pooled: Any, numbers: Any) -> float:
         """Return the key of arm k."""
-        arm = arms[k]
-        v = variance(arm.count, arm.mean, arm.m2, pooled, read_own(own, k * OWN, 1), numbers.params)
-        # As a study does, which divides by the pulls when they change.
-        return weigh(v, 1.0, numbers.scales[k], numbers.exponent) / arm.count
+        arm, its_own = arms[k], read_own(own, k * OWN, 1)
+        return key_from(
+            arm.count, arm.mean, arm.m2, its_own, numbers.scales[k], pooled, numbers.params, numbers.exponent
+        )
+
+    @jit
+    def lay_out(rows: Any, arms: Any, own: Any, first: int, numbers: Any) -> int:
+        """Copy the numbers of W arms from `first` on into the rows, or of as many as there are: return how many."""
+        some = min(W, len(arms) - first)
+        for i in range(some):
+            k = first + i
+            arm = arms[k]
+            rows[COUNT + i], rows[MEAN + i], rows[M2 + i] = arm.count, arm.mean, arm.m2
+            rows[SCALE + i] = numbers.scales[k]
+            store_own(rows, THEIR_OWN + i, W, read_own(own, k * OWN, 1))
+        return some
+
+    @jit
+    def rekey_all(rows: Any, arms: Any, own: Any, keys: Any, pooled: Any, numbers: Any) -> None:
+        """Find every key."""
+        params, exponent = numbers.params, numbers.exponent
+        for first in range(0, len(arms), W):
+            some = lay_out(rows, arms, own, first, numbers)
+            for i in range(W):
+                rows[FOUND + i] = key_from(
+                    rows[COUNT + i],
+                    rows[MEAN + i],
+                    rows[M2 + i],
+                    load_own(rows, THEIR_OWN + i, W),
+                    rows[SCALE + i],
+                    pooled,
+                    params,
+                    exponent,
+                )
+            for i in range(some):
+                keys[first + i] = rows[FOUND + i]
+
+    @jit
+    def pool_all(rows: Any, arms: Any, own: Any, pooled: Any, numbers: Any) -> Any:
+        """Return what is pooled over arms. Their shares are added up in the order of the arms, as a study does."""
+        sums, known, params = no_sums, 0.0, numbers.params
+        for first in range(0, len(arms), W):
+            some = lay_out(rows, arms, own, first, numbers)
+            # Added to zeros in memory: the compiler does not vectorise a loop that only writes shares.
+            for i in range(SHARE, ROWS):
+                rows[i] = 0.0
+            for i in range(W):
+                rows[FOUND + i] = 0.0
+            for i in range(W):
+                share, rows[FOUND + i] = add_share(
+                    rows[COUNT + i],
+                    rows[MEAN + i],
+                    rows[M2 + i],
+                    load_own(rows, THEIR_OWN + i, W),
+                    pooled,
+                    params,
+                    load_share(rows, SHARE + i, W),
+                    rows[FOUND + i],
+                )
+                store_share(rows, SHARE + i, W, share)
+            for i in range(some):
+                sums = plus(sums, load_share(rows, SHARE + i, W))
+                known += rows[FOUND + i]
+        return pool(sums, known, pooled, numbers.params)
 
     @jit
     def sweep(
@@ -286,6 +363,7 @@ def sweeps(rule: Rule) -> Callable[..., None]:
         keys: Any,
         kept: Any,
         queues: Any,
+        rows: Any,
     ) -> None:
         """Simulate the run at this place."""
         K = len(laws.kinds)
@@ -305,14 +383,13 @@ def sweeps(rule: Rule) -> Callable[..., None]:
                     t += 1
                 else:
                     if stale:
-                        for k in range(K):
-                            keys[k] = key_of(arms, own, k, pooled, numbers)
+                        rekey_all(rows, arms, own, keys, pooled, numbers)
                         stale = False
                     end = min(limits[c], refresh) if has_pool else limits[c]
                     t = advance(arms, own, keys, kept, queues, laws, run, t, end, pooled, numbers)
                 if has_pool and t >= refresh:
                     refresh = _next_refresh(t, K)
-                    pooled = pool_all(arms, own, pooled, numbers.params)
+                    pooled = pool_all(rows, arms, own, pooled, numbers)
                     stale = True
             for j in range(K):
                 ends[0, c, j, run], ends[1, c, j, run], ends[2, c, j, run] = arms[j].count, arms[j].mean, arms[j].m2
@@ -323,7 +400,8 @@ def sweeps(rule: Rule) -> Callable[..., None]:
         kept = Kept(np.empty(K + 1, np.int32), np.empty(K, Arm), np.empty(K * OWN if has_keep else 0), np.empty(K))
         # One entry more, as one that is not needed is written all the same.
         queues = Queues(np.empty(K + 1, Entry), np.empty(K if has_floor else 0, Entry))
+        rows = np.zeros(ROWS)
         for place in range(len(laws.runs)):
-            simulate(laws, place, limits, numbers, ends, arms, own, keys, kept, queues)
+            simulate(laws, place, limits, numbers, ends, arms, own, keys, kept, queues, rows)
 
     return run
