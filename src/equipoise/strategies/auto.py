@@ -122,30 +122,32 @@ class Auto(Strategy):
             return _binary_variance(count, m2, pooled[0], pooled[1])
         _, _, prior, root, centre, dofs, skewness, varying, per_sample = pooled
         weight, third, tail = own
-        # Without branches, so that simulated runs go side by side, and with few divisions and roots, which are most of
-        # the cost of a simulated pull. `dofs` is 2/(β - 1), and 0 before the first pooling.
+        # Without branches, so that simulated runs go side by side, and with divisions and roots, most of the cost of a
+        # simulated pull, of counts alone where that can be: they do not wait for what is found of the sample. `dofs`
+        # is 2/(β - 1), and 0 before the first pooling.
         equal = tail == 0.0
         dof = count - 1
         nu = dofs * dof
+        depth = math.sqrt(1 + nu)
         heavier = (dof * tail - 1) * dofs / 2
-        fade = max(heavier, 1.0) * (ENOUGH * ENOUGH) / (ENOUGH * ENOUGH + count * count)
+        fade = max(heavier, 1.0) * (ENOUGH * ENOUGH / (ENOUGH * ENOUGH + count * count))
         d = prior * fade
-        # (T - 1) s = sqrt(M2 (T - 1)); the half makes s unbiased. M2 (T - 1) might overflow: the divisor goes first.
-        inverse = 1 / (d + dof)
-        sd = d * root * inverse + math.sqrt(weight * m2 * ((dof + 0.5) * inverse * inverse))
-        seen = sd * sd + fade * centre / (d + nu + 1e-30)
-        shown = (dof * tail - 1) * ((count + 1) * dofs / 2 + 1) / count
+        # (T - 1) s = sqrt(M2 (T - 1)), a product that might overflow; the half makes s unbiased.
+        sd = (d * root + math.sqrt(weight * m2) * math.sqrt(dof + 0.5)) * (1 / (d + dof))
+        seen = sd * sd + fade * (centre / (d + nu + 1e-30))
+        shown = (dof * tail - 1) * (((count + 1) * dofs / 2 + 1) / count)
         missing = 1.0 if equal else min(max(1 - shown, 0.0), 1.0)
         tail_beyond = missing * (1 - dofs) * max(centre - seen, 0.0)
-        depth = math.sqrt(1 + nu)
-        unseen = (centre * varying if equal else tail_beyond) / (varying + (1 - varying) * depth if equal else depth)
+        unseen = (centre * varying if equal else tail_beyond) * (
+            1 / (varying + (1 - varying) * depth if equal else depth)
+        )
         # A value that has not come in T samples comes one time in T + 2 (Laplace), and lies inside the support.
         v = (0.0 if equal else seen) + min(unseen, params[0] * (weight / (count + 2)))
         square = third * (1 / (m2 if m2 > 1e-300 else 1.0)) * third * count
         part = min(count * per_sample, 1.0)
         c = SECOND_ORDER + (1 - part) * (6 - 2 * part) * (square + missing * (skewness - square))
         # The tiny number makes the arms take turns while nothing has varied at all.
-        return v * ((count + c) / (count * (weight if weight > 0 else 1.0))) + 1e-300
+        return v * ((count + c) * (1 / (count * (weight if weight > 0 else 1.0)))) + 1e-300
 
     @staticmethod
     def floor(t: float, arms: float, params: Numbers) -> float:
