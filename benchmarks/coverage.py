@@ -476,7 +476,7 @@ def width_table(rows: list[dict[str, Any]]) -> str:
 
 def short(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the rows of the short table of widths."""
-    return [row for row in rows if row["kind"] in (SHORT.get(row["law"]), "fixed-n" if row["law"] in SHORT else None)]
+    return [row for row in rows if row["law"] in SHORT and row["kind"] in (SHORT[row["law"]], "fixed-n")]
 
 
 HEAD = f"""# Coverage of the intervals
