@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from equipoise.run.bench import ProcessTimer
+from equipoise.run.bench import timer as timer_module
 from equipoise.run.bench.timer import needs_shell, shell_for, words_of
 from equipoise.run.commands import CommandError
 
@@ -58,11 +59,31 @@ def test_a_program_is_looked_for_as_the_shell_does(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-def test_a_command_has_a_session_of_its_own_and_does_not_ignore_sigpipe() -> None:
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_command_has_a_group_of_its_own_or_a_session(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
+    monkeypatch.setattr(timer_module, "_has_terminal", lambda: terminal)
     timer = ProcessTimer()
-    own = "read pid name state parent group session rest < /proc/$$/stat; test $session = $$"
-    assert timer(["sh", "-c", own], "a").code == 0
-    assert timer(["sh", "-c", "kill -PIPE $$"], "a").code == -signal.SIGPIPE
+    own = "read pid name state parent group session rest < /proc/$$/stat; test ${} = $$"
+    assert timer(["sh", "-c", own.format("group")], "a").code == 0
+    assert timer(["sh", "-c", own.format("session")], "a").code == (0 if terminal else 1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="subprocess does so elsewhere")
+def test_a_command_does_not_ignore_sigpipe() -> None:
+    assert ProcessTimer()(["sh", "-c", "kill -PIPE $$"], "a").code == -signal.SIGPIPE
+
+
+def test_nothing_but_the_command_is_timed() -> None:
+    """The clock is read when all is ready for its start, and before anything is made of its end."""
+    read: list[int] = []
+
+    def clock() -> float:
+        read.append(len(vars(timer.running)["_processes"]))
+        return float(len(read))
+
+    timer = ProcessTimer(clock=clock)
+    assert timer(["true"], "a").seconds == 1
+    assert read == [1, 1]  # its place is taken before, and given back after
 
 
 def test_what_it_prints_is_shown_or_dropped(capfd: pytest.CaptureFixture[str]) -> None:
