@@ -59,8 +59,8 @@ def test_runs_are_in_turn_and_prepared(bench: Run, tmp_path: Path) -> None:
         *words, "-s", note.format("setup"), "-p", "echo prepare $EQUIPOISE_ARM >> ran", "-c", "echo end >> ran"
     )
     assert done.code == 0, done.err
-    one = ["prepare x", "a", "prepare y", "b"]
-    assert (tmp_path / "ran").read_text().splitlines() == ["setup", *one * 3, "end"]
+    x, y = ["prepare x", "a"], ["prepare y", "b"]
+    assert (tmp_path / "ran").read_text().splitlines() == ["setup", *x, *y, *x, *y, *y, *x, "end"]
     assert "/bin/sh takes by itself" in done.out
 
 

@@ -58,7 +58,8 @@ class Bench:
     """
     A benchmark of commands: how long each of them takes.
 
-    Commands are interleaved: what happens to the machine in the meantime happens to all of them.
+    Commands are interleaved, in reverse order in every other round: A B B A A B B A. What happens to the machine in the
+    meantime happens to all of them, and what changes steadily, to all of them alike.
 
     Parameters
     ----------
@@ -133,6 +134,8 @@ class Bench:
         self._record: list[tuple[str, Run]] = []
         self._ready: dict[str, deque[Run]] = {arm: deque() for arm in commands}
         self._wanted = set[str]()
+        # Whether the next round is in reverse order.
+        self._reverse = False
         # Seconds of the last run of each command, and what ended the last block before its end.
         self._latest: dict[str, float] = {}
         self._broken: BaseException | None = None
@@ -206,9 +209,10 @@ class Bench:
 
     def _warm_up(self) -> None:
         total = self._warmup * len(self._commands)
-        for i, arm in enumerate([*self._commands] * self._warmup):
-            self._tell("warm up", i, total)
-            self._latest[arm] = self._time(arm).seconds
+        for i in range(self._warmup):
+            for k, arm in enumerate(self._commands):
+                self._tell("warm up", i * len(self._commands) + k, total)
+                self._latest[arm] = self._time(arm).seconds
 
     def _measure(self) -> None:
         arms = len(self._commands)
@@ -245,40 +249,44 @@ class Bench:
 
     def _begin(self) -> None:
         """Make the first runs, before the study begins, so that they follow the warm-up at once."""
-        rounds = self._rounds([*self._commands]) if self._runs is None else self._runs
-        self._make([*self._commands] * rounds)
+        self._make([*self._commands], self._rounds([*self._commands]) if self._runs is None else self._runs)
 
     def _block(self, first: str) -> None:
         """
-        Run a command that the study asks for.
+        Make a round of runs: of the command that the study asks for, and of others that it has asked for lately.
 
-        Short commands are run several times in a row, in turn with the others that it asks for and has no times of.
+        Short commands are run in several rounds.
         """
         if self._broken is not None:
             raise self._broken
         due = [arm for arm in self._commands if arm == first or (arm in self._wanted and not self._ready[arm])]
         self._wanted.clear()
-        rounds = self._rounds(due)
-        self._make(due * rounds if rounds > 1 else [first] * (self._left > 0))
+        self._make(due, self._rounds(due))
 
     def _rounds(self, arms: Sequence[str]) -> int:
-        """Return how often to run some commands in turn before anything is computed: 0 or 1 unless they are short."""
+        """Return in how many rounds to run some commands before anything is computed: 1 unless they are short."""
         took = math.fsum(self._latest.get(arm, math.inf) for arm in arms)
-        return 1 if self._prepare else min(int(_BLOCK / max(took, 1e-6)), self._left // len(arms))
+        return 1 if self._prepare else max(1, min(int(_BLOCK / max(took, 1e-6)), self._left // len(arms)))
 
     @property
     def _left(self) -> int:
         """How many more runs there may be, of all commands together."""
         return (self._max_runs if self._runs is None else self._runs) * len(self._commands) - len(self._record)
 
-    def _make(self, arms: Sequence[str]) -> None:
-        """Run commands one after the other until time is up. A failure waits until the study has the runs before it."""
+    def _make(self, arms: Sequence[str], rounds: int) -> None:
+        """
+        Run commands in rounds, every other one in reverse, until time is up or there may be no more runs.
+
+        A failure waits until the study has the runs before it.
+        """
         try:
-            for arm in arms:
-                if self._over:
-                    break
-                self._ready[arm].append(self._run(arm))
-                self._tell_at_times()
+            for _ in range(rounds):
+                turn, self._reverse = arms[:: -1 if self._reverse else 1], not self._reverse
+                for arm in turn:
+                    if self._over or not self._left:
+                        return
+                    self._ready[arm].append(self._run(arm))
+                    self._tell_at_times()
         except BaseException as error:
             self._broken = error
 

@@ -151,10 +151,10 @@ class Timings:
         return drift.score(each.seconds for each in self.commands) > drift.DRIFT
 
     @cached_property
-    def rounds(self) -> Floats:
-        """The mean time of each command in each round, a row for a round."""
+    def pairs(self) -> Floats:
+        """The mean time of each command in each pair of rounds, a row for a pair."""
         following = [iter(each.seconds.tolist()) for each in self.commands]
-        return drift.rounds(self.order, np.array([next(following[k]) for k in self.order]), len(self.commands))
+        return drift.pairs(self.order, np.array([next(following[k]) for k in self.order]), len(self.commands))
 
     @cached_property
     def ratios(self) -> tuple[Ratio, ...]:
@@ -162,19 +162,19 @@ class Timings:
         How many times faster the fastest command is than each other one, the fastest of those first.
 
         The intervals hold for all pairs of commands simultaneously (Bonferroni), and so for whichever is fastest. Where
-        times drift, they are those of rounds in which all commands were run.
+        times drift, they are those of pairs of rounds in which all commands were run.
         """
         arms = len(self.commands)
         if arms < 2 or not all(len(each.seconds) for each in self.commands):
             return ()
         alpha = (1 - LEVEL) / (arms * (arms - 1) / 2)
-        means = self.rounds.mean(axis=0) if self.drifts else np.array([each.mean for each in self.commands])
+        means = self.pairs.mean(axis=0) if self.drifts else np.array([each.mean for each in self.commands])
         first, *others = np.argsort(means, kind="stable").tolist()
         return tuple(Ratio(self.commands[first], self.commands[k], self._ratio(k, first, alpha)) for k in others)
 
     def _ratio(self, slow: int, fast: int, alpha: float) -> Interval:
         if self.drifts:
-            return ratios.of_rounds(self.rounds[:, slow], self.rounds[:, fast], alpha)
+            return ratios.of_pairs(self.pairs[:, slow], self.pairs[:, fast], alpha)
         error = 0.0 if self.overhead is None else self.overhead.error
         a, b = self.commands[slow].seconds, self.commands[fast].seconds
         return ratios.of_means(a, b, alpha, error, stopped=self.precision is not None)

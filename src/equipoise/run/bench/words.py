@@ -75,7 +75,7 @@ def _of_drift(found: Timings) -> list[str]:
     )
     if len(found.commands) > 1:
         told += (
-            f" The comparison uses the {tables.count(len(found.rounds), 'round')} in which every command was run, so "
+            f" The comparison uses the {2 * len(found.pairs):,} rounds in which every command was run, two by two, so "
             "that what slows down all of them cancels."
         )
     return [told]

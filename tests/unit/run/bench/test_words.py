@@ -108,7 +108,7 @@ def test_remarks() -> None:
     rising = timing("up", [1 + 0.1 * i for i in range(10)])
     [drift] = words.remarks(timings(rising, rising))
     assert drift.startswith("Times drifted while")
-    assert "The comparison uses the 10 rounds in which every command was run" in drift
+    assert "The comparison uses the 10 rounds in which every command was run, two by two" in drift
     first, later = (timing(name, values) for name, values in (("f", [9.0, *ZIGZAG]), ("l", [*ZIGZAG, 9.0])))
     assert words.remarks(timings(first)) == ["The first run of f is an outlier; a longer --warmup would leave it out."]
     assert words.remarks(timings(later))[0].startswith("Some runs of l are outliers: other programs")
