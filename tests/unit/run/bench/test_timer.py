@@ -90,8 +90,27 @@ def test_what_it_prints_is_shown_or_dropped(capfd: pytest.CaptureFixture[str]) -
     words = ["sh", "-c", "echo out; echo $EQUIPOISE_ARM >&2"]
     ProcessTimer()(words, "x")
     assert capfd.readouterr() == ("", "")
-    ProcessTimer(show=True)(words, "x")
+    ProcessTimer("inherit")(words, "x")
     assert capfd.readouterr() == ("out\n", "x\n")
+    ProcessTimer("inherit", aside=True)(words, "x")
+    assert capfd.readouterr() == ("", "out\nx\n")
+
+
+@pytest.mark.parametrize("platform", [sys.platform, "other"])
+def test_where_stdout_goes(
+    platform: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file has what the last run printed; a pipe is read, however much is printed."""
+    monkeypatch.setattr(sys, "platform", platform)
+    words = ["sh", "-c", "head -c 300000 /dev/zero; echo x >&2; test -p /dev/stdout"]
+    timer = ProcessTimer(str(tmp_path / "out"))
+    assert [timer(words, "x").said for _ in range(2)] == ["exit code 1; its stderr ends with: x"] * 2
+    assert (tmp_path / "out").stat().st_size == 300_000
+    assert ProcessTimer("pipe")(words, "x").code == 0
+    assert ProcessTimer("null")(words, "x").said == "exit code 1; its stderr ends with: x"
+    assert capfd.readouterr() == ("", "")
+    ProcessTimer("inherit", aside=True)(["echo", "1"], "x")
+    assert capfd.readouterr() == ("", "1\n")
 
 
 @pytest.mark.parametrize(
@@ -115,7 +134,8 @@ def test_all_commands_have_the_same_shell_or_none() -> None:
     assert shell_for(["true", "echo 1"], "auto") is None
     assert shell_for(["true", "echo $X"], "auto") == "/bin/sh"
     assert shell_for(["true; true"], "none") is None
-    assert shell_for(["true"], "sh") == "sh"
+    assert shell_for(["true"], "default") == "/bin/sh"
+    assert shell_for(["true"], "sh -e") == "sh -e"
     assert shutil.which("sh")
     with pytest.raises(ValueError, match=r"^shell must be a program, 'none' or 'auto', got 'no-such-shell'$"):
         shell_for(["true"], "no-such-shell")
@@ -123,6 +143,6 @@ def test_all_commands_have_the_same_shell_or_none() -> None:
 
 def test_words() -> None:
     assert words_of("echo 'a b' c", None) == ["echo", "a b", "c"]
-    assert words_of("a | b", "bash") == ["bash", "-c", "a | b"]
+    assert words_of("a | b", "bash --norc") == ["bash", "--norc", "-c", "a | b"]
     with pytest.raises(ValueError, match=r"^cannot split \"echo 'a\" into words: No closing quotation$"):
         words_of("echo 'a", None)
