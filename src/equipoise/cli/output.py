@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,12 +29,18 @@ def print_json(value: Any) -> None:
     print(json.dumps(tables.json_ready(value), ensure_ascii=False, allow_nan=False))
 
 
+def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows with the same columns as CSV."""
+    file = io.StringIO(newline="")
+    writer = csv.DictWriter(file, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    return file.getvalue()
+
+
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write rows with the same columns to a CSV file."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    path.write_text(csv_text(rows), encoding="utf-8", newline="")
 
 
 def check_writable(*paths: Path | None) -> None:
