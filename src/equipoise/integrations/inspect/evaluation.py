@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import hashlib
 import inspect
 import os
 from collections import Counter, defaultdict
@@ -18,12 +17,13 @@ from inspect_ai.model import GenerateConfig
 
 from equipoise.inputs import choice, did_you_mean, number, positive, shown
 from equipoise.integrations.inspect.groups import GroupBy, check_group_by, groups_of, with_ids
+from equipoise.integrations.inspect.identity import check_same, identity
 from equipoise.integrations.inspect.scores import Scores
 from equipoise.integrations.pools import Answer, Answers, sample
 from equipoise.keywords import suggests_keywords
 from equipoise.problem.objective import numbers_by_arm
 from equipoise.run.progress import Progress
-from equipoise.store import Log
+from equipoise.store import Header, Log
 from equipoise.strategies import Strategy, Support
 from equipoise.study import Result
 from equipoise.study.evidence import LEVEL
@@ -151,6 +151,18 @@ def evaluate(
     for t, each in enumerate(known):
         for position, group in enumerate(groups_of(each.name, each.samples, group_by)):
             groups[group].append(Item(t, position))
+    about: dict[str, Any] = {"cost_unit": unit} if unit == "tokens" else {}
+    held = None
+    if store is not None:
+        questions = [
+            (group, known[item.task].name, known[item.task].samples[item.position])
+            for group, items in groups.items()
+            for item in items
+        ]
+        about |= identity([each.task for each in known], questions, model, scorer, value, options)
+        held = _held(store)
+        if held is not None:
+            check_same(held.about or {}, about)
     return sample(
         groups,
         _Evaluator(known, scores, model, options, unit).answer,
@@ -160,11 +172,11 @@ def evaluate(
         interval=interval,
         strategy=strategy,
         support=support,
-        costs=_expected_costs(unit, tokens_per_sample, budget, list(groups), store),
+        costs=_expected_costs(unit, tokens_per_sample, budget, list(groups), held),
         finite=finite,
         seed=seed,
         store=store,
-        about=_about(known, groups, model) | ({"cost_unit": unit} if unit == "tokens" else {}),
+        about=about,
         batch=batch,
         progress=progress,
     )
@@ -233,42 +245,29 @@ def _checked_options(given: Mapping[str, Any] | None) -> dict[str, Any]:
     return {"display": "none", "fail_on_error": False} | dict(given or {})
 
 
+def _held(store: str | os.PathLike[str]) -> Header | None:
+    """Return what the study in a store is made of; None if there is none."""
+    with contextlib.suppress(ValueError), Log(store, write=False) as log:
+        return log.header
+    return None
+
+
 def _expected_costs(
-    unit: Unit, given: Any, budget: Any, groups: Sequence[Any], store: str | os.PathLike[str] | None
+    unit: Unit, given: Any, budget: Any, groups: Sequence[Any], held: Header | None
 ) -> dict[Any, float] | None:
     if unit == "samples":
         if given is not None:
             raise ValueError(f"tokens_per_sample needs unit='tokens', got {shown(given)}")
         return None
-    if given is None and store is not None:
+    if given is None and held is not None:
         # A study is continued with the costs that it began with, whatever the budget is now.
-        with contextlib.suppress(ValueError), Log(store, write=False) as log:
-            given = log.header.options.get("costs")
+        given = held.options.get("costs")
     if given is None:
         share = TOKENS if budget is None else number("budget", budget) / (10 * len(groups))
         given = min(TOKENS, share) if share > 0 else TOKENS
     if not isinstance(given, Mapping):
         given = dict.fromkeys(groups, positive("tokens_per_sample", given))
     return dict(zip(groups, numbers_by_arm("tokens_per_sample", given, groups), strict=True))
-
-
-def _about(known: Sequence[_Questions], groups: Mapping[Any, Sequence[Item]], model: Any) -> dict[str, Any]:
-    """Return what tells this evaluation from others, so that a store is not continued with other questions."""
-    content = hashlib.blake2b(digest_size=8)
-    for group, items in groups.items():
-        for item in items:
-            question = known[item.task].samples[item.position]
-            content.update(repr((group, known[item.task].name, question.id, _text(question.input))).encode())
-    return {
-        "tasks": ", ".join(each.name for each in known),
-        "model": "" if model is None else str(model),
-        "questions": content.hexdigest(),
-    }
-
-
-def _text(given: Any) -> Any:
-    """Return what a sample asks: a text, or the texts of messages."""
-    return given if isinstance(given, str) else [(message.role, message.text) for message in given]
 
 
 # ---- how

@@ -82,8 +82,33 @@ def test_the_budget_goes_where_scores_vary_and_a_store_continues(tmp_path: Path)
     questions[::2], questions[1::2] = questions[-2::-2], questions[::-2]
     for each in questions:
         each.id = None
-    with pytest.raises(ValueError, match=r"about must be .* to continue the study in the store"):
+    with pytest.raises(ValueError, match="store must hold the same evaluation, got one with other samples, or in"):
         run(tasks, mock, tmp_path, budget=50, support="binary", store=store)
+    assert mock.asked.total() == 42
+
+
+@pytest.mark.parametrize(
+    ("changed", "arguments", "part"),
+    [
+        ({"scorer": match()}, {}, "scorer"),
+        ({"epochs": 2}, {}, "epochs"),
+        ({}, {"value": lambda value: 0.0}, "function `value`"),
+        ({}, {"eval_options": {"temperature": 1}}, "eval_options"),
+        ({}, {"model": "mockllm/model"}, "model"),
+        ({}, {"unit": "tokens"}, "unit"),
+    ],
+)
+def test_a_store_is_not_continued_with_what_scores_otherwise(
+    changed: dict[str, Any], arguments: dict[str, Any], part: str, tmp_path: Path
+) -> None:
+    mock, given = Mock(), {"support": "binary", "store": tmp_path / "study.db", "batch": 6}
+    run(task("alpha", 10), mock, tmp_path, budget=6, **given)
+    options = {**quietly(tmp_path), **arguments.get("eval_options", {})}
+    other: dict[str, Any] = {"model": mock.model, "group_by": "subject", **given, **arguments, "eval_options": options}
+    with pytest.raises(ValueError, match=f"store must hold the same evaluation, got one with (an)?other {part}"):
+        eq_inspect.evaluate(task("alpha", 10, **changed), budget=12, **other)
+    assert mock.asked.total() == 6
+    assert run(task("alpha", 10), mock, tmp_path, budget=12, **given).samples == 12
 
 
 def test_a_budget_in_tokens_is_what_the_model_reports(tmp_path: Path) -> None:
