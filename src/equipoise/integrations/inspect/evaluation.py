@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import inspect
+import math
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +22,7 @@ from equipoise.integrations.inspect.identity import check_same, identity
 from equipoise.integrations.inspect.scores import Scores
 from equipoise.integrations.pools import Answer, Answers, sample
 from equipoise.keywords import suggests_keywords
+from equipoise.problem import Stratified
 from equipoise.problem.objective import numbers_by_arm
 from equipoise.run.progress import Progress
 from equipoise.store import Header, Log
@@ -65,6 +67,7 @@ def evaluate(
     interval: Stopping = "fixed-width",
     strategy: str | Strategy = "auto",
     support: Support = None,
+    objective: float | Stratified = math.inf,
     scorer: str | None = None,
     value: Callable[[Any], float] | None = None,
     finite: bool = True,
@@ -94,15 +97,21 @@ def evaluate(
     budget
         The most samples to run, or with `unit="tokens"` the most tokens to use.
     unit
-        What the budget counts. Tokens are what inspect_ai reports of all models that a sample uses, graders included. A
-        budget in tokens can be exceeded by what the last batch takes beyond what was expected.
+        What the budget counts. Tokens are what inspect_ai reports of all models that a sample uses, graders included.
+        With a budget in tokens, batches begin with one sample and grow, and none has more samples than what is left
+        pays for at the largest use seen. So the budget is exceeded by about one sample's use at most, unless samples
+        suddenly take much more than any before. The verdict says by how much.
     tokens_per_sample
-        What a sample is expected to take until the first samples tell, in tokens: for all groups, or by group. By
+        What a sample of a group is expected to take until one of them tells, in tokens: for all groups, or by group. By
         default 1,000, or a tenth of a group's even share of the first budget if that is less.
     precision
         Stop when the score of every group is known to plus or minus this, as in `estimate`.
     level, interval, strategy, support, seed, progress
         As in `estimate`. `support="binary"` is for scores that are right or wrong.
+    objective
+        As in `estimate`. With `unit="tokens"`, `objective=1` makes the sum of the squared errors small for the tokens
+        spent, so that groups whose samples take more tokens get fewer. With the default, which makes the largest error
+        small, what a sample takes does not matter for its group.
     scorer
         Whose score counts, by name, where a task has several scorers.
     value
@@ -128,8 +137,9 @@ def evaluate(
     Raises
     ------
     EquipoiseError
-        If a task fails as a whole, an evaluation is cancelled, all samples of a batch fail, or a score is not a number.
-        What was scored before is kept: in the store, and in the error's attribute `study`.
+        If a task fails as a whole, an evaluation is cancelled, all samples of a batch fail, a score cannot be used, or
+        a budget in tokens does not pay for a sample of each group. What was scored before is kept: in the store, and
+        in the error's attribute `study`.
 
     Notes
     -----
@@ -172,6 +182,7 @@ def evaluate(
         interval=interval,
         strategy=strategy,
         support=support,
+        objective=objective,
         costs=_expected_costs(unit, tokens_per_sample, budget, list(groups), held),
         finite=finite,
         seed=seed,

@@ -130,6 +130,25 @@ def test_a_budget_in_tokens_is_extended(tmp_path: Path) -> None:
     assert more.spent == 100 * more.samples == 100 * mock.asked.total() == 3000
 
 
+def test_a_budget_in_tokens_is_kept_to_a_sample(tmp_path: Path) -> None:
+    mock = Mock(tokens=lambda question: 5000)
+    result = run(
+        task("alpha", 30), mock, tmp_path, budget=32_000, unit="tokens", support="binary", tokens_per_sample=10
+    )
+    assert result.spent == 30_000
+    with pytest.raises(EquipoiseError, match="at least one sample of each group, got 100: 1 sample cost 5,000 tokens"):
+        run(task("alpha", 30), mock, tmp_path, budget=100, unit="tokens", support="binary")
+
+
+def test_an_objective_gives_groups_that_take_more_tokens_fewer_samples(tmp_path: Path) -> None:
+    mock = Mock(tokens=lambda question: 900 if question.startswith("mixed") else 100)
+    given: dict[str, Any] = {"budget": 30_000, "unit": "tokens", "support": "binary"}
+    exam = task("alpha", 60, ("hard", "mixed"))
+    even, cheap = run(exam, mock, tmp_path, **given), run(exam, mock, tmp_path, objective=1, **given)
+    assert cheap.counts["mixed"] < even.counts["mixed"]
+    assert cheap.counts["hard"] > 1.5 * even.counts["hard"]
+
+
 def test_samples_that_fail_are_declined(tmp_path: Path) -> None:
     mock = Mock(fails=lambda question: question.endswith((" 1", " 3")))
     result = run(task("alpha", 6), mock, tmp_path, batch=12)
