@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import copy
 import inspect
@@ -16,6 +17,8 @@ from inspect_ai._eval.loader import load_tasks  # no public name of it returns t
 from inspect_ai.dataset import MemoryDataset
 from inspect_ai.model import GenerateConfig
 
+from equipoise import people
+from equipoise.errors import EquipoiseError
 from equipoise.inputs import choice, did_you_mean, number, positive, shown
 from equipoise.integrations.inspect.groups import GroupBy, check_group_by, groups_of, with_ids
 from equipoise.integrations.inspect.identity import check_same, identity
@@ -147,9 +150,10 @@ def evaluate(
     score of its group. With several epochs, all epochs of a sample run together and count as one sample, with the score
     that the task's reducer makes of them.
     """
+    _check_no_loop()
     check_group_by(group_by)
     choice("unit", unit, ("samples", "tokens"))
-    scores = Scores(scorer, value)
+    scores = Scores(scorer, value, support)
     options = _checked_options(eval_options)
     known = [_Questions(task, scores) for task in _listed(tasks)]
     twice = [name for name, many in Counter(each.name for each in known).items() if many > 1]
@@ -191,6 +195,18 @@ def evaluate(
         batch=batch,
         progress=progress,
     )
+
+
+def _check_no_loop() -> None:
+    """Refuse to run where inspect_ai cannot: in an event loop, unless it is that of a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    if not people.notebook():
+        raise EquipoiseError(
+            "evaluate must be called where no event loop is running; in one, `await asyncio.to_thread(evaluate, ...)`"
+        )
 
 
 # ---- what is evaluated
@@ -302,8 +318,15 @@ class _Evaluator:
         logs = eval([self._known[t].some(some) for t, some in positions.items()], **self._options)
         by_name = {log.eval.task: log for log in logs}
         runs = {t: _Runs(self._known[t].name, by_name.get(self._known[t].name)) for t in positions}
-        answers = [self._of(runs[item.task], self._known[item.task].samples[item.position].id) for item in items]
-        return self._judged(answers, runs)
+        answers: list[Answer | None] = []
+        unusable = ""
+        for item in items:
+            try:
+                answers.append(self._of(runs[item.task], self._known[item.task].samples[item.position].id))
+            except EquipoiseError as error:  # a score that cannot be used: the others are kept
+                answers.append(None)
+                unusable = unusable or str(error)
+        return self._judged(answers, runs, unusable)
 
     def _of(self, runs: _Runs, id: Any) -> Answer | None:
         """Return what came of one sample; None if it did not run to its end."""
@@ -312,9 +335,9 @@ class _Evaluator:
         score = None if runs.error_of(id) else self._scores.number(runs.task, id, runs.scores(id))
         return Answer(score, runs.tokens(id) if self._unit == "tokens" else None)
 
-    def _judged(self, answers: Sequence[Answer | None], runs: Mapping[int, _Runs]) -> Answers:
+    def _judged(self, answers: Sequence[Answer | None], runs: Mapping[int, _Runs], unusable: str) -> Answers:
         """Return the answers, and why the evaluation cannot go on if it cannot."""
-        failure = next((each.failure for each in runs.values() if each.failure), "")
+        failure = next((each.failure for each in runs.values() if each.failure), unusable)
         found = [answer for answer in answers if answer is not None]
         self._scored |= any(answer.value is not None for answer in found)
         failed = bool(found) and all(answer.value is None for answer in found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import importlib
 import re
@@ -229,6 +230,39 @@ def test_a_score_that_is_not_a_number_ends_the_evaluation(tmp_path: Path) -> Non
     with pytest.raises(EquipoiseError, match=r"must be a number, got \{'exact': 1\}; pass value=, a function such as"):
         run(odd, Mock(), tmp_path)
     assert run(odd, Mock(), tmp_path, value=lambda value: value["exact"]).means["easy"] == 1
+
+
+def test_partial_credit_for_binary_scores_names_the_sample_and_keeps_the_others(tmp_path: Path) -> None:
+    @scorer(metrics=[mean()], name="partial")
+    def partial() -> Any:
+        async def score(state: Any, target: Any) -> Score:
+            return Score(value="P" if state.sample_id == 3 else "C")
+
+        return score
+
+    mock, store = Mock(), tmp_path / "study.db"
+    exam = task("alpha", 4, ("easy",), scorer=partial())
+    message = (
+        r"sample 3 of task 'alpha' must be 0 or 1, got 0.5; leave out support, or .*; 3 samples saved in .*study.db"
+    )
+    for asked in (4, 5):  # only that sample is tried again
+        with pytest.raises(EquipoiseError, match=message) as error:
+            run(exam, mock, tmp_path, support="binary", store=store)
+        assert error.value.study.result().samples == 3
+        assert mock.asked.total() == asked
+    assert run(exam, mock, tmp_path, support=(0, 1)).means["easy"] == 0.875
+
+
+def test_in_an_event_loop_one_sentence_says_what_to_do(tmp_path: Path) -> None:
+    async def within(mock: Mock) -> Any:
+        with pytest.raises(
+            EquipoiseError, match=r"evaluate must be called where no event loop is running; in one, `aw"
+        ):
+            run(task("alpha", 2), mock, tmp_path)
+        assert not mock.asked
+        return await asyncio.to_thread(run, task("alpha", 2), mock, tmp_path)
+
+    assert asyncio.run(within(Mock())).samples == 4
 
 
 def test_one_of_several_scorers_is_named(tmp_path: Path) -> None:
