@@ -62,10 +62,13 @@ class Answers:
         The answers, in the order of the items; None for an item that is to be tried again by the next call.
     failure
         Why no further batch can be sampled, in words; empty if it can.
+    cause
+        The exception that is to blame for that, if any.
     """
 
     by_item: Sequence[Answer | None]
     failure: str = ""
+    cause: Exception | None = None
 
 
 class _Job(NamedTuple):
@@ -205,7 +208,7 @@ class _Pools:
             self._log.turn(lambda turn, jobs=jobs, answers=answers: self._tell(turn, jobs, answers))  # type: ignore[misc]
             self._show()
             if answers.failure:
-                raise _failed(answers.failure)
+                raise _failed(answers.failure) from answers.cause
         self._log.turn(self._check_paid)
         return self._result()
 
