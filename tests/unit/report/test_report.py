@@ -195,7 +195,7 @@ def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
     for words, sentence in (
         ([tmp_path / "nowhere.db"], "there is no store"),
         ([tmp_path / "text.db"], "is not an equipoise store"),
-        ([tmp_path / "study.db", "--png", tmp_path / "a.jpg"], "must end in .png"),
+        ([tmp_path / "study.db", "--png", tmp_path / "a.jpg"], "whose name ends in .png"),
         ([tmp_path / "study.db", "--html", tmp_path / "no" / "a.html"], "there is no folder"),
     ):
         code, out, err = call(monkeypatch, capsys, *words)
