@@ -40,8 +40,8 @@ _PASSWORD: Final = re.compile(
 # ---- one value
 
 
-def integer(name: str, value: Any, least: int) -> int:
-    """Return `value` as an int, or refuse what is not an integer of at least `least`."""
+def integer(name: str, value: Any, least: int, most: float = math.inf) -> int:
+    """Return `value` as an int, or refuse what is not an integer of at least `least` and at most `most`."""
     wanted = {0: "a non-negative integer", 1: "a positive integer"}.get(least, f"an integer of at least {least:,}")
     try:
         found = operator.index(value)
@@ -51,6 +51,8 @@ def integer(name: str, value: Any, least: int) -> int:
         raise TypeError(f"{name} must be {wanted}, got {shown(value)}")
     if found < least:
         raise ValueError(f"{name} must be {wanted}, got {shown(value)}")
+    if found > most:
+        raise ValueError(f"{name} must be at most {most:,.0f}, got {found:,}")
     return found
 
 

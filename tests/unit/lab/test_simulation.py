@@ -354,6 +354,40 @@ def test_norms_of_losses_that_came_out_negative() -> None:
 
 
 @pytest.mark.parametrize(
+    ("law", "support", "inside"),
+    [
+        (eq.Bernoulli(0.3), "binary", True),
+        (eq.Constant(1), "binary", True),
+        (eq.Empirical([0, 1, 1]), "binary", True),
+        (eq.Uniform(0, 1), "binary", False),
+        (eq.Constant(0.5), "binary", False),
+        (eq.Empirical([0, 0.5]), "binary", False),
+        (eq.Rademacher(), "binary", False),
+        (eq.Rademacher(), (-1, 1), True),
+        (eq.Rademacher(2), (-1, 1), False),
+        (eq.Bernoulli(0.3), (0, 1), True),
+        (eq.Uniform(0, 1.1), (0, 1), False),
+        (eq.Gaussian(0, 4), (-12, 12), True),
+        (eq.Gaussian(0, 4), (-11, 12), False),
+        (eq.Exponential(2), (0, 42), True),
+        (eq.Exponential(2), (0, 41), False),
+        (eq.Laplace(1, 2), (-20, 22), True),
+        (eq.Laplace(1, 2), (-20, 21), False),
+        (eq.LogNormal(0, 1), (0, 404), True),
+        (eq.LogNormal(0, 1), (0, 403), False),
+        (eq.StudentT(5), (-1e9, 1e9), False),
+    ],
+)
+def test_a_support_contains_the_values_of_every_law(law: eq.problem.Law, support: Any, inside: bool) -> None:
+    problem = eq.Problem([eq.Constant(1), law])
+    if inside:
+        assert eq.simulate(problem, "uniform", 4, runs=2, support=support).runs == 2
+        return
+    with pytest.raises(ValueError, match=rf"support must contain the .*, got .* with {re.escape(repr(law))}"):
+        eq.simulate(problem, "uniform", 4, runs=2, support=support)
+
+
+@pytest.mark.parametrize(
     ("losses", "errors"),
     [
         ([1.0, 1.05, 1.07], [0.003, 0.002, 0.05]),
