@@ -141,6 +141,12 @@ def named(arm: Any) -> str:
     return f"arm {shown(arm)}"
 
 
+def spoken(arms: Sequence[Any]) -> str:
+    """Return arms for a sentence, the last after an "and"."""
+    *others, last = map(named, arms)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 def did_you_mean(word: Any, known: Iterable[str]) -> str:
     """Return "; did you mean 'x'?" for the end of a message if a known word is close to this one, else nothing."""
     found = difflib.get_close_matches(str(word), list(known), n=1)
