@@ -45,8 +45,7 @@ def poll(strategy: str, customers: int = CUSTOMERS, seed: int = 1, asked: Callab
     asked
         Called every hundred customers with the number asked since the last call.
     """
-    if integer("customers", customers, least=LEAST_CUSTOMERS) > MOST_CUSTOMERS:
-        raise ValueError(f"customers must be at most {MOST_CUSTOMERS:,}, got {customers:,}")
+    customers = integer("customers", customers, LEAST_CUSTOMERS, MOST_CUSTOMERS)
     rng = np.random.default_rng(integer("seed", seed, least=0))
     study = Study(TASTE, budget=customers, strategy=strategy, support="binary")
     answers = {product: iter(Bernoulli(p).sample(rng, customers)) for product, p in TASTE.items()}

@@ -47,8 +47,8 @@ _PASSWORD: Final = re.compile(
 # ---- one value
 
 
-def integer(name: str, value: Any, least: int) -> int:
-    """Return `value` as an int, or refuse what is not an integer of at least `least`."""
+def integer(name: str, value: Any, least: int, most: float = math.inf) -> int:
+    """Return `value` as an int, or refuse what is not an integer of at least `least` and at most `most`."""
     wanted = {0: "a non-negative integer", 1: "a positive integer"}.get(least, f"an integer of at least {least:,}")
     try:
         found = operator.index(value)
@@ -58,6 +58,8 @@ def integer(name: str, value: Any, least: int) -> int:
         raise TypeError(f"{name} must be {wanted}, got {shown(value)}")
     if found < least:
         raise ValueError(f"{name} must be {wanted}, got {shown(value)}")
+    if found > most:
+        raise ValueError(f"{name} must be at most {most:,.0f}, got {found:,}")
     return found
 
 
@@ -144,6 +146,12 @@ def named(arm: Any) -> str:
     if isinstance(arm, str):
         return arm if re.fullmatch(r"[^\W\d][\w./:+-]*", arm) else shown(arm)
     return f"arm {shown(arm)}"
+
+
+def spoken(arms: Sequence[Any]) -> str:
+    """Return arms for a sentence, the last after an "and"."""
+    *others, last = map(named, arms)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def did_you_mean(word: Any, known: Iterable[str]) -> str:

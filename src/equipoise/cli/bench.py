@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -16,7 +15,7 @@ from equipoise import people
 from equipoise.cli import exits
 from equipoise.cli.exits import Exit
 from equipoise.cli.options import Json, number
-from equipoise.cli.output import check_writable, csv_text, print_json
+from equipoise.cli.output import check_writable, csv_text, print_json, writing
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import choice, positive
 
@@ -149,7 +148,7 @@ def bench(
     exports.check()
     where = "inherit" if show_output else output
     if where not in OUTPUTS:
-        _check_file(Path(where))
+        check_writable(Path(where))
     filled = parameters.fill(
         _values(parameter_scan, parameter_step_size, parameter_list or []),
         commands,
@@ -242,15 +241,6 @@ def _precision(typed: str) -> float | str:
     return text
 
 
-def _check_file(path: Path) -> None:
-    """Refuse a file that cannot be written, before the work rather than after it."""
-    check_writable(path)
-    if path.is_dir():
-        raise ValueError(f"cannot write {path}: it is a folder")
-    if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
-        raise ValueError(f"cannot write {path}: permission denied")
-
-
 @dataclass(frozen=True)
 class Exports:
     """The files that a benchmark is written to, or "-" for stdout; None for none."""
@@ -266,9 +256,7 @@ class Exports:
 
     def check(self) -> None:
         """Refuse what cannot be written."""
-        for path in (self.as_json, self.csv, self.markdown):
-            if path is not None and path != _STDOUT:
-                _check_file(path)
+        check_writable(*(path for path in (self.as_json, self.csv, self.markdown) if path != _STDOUT))
 
     def write(self, found: Timings, unit: str | None) -> list[str]:
         """Write all files, and return what went wrong."""
@@ -286,7 +274,8 @@ class Exports:
                 if path == _STDOUT:
                     print(text(), end="")
                 elif path is not None:
-                    path.write_text(text(), encoding="utf-8", newline="")
-            except OSError as error:
-                wrong.append(f"cannot write {path}: {error.strerror}")
+                    with writing(path):
+                        path.write_text(text(), encoding="utf-8", newline="")
+            except ValueError as error:
+                wrong.append(str(error))
         return wrong

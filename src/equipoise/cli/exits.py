@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 import sys
 import threading
@@ -69,10 +71,12 @@ def code_of(app: typer.Typer) -> int:
     """Run the command line, and return its exit code; what went wrong is printed in one sentence."""
     try:
         code = app(standalone_mode=False)
+        if sys.stdout:
+            sys.stdout.flush()
     except (ValueError, TypeError, EquipoiseError) as error:
         return _refuse(str(error))
-    except OSError as error:  # a missing folder, no permission, a full disk
-        return _refuse(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except OSError as error:  # a missing file, no permission, a full disk
+        return _of_system(error)
     except typer.Abort:
         say("stopped")
         return Exit.INTERRUPTED
@@ -89,6 +93,17 @@ def code_of(app: typer.Typer) -> int:
     return code if isinstance(code, int) else Exit.SUCCESS
 
 
+def _of_system(error: OSError) -> int:
+    """Return the exit code of what the system refused, having said what it was."""
+    if error.filename is None and error.errno in _OF_OUTPUT:  # files are named (`output.writing`)
+        with open(os.devnull, "w") as nowhere:  # or Python would try once more at its end
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            return 1  # as typer does where it notices: nobody reads on, as in a pipe to head
+        return _refuse(f"cannot write to standard output: {error.strerror}")
+    return _refuse(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+
+
 def say(sentence: str) -> None:
     """Print a sentence of the program itself to standard error; what it quotes cannot control the terminal."""
     print(f"equipoise: {for_terminal(sentence)}", file=sys.stderr)
@@ -98,6 +113,9 @@ def for_terminal(text: str) -> str:
     """Return a text of several lines without control characters and passwords."""
     return "\n".join(map(printable, without_password(text).split("\n")))
 
+
+# What goes wrong with standard output.
+_OF_OUTPUT: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EPIPE})
 
 # What the parser wanted where it could not read a value, by its name for that.
 _WANTED: Final = {"int_parsing": "an integer", "float_parsing": "a number"}

@@ -10,8 +10,8 @@ import typer
 
 from equipoise import tables
 from equipoise.cli import exits
-from equipoise.cli.options import CsvFile, Json, strategy_names, with_own_strategies
-from equipoise.cli.output import check_chart, check_writable, console, half_width, print_json, progress_bar, write_csv
+from equipoise.cli.options import CsvFile, Json, strategy_files, strategy_names, with_own_strategies
+from equipoise.cli.output import check_writable, console, half_width, print_json, progress_bar, write_csv, writing
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -70,6 +70,7 @@ def leaderboard(
     from equipoise.lab import suite
     from equipoise.lab.drawn import PROBLEMS, drawn
 
+    check_writable(to_csv, chart=plot, inputs=strategy_files(strategy))
     lines: Sequence[Entry] = boards.entries(with_own_strategies(strategy))
     cases: Sequence[Case]
     if unseen is None:
@@ -80,8 +81,6 @@ def leaderboard(
         if problem is not None:
             raise ValueError("--unseen draws all problems and must be given without --problem, got both")
         cases = drawn(unseen, PROBLEMS if problems is None else problems)
-    check_writable(to_csv)
-    check_chart(plot)
     if unseen is None and problem is None and (missing := suite.left_out()):
         exits.say(missing)
     with progress_bar() as progress:
@@ -96,7 +95,8 @@ def leaderboard(
     if to_csv:
         write_csv(to_csv, board.rows())
     if plot:
-        chart.save(board.plot(), plot)
+        with writing(plot):
+            chart.save(board.plot(), plot)
     if as_json:
         print_json(board.to_dict() | {"unseen": unseen})
         return

@@ -19,6 +19,11 @@ def strategy_names(incomplete: str) -> list[str]:
     return [name for name in strategies.available() if name.startswith(incomplete)]
 
 
+def strategy_files(typed: list[str] | None) -> list[Path]:
+    """Return the files of the strategies that were typed as FILE.py:CLASS."""
+    return [Path(f"{text.partition('.py:')[0]}.py") for text in typed or [] if ".py:" in text]
+
+
 def with_own_strategies(typed: list[str] | None) -> list[str] | None:
     """
     Return strategies as they were typed; those in files, such as optimist.py:Optimist:c=2, by their names.
@@ -29,16 +34,15 @@ def with_own_strategies(typed: list[str] | None) -> list[str] | None:
 
 
 def _registered(text: str) -> str:
-    file, in_a_file, rest = text.partition(".py:")
-    if not in_a_file:
+    if not (files := strategy_files([text])):
         return text
     from equipoise import strategies
     from equipoise.run.spec import imported
 
-    path = Path(f"{file}.py")
+    [path] = files
     if not path.is_file():
         raise ValueError(f"cannot read the strategy {text!r}: there is no file {path}")
-    name, colon, parameters = rest.partition(":")
+    name, colon, parameters = text.partition(".py:")[2].partition(":")
     found = imported("strategy", f"{path.stem}:{name}", path.resolve().parent)
     if not isinstance(found, type) or not issubclass(found, strategies.Strategy):
         raise TypeError(f"strategy must be FILE.py:CLASS of a subclass of eq.strategies.Strategy, got {text!r}")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
@@ -29,6 +31,15 @@ def print_json(value: Any) -> None:
     print(json.dumps(tables.json_ready(value), ensure_ascii=False, allow_nan=False))
 
 
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Name the file in the error of whatever cannot be written in this context, as on a full disk."""
+    try:
+        yield
+    except OSError as error:
+        raise ValueError(f"cannot write {error.filename or path}: {error.strerror or error}") from None
+
+
 def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return rows with the same columns as CSV."""
     file = io.StringIO(newline="")
@@ -40,24 +51,43 @@ def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write rows with the same columns to a CSV file."""
-    path.write_text(csv_text(rows), encoding="utf-8", newline="")
+    with writing(path):
+        path.write_text(csv_text(rows), encoding="utf-8", newline="")
 
 
-def check_writable(*paths: Path | None) -> None:
-    """Refuse a file in a folder that does not exist, before the work rather than after it."""
-    for path in paths:
-        if path and not path.absolute().parent.is_dir():
+def check_writable(*paths: Path | None, chart: Path | None = None, inputs: Iterable[Path | None] = ()) -> None:
+    """
+    Refuse what cannot be written, or must not be, before the work rather than after it.
+
+    Parameters
+    ----------
+    *paths
+        The files to write; None for those that were not asked for.
+    chart
+        One more, with a chart in it.
+    inputs
+        What the command reads, none of which may be overwritten.
+    """
+    if chart:
+        from equipoise import chart as charts
+
+        charts.suffix(chart)
+        charts.require()
+    read = [path for path in inputs if path and path.exists()]
+    written: set[Path] = set()
+    for path in filter(None, (*paths, chart)):
+        place = path.resolve()
+        if place.is_dir():
+            raise ValueError(f"cannot write {path}: it is a folder")
+        if not place.parent.is_dir():
             raise ValueError(f"cannot write {path}: there is no folder {path.parent}")
-
-
-def check_chart(path: Path | None) -> None:
-    """Refuse a chart that cannot be drawn, before the work rather than after it."""
-    if path:
-        from equipoise import chart
-
-        check_writable(path)
-        chart.suffix(path)
-        chart.require()
+        if not os.access(place if place.exists() else place.parent, os.W_OK):
+            raise ValueError(f"cannot write {path}: permission denied")
+        if place.exists() and any(map(place.samefile, read)):
+            raise ValueError(f"cannot write {path}: this command reads it")
+        if place in written:
+            raise ValueError(f"cannot write {path} twice: give each output a file of its own")
+        written.add(place)
 
 
 def progress_bar(counts: bool = True, thread: bool = True) -> Progress:

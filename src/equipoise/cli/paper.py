@@ -10,7 +10,7 @@ import typer
 from equipoise.cli import exits
 from equipoise.cli.exits import Exit
 from equipoise.cli.options import Json
-from equipoise.cli.output import console, print_json, progress_bar
+from equipoise.cli.output import console, print_json, progress_bar, writing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +36,7 @@ def paper(
     if out.exists() and not out.is_dir():
         raise ValueError(f"--out must be a folder, got the file {out}")
     try:
-        with progress_bar(counts=False) as progress:
+        with writing(out), progress_bar(counts=False) as progress:
             task = progress.add_task("", total=None)
             found = reproduce(
                 out,

@@ -10,7 +10,7 @@ import typer
 
 from equipoise import tables
 from equipoise.cli.options import CsvFile, Json, by_arm, number
-from equipoise.cli.output import check_chart, check_writable, console, print_json, progress_bar, write_csv
+from equipoise.cli.output import check_writable, console, print_json, progress_bar, write_csv, writing
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -78,6 +78,7 @@ def plan(
     from equipoise import chart
     from equipoise.planning import read
 
+    check_writable(to_csv, curve, chart=plot, inputs=[guesses])
     arguments: dict[str, Any] = read(guesses) if guesses else {}
     given = {
         "variances": by_arm("--variance", variance),
@@ -99,8 +100,6 @@ def plan(
         if name in arguments:
             arguments[name] = dict.fromkeys(arguments["variances"], 1.0) | arguments[name]
     arguments |= {"interval": interval, "support": support}
-    check_writable(to_csv, curve)
-    check_chart(plot)
     p = number("--objective", objective)
     with progress_bar(counts=False) as progress:
         progress.add_task("planning", total=None)
@@ -110,7 +109,8 @@ def plan(
         if path:
             write_csv(path, lines)
     if plot:
-        chart.save(found.plot(rows), plot)
+        with writing(plot):
+            chart.save(found.plot(rows), plot)
     if as_json:
         print_json(json.loads(found.to_json()) | {"curve": rows})
         return

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from equipoise.cli.options import Json
-from equipoise.cli.output import check_writable, console, print_json
+from equipoise.cli.output import check_writable, console, print_json, writing
 from equipoise.inputs import printable
 
 
@@ -23,17 +23,23 @@ def report(
     """Show a study that was saved in a store, even while it is running."""
     from equipoise import chart
     from equipoise import report as reports
+    from equipoise.store.log import located
 
-    check_writable(html, png)
+    for option, path in (("--html", html), ("--png", png)):
+        if path and path.suffix.lower() != (wanted := f".{option[2:]}"):
+            raise ValueError(f"{option} must be a file whose name ends in {wanted}, got {str(path)!r}")
+    check_writable(html, png, inputs=[Path(located(store)[0])])
     if html or png:
         chart.require()
     found = reports.read(store)
     if html or png:
         view = reports.view(found)
         if png:
-            reports.png(view, png)
+            with writing(png):
+                reports.png(view, png)
         if html:
-            html.write_text(reports.page(view), encoding="utf-8")
+            with writing(html):
+                html.write_text(reports.page(view), encoding="utf-8")
     written = [path for path in (html, png) if path]
     if as_json:
         print_json(reports.to_dict(found))

@@ -113,10 +113,10 @@ def _kept(last: Progress | None, store: str | None) -> str:
     if not samples and not store:
         return "no samples were taken"
     taken, left = tables.count(samples, "sample"), what_is_left(last.result) if last else ""
-    takes = f", and the precision takes {left}" if left else ""
+    needed = f"; {left}" if left else ""
     if store:
-        return f"{taken} saved in {store}{takes}; run the same command to continue"
-    return f"{taken} taken, none saved{takes}; with --store study.db the same command would continue"
+        return f"{taken} saved in {store}{needed}; run the same command to continue"
+    return f"{taken} taken, none saved{needed}; with --store study.db the same command would continue"
 
 
 def _print_result(result: Result, loaded: Spec, code: int, as_json: bool, verbose: bool) -> None:

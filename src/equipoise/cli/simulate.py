@@ -9,16 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from equipoise import tables
-from equipoise.cli.options import CsvFile, Json, strategy_names, with_own_strategies
-from equipoise.cli.output import (
-    check_chart,
-    check_writable,
-    console,
-    half_width,
-    print_json,
-    progress_bar,
-    write_csv,
-)
+from equipoise.cli.options import CsvFile, Json, strategy_files, strategy_names, with_own_strategies
+from equipoise.cli.output import check_writable, console, half_width, print_json, progress_bar, write_csv, writing
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -78,10 +70,9 @@ def simulate(
     from equipoise import chart
     from equipoise.lab import texts
 
+    check_writable(to_csv, chart=plot, inputs=strategy_files(strategy))
     problem = equipoise.Problem([texts.law(text) for text in laws])
     strategies = [texts.strategy(text) for text in with_own_strategies(strategy) or ["auto"]]
-    check_writable(to_csv)
-    check_chart(plot)
     with progress_bar() as progress:
         task = progress.add_task("simulating", total=None)
         curve: Curve = equipoise.simulate(
@@ -101,7 +92,8 @@ def simulate(
     if to_csv:
         write_csv(to_csv, curve.rows())
     if plot:
-        chart.save(curve.plot(), plot)
+        with writing(plot):
+            chart.save(curve.plot(), plot)
     if as_json:
         print_json([sim.to_dict() for sim in curve])
         return

@@ -99,14 +99,18 @@ def describe(kind: Kind, level: float, over: str = "arms") -> str:
     return f"{percent(probability('level', level))} {noun}, {promise}."
 
 
-def describe_each(kind: Kind, level: float, fixed: Bools, over: str = "arms") -> str:
-    """Return a sentence or two on intervals of this kind and level, some of which may be of fixed width instead."""
+def describe_each(kind: Kind, level: float, fixed: Bools, over: str = "arms", others: str = "") -> str:
+    """
+    Return a sentence or two on intervals of this kind and level, some of which may be of fixed width instead.
+
+    `others` names those that are not, such as "a and b"; by default they are the other arms, or whatever they are of.
+    """
     if fixed.all() and len(fixed):
         kind = "fixed-width"
     if kind == "fixed-width" or not fixed.any():
         return describe(kind, level, over)
-    others = describe(kind, level, over).split(", ", 1)[1]
-    return f"{describe('fixed-width', level, over)} Other {over}: confidence sequences, {others}"
+    promise = describe(kind, level, over).split(", ", 1)[1]
+    return f"{describe('fixed-width', level, over)} {others or f'Other {over}'}: confidence sequences, {promise}"
 
 
 @dataclass(frozen=True)

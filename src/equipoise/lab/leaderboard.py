@@ -42,6 +42,9 @@ from equipoise.problem import Gaussian
 from equipoise.strategies import Strategy, label
 from equipoise.tables import json_ready
 
+# All runs of a cell are in memory at once.
+MOST_RUNS = 1_000_000
+
 # The values of A, in units of sqrt(Sigma/K), with which strategies that have one enter.
 EXPLORATIONS = (0.5, 2)
 # Called with the number of cells done so far and their total.
@@ -373,7 +376,7 @@ def leaderboard(
     lines = entries() if given is None else list(given)
     chosen = problems() if cases is None else list(cases)
     if runs is not None:
-        runs = integer("runs", runs, 4)
+        runs = integer("runs", runs, 4, MOST_RUNS)
     on_card = choice("engine", engine, ("cpu", "cuda")) == "cuda"
     workers = os.cpu_count() or 1 if threads is None else integer("threads", threads, 1)
     todo = entry_runs(lines, chosen, runs)

@@ -14,7 +14,7 @@ from equipoise.lab import estimators, work
 from equipoise.lab.ahead import compile_ahead
 from equipoise.lab.setup import Ends, Setup
 from equipoise.lab.simulation import Curve, Simulation
-from equipoise.problem import Objective, Problem, Stratified, money
+from equipoise.problem import Objective, Problem, Stratified, laws, money
 from equipoise.problem.objective import objective as resolve_objective
 from equipoise.strategies import (
     Strategy,
@@ -31,8 +31,9 @@ from equipoise.strategies import (
 )
 from equipoise.tables import amount, count
 
-# Samples that a budget of money may buy: more take days, and far more could not be paid for one by one in doubles.
+# Samples that a budget may buy: more take days, and far more could not be paid for one by one in doubles.
 MOST_PULLS = 1e12
+MOST_RUNS = 1e9
 # The formula of a strategy is checked on this many arms.
 CHECKED_ARMS = 64
 
@@ -151,7 +152,7 @@ def simulate(
         "cpu", "cuda", or a Dask client, whose workers then share the runs. The numbers are the same, bit for bit (on a
         GPU to rounding).
     support
-        What the studies declare as possible values.
+        What the studies declare as possible values; of an unbounded law, all but about 1 in 10^9 must be among them.
     estimator
         How losses are estimated: "naive", "wald", "controls", "gaussian" (Gaussian arms under strategies that do not
         use means), or "auto", the best that is valid for each arm.
@@ -198,10 +199,11 @@ def simulate(
     for name, values in (("strategy", strategies), ("budget", budgets)):
         if not values:
             raise ValueError(f"{name} must have at least one value, got none")
-    in_flight, runs, seed = integer("in_flight", in_flight, 1), integer("runs", runs, 2), integer("seed", seed, 0)
+    in_flight, seed = integer("in_flight", in_flight, 1), integer("seed", seed, 0)
+    runs = integer("runs", runs, 2, MOST_RUNS)
     if seed >= 1 << 64:
         raise ValueError(f"seed must be below 2^64, got {shown(seed)}")
-    support = check_support(support)
+    support = _support(support, problem)
     on_gpu = isinstance(engine, str) and engine == "cuda"
     if choice("precision", precision, ("double", "single")) == "single" and not on_gpu:
         raise ValueError("precision must be 'double' unless engine='cuda', got 'single'")
@@ -241,7 +243,7 @@ def _report(progress: Progress, before: int, total: int, runs: int) -> None:
 def _budget(budget: Any, objective: Objective) -> float:
     """A number of samples or, where these have costs, an amount of money."""
     if objective.costs is None:
-        return integer("budget", budget, 1)
+        return integer("budget", budget, 1, MOST_PULLS)
     given = positive("budget", budget, "amount of money")
     if (samples := given / min(objective.costs)) > MOST_PULLS:
         raise ValueError(
@@ -249,6 +251,19 @@ def _budget(budget: Any, objective: Objective) -> float:
             f"{amount(samples)}"
         )
     return given
+
+
+def _support(given: Any, problem: Problem) -> Support:
+    """Return a support that has the values of every law in it; samples outside of it would be refused by a study."""
+    support = check_support(given)
+    if support is None:
+        return None
+    for law in problem.arms:
+        low, high = laws.ends(law)
+        inside = laws.is_binary(law) if support == "binary" else not (low < support[0] or high > support[1])
+        if not inside:
+            raise ValueError(f"support must contain the values of every law, got {shown(support)} with {shown(law)}")
+    return support
 
 
 def setups(

@@ -330,6 +330,49 @@ class Empirical:
         return np.asarray(self.values)[rng.integers(0, len(self.values), size)]
 
 
+def ends(law: Law) -> tuple[float, float]:
+    """
+    Return the least and the greatest value of a law; of an unbounded one, what all but about 1 in 10^9 lie between.
+
+    Those of a t law are infinite, as it has too many far values, and those of a law that is not in this module are NaN.
+    """
+    match law:
+        case Gaussian(mean, variance):
+            return mean - 6 * math.sqrt(variance), mean + 6 * math.sqrt(variance)
+        case Laplace(mean, variance):
+            return mean - 21 * math.sqrt(variance / 2), mean + 21 * math.sqrt(variance / 2)
+        case LogNormal(log_mean, log_sd):
+            low, high = (_or_infinite(lambda z=z: math.exp(log_mean + z * log_sd)) for z in (-6, 6))  # type: ignore[misc]
+            return low, high
+        case Exponential(scale):
+            return 0.0, 21 * scale
+        case Rademacher(scale):
+            return -scale, scale
+        case Bernoulli(p):
+            return (0.0, 1.0) if 0 < p < 1 else (p, p)
+        case Uniform(low, high):
+            return low, high
+        case Constant(value):
+            return value, value
+        case Empirical(values):
+            return min(values), max(values)
+        case StudentT():
+            return -math.inf, math.inf
+    return math.nan, math.nan
+
+
+def is_binary(law: Law) -> bool:
+    """Return whether a law has no values but 0 and 1; taken for granted of laws that are not in this module."""
+    match law:
+        case Bernoulli():
+            return True
+        case Constant(value):
+            return value in (0.0, 1.0)
+        case Empirical(values):
+            return set(values) <= {0.0, 1.0}
+    return math.isnan(ends(law)[0])
+
+
 # Samples for which `centred` finds a mean far: about a million, so that it does not depend on a budget.
 _SAMPLES = 2.0**20
 

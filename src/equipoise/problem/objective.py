@@ -269,7 +269,4 @@ def wholes_by_arm(what: str, given: Wholes | None, names: Sequence[Any], default
 def _whole(name: str, value: Any, default: float) -> float:
     if isinstance(value, float) and value == default == math.inf:
         return value
-    found = integer(name, value, least=1)
-    if found > MOST:
-        raise ValueError(f"{name} must be at most {MOST:,}, got {found:,}")
-    return found
+    return integer(name, value, least=1, most=MOST)

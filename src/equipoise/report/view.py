@@ -17,7 +17,6 @@ from equipoise.report import series
 from equipoise.report.watch import Report
 from equipoise.report.words import axes, duration, settings, warnings
 from equipoise.study import Result
-from equipoise.study.certificate import shown_error
 from equipoise.study.summary import left_out, priced, remarks, verdict
 from equipoise.tables import PLAIN, SHARES, Unit, amount, json_ready, percent, plus_minus, rounded
 
@@ -230,7 +229,7 @@ def _table(report: Report, unit: Unit, labels: Sequence[str]) -> dict[str, Any]:
     rows = []
     for i, k in enumerate(places):
         half, low, high = (float(each[i]) for each in (ends.margins, ends.low, ends.high))
-        known, error = math.isfinite(half), shown_error(result, k, float(report.account.standard_errors[k]))
+        known, error = math.isfinite(half), float(report.account.standard_errors[k])
         cells = [
             labels[k],
             unit.mean(float(result.means.array[k]), half),

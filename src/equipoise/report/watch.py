@@ -152,15 +152,15 @@ class Watch:
         self.replica.fold(rows, self._history.parts)
         self._pace.add(rows)
 
-    def result(self) -> Result:
-        """Return what is known now."""
+    def result(self, running: bool = True) -> Result:
+        """Return what is known now; how long the rest takes only if the study goes on as it did."""
         pace = self._pace.per_second(self.replica.began, self.replica.latest)
-        return self._course.result(self.replica, 1 / pace if pace > 0 else None)
+        return self._course.result(self.replica, 1 / pace if running and pace > 0 else None)
 
-    def report(self, name: str) -> Report:
+    def report(self, name: str, running: bool = True) -> Report:
         """Return how it stands."""
         replica, study = self.replica, self.replica.study
-        result = self.result()
+        result = self.result(running)
         if self._account is None or not self._account.holds(result):
             self._account = Account.of(result)
         return Report(
@@ -196,4 +196,5 @@ def read(where: str | os.PathLike[str]) -> Report:
             watch = Watch(first, log.replica.level)
             for rows in itertools.chain([rest], pages):
                 watch.fold(rows)
-        return watch.report(log.label)
+        # A run has samples in flight, at least between its turns.
+        return watch.report(log.label, running=watch.replica.study.in_flight > 0)

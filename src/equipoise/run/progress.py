@@ -222,7 +222,7 @@ def worst_text(progress: Progress) -> str:
 
 def left_text(progress: Progress) -> str:
     """
-    Return what is left: "1,900 to 4,300 more samples, 3 to 6 minutes" for a precision, else such as "1:05 left".
+    Return such as "1,900 to 4,300 more samples needed (3 to 6 minutes)" for a precision, else such as "1:05 left".
 
     The time alone where the budget or the time limit ends the study before the precision is reached; nothing if that
     is not known.

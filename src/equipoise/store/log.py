@@ -57,6 +57,12 @@ PATIENCE: Final = Patience()
 UNNAMED: Final = "study"
 
 
+def located(where: str | os.PathLike[str]) -> tuple[str, str]:
+    """Return the path of a file or the URL of a database, and the name of the study in it."""
+    place, _, name = os.fspath(where).partition("#")
+    return place.removeprefix("sqlite:///"), name or UNNAMED
+
+
 def connect(where: str | os.PathLike[str], write: bool = True, create: bool = False, private: bool = False) -> Database:
     """
     Return the database at a path or a URL, either with `#name` for one of several studies in it.
@@ -70,15 +76,12 @@ def connect(where: str | os.PathLike[str], write: bool = True, create: bool = Fa
     private
         Whether nobody else may read a file that is created.
     """
-    text = os.fspath(where)
-    place, _, name = text.partition("#")
-    name = name or UNNAMED
+    place, name = located(where)
     if place.startswith(("postgresql://", "postgres://")):
         return Postgres(place, name)
-    if "://" in place and not place.startswith("sqlite:///"):
+    if "://" in place:
         scheme = place.partition("://")[0]  # not the rest, which may contain a password
         raise ValueError(f"store must be a path such as 'study.db' or a postgresql:// URL, got {scheme}://...")
-    place = place.removeprefix("sqlite:///")
     if place in ("", ":memory:"):
         raise ValueError(f"store must be a file that outlives the process, such as 'study.db', got {place!r}")
     return SQLite(Path(place), name, write, create, private)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from equipoise.arrays import Bools, Floats
-from equipoise.inputs import Names, plain_name
+from equipoise.inputs import Names, plain_name, spoken
 from equipoise.intervals import Interval, Kind, describe_each
 from equipoise.tables import MOST_ROWS
+
+# As many arms are named in a sentence about some of them.
+MOST_NAMED: Final = 3
 
 
 class ByArm(Mapping[Hashable, float]):
@@ -110,7 +113,15 @@ class IntervalsByArm(Mapping[Hashable, Interval]):
     @property
     def promise(self) -> str:
         """What these intervals promise, in a sentence or two."""
-        return describe_each(self.kind, self.level, self.fixed)
+        others = [arm for arm, fixed in zip(self, self.fixed.tolist(), strict=True) if not fixed]
+        which = "Arms marked *" if self.marked.any() else spoken(others) if others else ""
+        return describe_each(self.kind, self.level, self.fixed, others=which)
+
+    @property
+    def marked(self) -> Bools:
+        """Which arms a table marks with * since they are too many to name: those of another kind than fixed width."""
+        others = ~self.fixed
+        return np.asarray(others & bool(self.fixed.any() and others.sum() > MOST_NAMED))
 
     def __repr__(self) -> str:
         if len(self) > MOST_ROWS:

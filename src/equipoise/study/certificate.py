@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from equipoise.inputs import listed, named
+from equipoise.inputs import listed, named, spoken
 from equipoise.intervals import Kind, describe
+from equipoise.study import skewness
+from equipoise.study.by_arm import MOST_NAMED
 from equipoise.study.evidence import Answered
 from equipoise.tables import PLAIN, Unit, amount, count, percent
 
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 SLOW: Final = 0.001
 # A bias is mentioned from this share of its standard error on.
 _BIAS: Final = 0.05
+# An arm has too few samples for its skewness if the square of that is more than this for each: an exponential one below
+# 400 (docs/explanation/intervals.md has how often its intervals miss).
+_SKEWED: Final = 0.01
 # As many arms are named whose tickets were declined.
 _MOST_DECLINED: Final = 5
 
@@ -33,21 +38,56 @@ def too_few(arm: Hashable, samples: int) -> str:
     return f"{named(arm)} has {count(samples, 'sample')}; at least 2 are needed for a standard error."
 
 
-def no_interval(level: float, samples: int, needed: int | None) -> str:
-    """Return why an arm with this many samples has no interval, in a few words."""
-    if needed is None:
-        return f"too few samples for a {percent(level)} interval"
+def with_interval(result: Result) -> Bools:
+    """Return which arms have an interval, in the arms' order."""
+    places = result.shown()
+    # Of very many arms only those shown are followed; of the others, as many samples as an interval needs are enough.
+    found: Bools = result.counts.array >= (_first_interval(result) or 2)
+    found[places] = np.isfinite(result.intervals_shown(places).half_widths)
+    return found
+
+
+def no_interval(result: Result) -> str:
+    """Return the sentence about arms that have no interval yet; empty where all have one."""
+    places = np.flatnonzero(~with_interval(result))
+    if not places.size:
+        return ""
+    counts, first = result.counts.array[places], _first_interval(result)
     # Those from elsewhere, and those that came before an earlier one was answered, do not count.
-    which = "" if samples < needed else " in the order of asking"
-    return f"no {percent(level)} interval yet: it needs {count(needed, 'sample')}{which}"
+    which = "" if first is None or (counts < first).all() else " in the order of asking"
+    begin = [] if first is None else [f"intervals begin at {first} samples{which}"]
+    interval = f"{percent(result.level)} interval yet"
+    arms = len(result.arms)
+    if len(places) > MOST_NAMED or len(places) == arms > 1:
+        whose = "any arm" if len(places) == arms else f"{len(places):,} of {arms:,} arms"
+        return f"No {interval} for {whose}{''.join(f' ({each})' for each in begin)}."
+    *others, last = (f"{each:,}" for each in counts.tolist())
+    has = f"they have {', '.join(others)} and {last} samples" if others else f"it has {count(int(counts[0]), 'sample')}"
+    return f"No {interval} for {spoken([result.arms[k] for k in places.tolist()])} ({'; '.join([has, *begin])})."
 
 
-def needed_for_interval(result: Result, k: int) -> int | None:
-    """Return how many samples the interval of the arm at place k needs; None if that depends on the samples."""
+def _first_interval(result: Result) -> int | None:
+    """Return with how many samples the interval of an arm begins; None if that depends on more than their number."""
     if result.interval_kind != "asymptotic" and not result.recognised:
         return None
-    needed = result.first_interval((1 - result.level) / len(result.arms))
-    return needed if result.populations is None else int(min(needed, result.populations[k]))
+    return result.first_interval((1 - result.level) / len(result.arms))
+
+
+def largest_error(result: Result) -> int:
+    """Return the place of the arm with the largest standard error: relative to targets, or weighted."""
+    weight = result.objective.weight(len(result.arms))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        errors = result.standard_errors.array * (1 / result.targets if result.by_target else np.sqrt(weight))
+    return int(np.nan_to_num(errors, nan=-1.0).argmax())
+
+
+def largest(arm: Hashable, error: float, by: str, unit: Unit) -> str:
+    """Return the sentence about the largest standard error; empty where none is known."""
+    if math.isnan(error):
+        return ""
+    if by:
+        return f"Least precise{by}: {named(arm)}, standard error {unit.size(error)}."
+    return f"Largest standard error: {named(arm)}, {unit.size(error)}."
 
 
 def used_up(result: Result) -> Bools:
@@ -57,9 +97,9 @@ def used_up(result: Result) -> Bools:
     return np.asarray(result.counts.array >= result.populations)
 
 
-def shown_error(result: Result, k: int, error: float) -> float:
-    """Return an arm's standard error as tables show it: NaN where it is 0 because its samples so far are all equal."""
-    return math.nan if error == 0 and not used_up(result)[k] else error
+def equal_samples(result: Result) -> Bools:
+    """Return which arms' samples are all equal so far, so that their error is not known, in the arms' order."""
+    return np.asarray((result.counts.array >= 2) & (result.variances.array == 0) & ~used_up(result))
 
 
 def without_error(result: Result) -> str:
@@ -108,6 +148,28 @@ def heavy_tails(arms: Sequence[Hashable]) -> str:
     )
 
 
+def skewed(result: Result) -> tuple[Hashable, ...]:
+    """Return the arms, of those shown, whose confidence sequences rest on too few samples for how skewed these are."""
+    evidence, places = result.snapshot.evidence, np.array(result.shown())
+    if evidence is None or result.interval_kind != "asymptotic" or result.recognised:
+        return ()
+    ends, counts, seen = result.intervals_shown(places.tolist()), result.counts.array[places], evidence.skewness[places]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        clear = np.abs(seen) > 3 * np.sqrt(6 / counts)
+        few = np.square(skewness.unfolded(seen, counts)) > _SKEWED * counts
+    found = clear & few & np.isfinite(ends.half_widths) & ~ends.fixed & ~(evidence.heavy | used_up(result))[places]
+    return tuple(result.arms[k] for k in places[found].tolist())
+
+
+def too_narrow(arms: Sequence[Hashable]) -> str:
+    """Return the sentence about skewed arms; empty where there is none."""
+    if not arms:
+        return ""
+    whose = spoken(arms) if len(arms) <= MOST_NAMED else f"{len(arms):,} arms"
+    interval = "its interval" if len(arms) == 1 else "their intervals"
+    return f"The samples of {whose} are skewed, and {interval} may be too narrow."
+
+
 def _percent(share: float) -> str:
     """Return a share in percent: to one digit below 10%, and never 0% or 100% where it is not."""
     if share == 1:
@@ -125,8 +187,9 @@ class Certificate:
     samples
         How many are in.
     worst, count, margin, standard_error
-        The least precise arm (`Result.least_precise`); its samples; the margin of its interval, which is infinite where
-        there are too few; its standard error.
+        The least precise arm (`Result.least_precise`) or, while some arm has no interval, that with the largest
+        standard error; its samples; the margin of its interval, which is infinite where there are too few; its standard
+        error, which is NaN where that is not known.
     target
         The half-width that was asked for that arm, where errors are judged relative to it; else NaN.
     kind, level, promise
@@ -160,8 +223,10 @@ class Certificate:
         The arms a few of whose samples make much of the variance that their intervals rest on.
     squared, weighted
         Whether the loss is the largest squared error, and whether the errors have weights.
-    needed
-        How many samples the interval of the least precise arm needs, where that is known.
+    no_interval
+        A sentence about the arms that have no interval yet.
+    equal
+        The arms whose samples are all equal, so that no standard error can be estimated.
     without_error
         A sentence, where nothing varies or every mean is known exactly.
     """
@@ -190,7 +255,8 @@ class Certificate:
     proportional_loss: float = math.nan
     squared: bool = True
     weighted: bool = False
-    needed: int | None = None
+    no_interval: str = ""
+    equal: tuple[Hashable, ...] = ()
     without_error: str = ""
 
     @property
@@ -203,7 +269,8 @@ class Certificate:
         which = self._least_precise(unit)
         first = (which, self._best(unit)) if self.combined is None else (self._strata(unit), which)
         silent = (self._unanswered(), who_declined(self.declined), self._slow())
-        return list(filter(None, (*first, self.even_split, self._bias(unit), heavy_tails(self.heavy), *silent)))
+        shape = (self._bias(unit), heavy_tails(self.heavy))
+        return list(filter(None, (*first, self._equal(), self.even_split, *shape, *silent)))
 
     def __str__(self) -> str:
         return " ".join(self.sentences())
@@ -214,7 +281,7 @@ class Certificate:
         return "".join(f"<p>{html.escape(sentence)}</p>" for sentence in self.sentences())
 
     def _least_precise(self, unit: Unit) -> str:
-        if math.isnan(self.standard_error):
+        if self.count < 2:
             return too_few(self.worst, self.count)
         if self.without_error:
             return self.without_error
@@ -222,13 +289,22 @@ class Certificate:
         target = ""
         if math.isfinite(self.target):
             by, target = " relative to its target", f"; target {unit.half(self.target, 3)}"
-        error = f"standard error {unit.size(self.standard_error)}"
+        known = [] if math.isnan(self.standard_error) else [f"standard error {unit.size(self.standard_error)}"]
         which = f"Least precise{by}: {named(self.worst)},"
         if self.combined is not None:
             which = f"Stratum {named(self.worst).removeprefix('arm ')} contributes most to this error:"
-        if not math.isfinite(self.margin):
-            return f"{which} {error} ({no_interval(self.level, self.count, self.needed)}{target})."
-        return f"{which} {unit.half(self.margin, 3)} ({percent(self.level)}{target}), {error}. {self.promise}"
+        if self.no_interval and self.combined is not None:
+            return " ".join([*(f"{which} {error}." for error in known), self.no_interval])
+        if self.no_interval:
+            return f"{self.no_interval} {largest(self.worst, self.standard_error, by, unit)}".rstrip()
+        margin = f"{unit.half(self.margin, 3)} ({percent(self.level)}{target})"
+        return f"{which} {', '.join([margin, *known])}. {self.promise}"
+
+    def _equal(self) -> str:
+        if not self.equal or self.without_error:
+            return ""
+        whose = spoken(self.equal) if len(self.equal) <= MOST_NAMED else f"each of {len(self.equal):,} arms"
+        return f"All samples of {whose} are equal, so no standard error can be estimated."
 
     def _strata(self, unit: Unit) -> str:
         """Return the combined mean of the strata, and the errors that other ways of sampling would have had."""
@@ -249,13 +325,13 @@ class Certificate:
 
     def _best(self, unit: Unit) -> str:
         """Return the loss, and that of the best allocation."""
-        if self.without_error or math.isnan(self.loss):
+        if self.without_error or not self.loss > 0 or math.isfinite(self.target):  # relative to targets, it has no unit
             return ""
         what, root = ("largest standard error", math.sqrt) if self.squared else ("loss", float)
-        times = " times its target half-width" if math.isfinite(self.target) else ""
-        of = PLAIN if times or not self.squared else unit
-        best = "" if math.isnan(self.oracle_loss) else f", with the best allocation {of.size(root(self.oracle_loss))}"
-        return f"Based on the observed variances alone, the {what} is {of.size(root(self.loss))}{times}{best}."
+        of = unit if self.squared else PLAIN
+        best = of.size(root(self.oracle_loss))
+        than = "" if math.isnan(self.oracle_loss) else f"; the best allocation would have given {best}"
+        return f"Ignoring adaptive sampling, the {what} is {of.size(root(self.loss))}{than}."
 
     def _bias(self, unit: Unit) -> str:
         if self.skewed is None or abs(self.bias_in_errors) < _BIAS:
@@ -294,7 +370,8 @@ def certify(result: Result, even_split: str = "") -> Certificate:
     even_split
         The sentence about what an even split would have needed.
     """
-    k = result.least_precise()
+    missing = "" if np.isnan(result.weighted_losses).any() else no_interval(result)
+    k = largest_error(result) if missing and result.objective.shares is None else result.least_precise()
     intervals = result.intervals_of([k])
     errors, evidence = result.standard_errors.array, result.snapshot.evidence
     bias = _biases(result)
@@ -333,7 +410,8 @@ def certify(result: Result, even_split: str = "") -> Certificate:
         proportional_loss=result.proportional_loss,
         squared=result.objective.p == math.inf and (result.objective.weights is None or result.by_precision),
         weighted=result.objective.weights is not None,
-        needed=needed_for_interval(result, k),
+        no_interval=missing,
+        equal=tuple(result.arms[k] for k in np.flatnonzero(equal_samples(result)).tolist()),
         without_error=without_error(result),
     )
 

@@ -23,7 +23,7 @@ from equipoise.strategies import Support
 from equipoise.study import contrasts, corrections, finite, replay, stopping, summary, sums
 from equipoise.study.baseline import Baseline, baseline
 from equipoise.study.by_arm import ByArm, IntervalsByArm
-from equipoise.study.certificate import Certificate, certify
+from equipoise.study.certificate import Certificate, certify, equal_samples
 from equipoise.study.contrasts import Contrast, Differences
 from equipoise.study.goal import Goal, Precision
 from equipoise.study.left import Left, ToCome, by_arm, left, to_come
@@ -91,7 +91,7 @@ class Result:
         By arm: the square root of the expected squared error of the mean. It accounts for how the samples were chosen:
         with an adaptive strategy the study is replayed, some hundreds of times, with samples drawn from those that are
         in (docs/explanation/inference.md). That takes 10 to 500 ms, once. Of finite populations, it is corrected for
-        their sizes.
+        their sizes. That of samples that are all equal is not known: NaN.
     biases
         By arm: by how much the mean is off on average because of how the samples were chosen, from the same replay.
     corrected_means
@@ -240,8 +240,13 @@ class Result:
         return replay.adaptivity(self)
 
     @cached_property
+    def errors(self) -> Floats:
+        """The standard errors in the arms' order, 0 where samples are all equal: what those of sums are made of."""
+        return np.asarray(np.sqrt(self.losses.array * self.adaptivity.inflations))
+
+    @cached_property
     def standard_errors(self) -> ByArm:
-        return ByArm(self.names, np.sqrt(self.losses.array * self.adaptivity.inflations))
+        return ByArm(self.names, np.where(equal_samples(self), math.nan, self.errors))
 
     @cached_property
     def biases(self) -> ByArm:
@@ -398,7 +403,7 @@ class Result:
         share = np.array(known.shares)
         counted = share > 0  # the mean of a stratum with a share of 0 may be unknown
         value = float(share[counted] @ self.corrected_means.array[counted])
-        error = math.sqrt(share[counted] ** 2 @ self.standard_errors.array[counted] ** 2)
+        error = math.sqrt(share[counted] ** 2 @ self.errors[counted] ** 2)
         half = NormalDist().inv_cdf((1 + level) / 2) * error
         if shares is None and level == self.level:
             decided = sums.the_one_asked(self, np.arange(len(share)), share)
@@ -674,7 +679,7 @@ class Result:
         low, high = contrasts.bounds(self, places[None], c[None], 1 - level)
         return Contrast(
             float(c @ self.means.array[places]),
-            math.sqrt(c**2 @ np.square(self.standard_errors.array[places])),
+            math.sqrt(c**2 @ np.square(self.errors[places])),
             float(low[0]),
             float(high[0]),
             level,

@@ -15,19 +15,21 @@ from equipoise.study.certificate import (
     declines,
     heavy,
     heavy_tails,
-    needed_for_interval,
+    largest,
+    largest_error,
     no_interval,
-    shown_error,
+    skewed,
     too_few,
+    too_narrow,
     used_up,
     who_declined,
+    with_interval,
     without_error,
 )
 from equipoise.study.contrasts import interval
 from equipoise.tables import MOST_ROWS, PLAIN, Unit, about, amount, between, count, duration, percent, rounded
 
 if TYPE_CHECKING:
-    from equipoise.arrays import Bools
     from equipoise.study.by_arm import IntervalsByArm
     from equipoise.study.goal import Precision, Sums
     from equipoise.study.result import Combined, Result
@@ -53,19 +55,19 @@ def verdict(result: Result, unit: Unit = PLAIN) -> str:
     are, whose = ("is", "its mean") if short == 1 else ("are", "their mean")
     than = result.precision.words(whose, unit) or "asked for"
     left = what_is_left(result)
-    needed = f"; it takes {left}" if left else ""
+    needed = f"; {left}" if left else ""
     return f"✗ {short:,} of {count(len(result.arms), 'arm')} {are} still wider than {than}{needed}."
 
 
 def what_is_left(result: Result) -> str:
-    """Return what the precision still needs, as "1,900 to 4,300 more samples, 3 to 6 minutes"; empty if unknown."""
+    """Return the samples that are left, as "1,900 to 4,300 more samples needed (3 to 6 minutes)"; empty if unknown."""
     left = result.left
     if left is None or result.reached:
         return ""
-    more = f"{between(left.low, left.high)} more samples"
+    more = f"{between(left.low, left.high)} more samples needed"
     if math.isnan(left.seconds_high):
         return more
-    return f"{more}, {duration(left.seconds_low, left.seconds_high)}"
+    return f"{more} ({duration(left.seconds_low, left.seconds_high)})"
 
 
 def _verdict_of_sums(result: Result, wanted: Precision, asked: Sums, unit: Unit) -> str:
@@ -79,7 +81,7 @@ def _verdict_of_sums(result: Result, wanted: Precision, asked: Sums, unit: Unit)
     if asked.combined:
         which = "The combined mean is"
     left = what_is_left(result)
-    needed = f"; it takes {left}" if left else ""
+    needed = f"; {left}" if left else ""
     return f"✗ {which} still wider than {to}{needed}."
 
 
@@ -131,10 +133,10 @@ def least_precise(result: Result, unit: Unit = PLAIN) -> str:
     k = result.least_precise()
     margin = float(result.intervals_of([k]).margins[0])
     if not math.isfinite(margin):
-        error = float(result.standard_errors.array[k])
-        why = no_interval(result.level, int(result.counts.array[k]), needed_for_interval(result, k))
-        known = f"standard error {unit.size(error)} ({why})" if error > 0 else why
-    elif margin == 0 and used_up(result)[k]:
+        k = largest_error(result)
+        error = largest(result.arms[k], float(result.standard_errors.array[k]), ranked_by(result), unit)
+        return f"{no_interval(result)} {error}".rstrip()
+    if margin == 0 and used_up(result)[k]:
         known = "known exactly"
     elif result.by_precision:
         known = f"{unit.half(margin)} (target {unit.half(float(result.targets[k]))})"
@@ -160,16 +162,16 @@ def ranked_by(result: Result) -> str:
 
 def remarks(result: Result, unit: Unit = PLAIN) -> list[str]:
     """
-    Return at most three of: what the intervals promise, that arms look binary or have heavy tails, what is still least
-    precise, who declined, and what an even split would have needed.
+    Return at most three of: what the intervals promise, that arms look binary, have heavy tails or are skewed, what is
+    still least precise, who declined, and what an even split would have needed.
     """
-    found = [result.intervals_shown(result.shown()).promise] if _with_interval(result).any() else []
+    found = [result.intervals_shown(result.shown()).promise] if with_interval(result).any() else []
     asked = None if result.precision is None else result.precision.sums
     if asked is not None:
         found = [_decided_by(result, asked, unit), *found]
     if found and result.recognised:
         found.append(BINARY)
-    found.append(heavy_tails(heavy(result)))
+    found += [heavy_tails(heavy(result)), too_narrow(skewed(result))]
     if result.reached is False and not (asked and asked.combined):  # that is in the first sentence
         found.append(least_precise(result, unit))
     return list(filter(None, (*found, who_declined(declines(result)), even_split(result))))[:_REMARKS]
@@ -205,18 +207,6 @@ def even_split(result: Result, noun: str = "samples") -> str:
     return f"An even split would have needed about {needed} {noun}{ends}{cost} for the same {what}."
 
 
-def _with_interval(result: Result) -> Bools:
-    """Return which arms have an interval, in the arms' order."""
-    places = result.shown()
-    # Of very many arms only those shown are followed; of the others, as many samples as an interval needs are enough.
-    needed = 2
-    if result.interval_kind == "asymptotic" or result.recognised:
-        needed = result.first_interval((1 - result.level) / len(result.arms))
-    found: Bools = result.counts.array >= needed
-    found[places] = np.isfinite(result.intervals_shown(places).half_widths)
-    return found
-
-
 def rows(result: Result, places: Sequence[int], intervals: IntervalsByArm) -> list[list[str]]:
     """Return a title row, and a row for each of the arms at these places, whose intervals are given."""
     somebody = bool(result.declined.array.any())
@@ -225,10 +215,10 @@ def rows(result: Result, places: Sequence[int], intervals: IntervalsByArm) -> li
         found[0].insert(2, "declined")
     for i, k in enumerate(places):
         half, low, high = (float(ends[i]) for ends in (intervals.half_widths, intervals.low, intervals.high))
-        error = shown_error(result, k, float(result.standard_errors.array[k]))
+        error = float(result.standard_errors.array[k])
         found.append(
             [
-                str(result.arms[k]),
+                f"{result.arms[k]} *" if intervals.marked[i] else str(result.arms[k]),
                 f"{result.counts.array[k]:,}",
                 rounded(float(result.means.array[k]), half),
                 f"{rounded(low, half)} to {rounded(high, half)}" if math.isfinite(half) else "—",

@@ -145,9 +145,7 @@ def weights(result: Result) -> Floats | None:
 def contrasts_of(result: Result, asked: Sums) -> list[contrasts.Contrast]:
     """Return the sums with their standard errors and intervals."""
     found = look(result, asked, everything=True)
-    errors = np.sqrt(
-        np.where(asked.weights != 0, asked.weights**2 * np.square(result.standard_errors.array), 0.0).sum(1)
-    )
+    errors = np.sqrt(np.where(asked.weights != 0, asked.weights**2 * np.square(result.errors), 0.0).sum(1))
     return [
         contrasts.Contrast(
             float(found.values[j]),

@@ -105,6 +105,16 @@ def test_wrong_input_is_one_sentence_and_exit_code_2(words: list[str], sentence:
         ),
         (["simulate", "rademacher", "--budget", "0"], "budget must be a positive integer, got 0"),
         (["simulate", "rademacher", "--runs", "1"], "runs must be an integer of at least 2, got 1"),
+        (
+            ["simulate", "rademacher", "--runs", "999999999999999999999"],
+            "runs must be at most 1,000,000,000, got 999,999,999,999,999,999,999",
+        ),
+        (["simulate", "rademacher", "--budget", "1e18"], "budget must be at most 1,000,000,000,000, got 1,000,000,000"),
+        (["leaderboard", "--runs", "9999999"], "runs must be at most 1,000,000, got 9,999,999"),
+        (
+            ["simulate", "gaussian:0,1", "--support", "binary"],
+            "support must contain the values of every law, got 'binary' with Gaussian(mean=0.0, variance=1.0)",
+        ),
         (["simulate", "rademacher", "--support", "1,0"], "support must be"),
         (
             ["simulate", "rademacher", "--estimator", "best"],

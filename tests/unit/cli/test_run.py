@@ -759,9 +759,7 @@ def test_the_last_sentence_says_what_is_left() -> None:
     eq.estimate(draws, precision=0.2, budget=150, progress=told.append)
     left = what_is_left(told[-1].result)
     assert "more samples" in left
-    assert _kept(told[-1], "study.db") == (
-        f"150 samples saved in study.db, and the precision takes {left}; run the same command to continue"
-    )
+    assert _kept(told[-1], "study.db") == (f"150 samples saved in study.db; {left}; run the same command to continue")
     eq.estimate(draws, budget=150, progress=told.append)
     assert (
         _kept(told[-1], None) == "150 samples taken, none saved; with --store study.db the same command would continue"

@@ -195,10 +195,20 @@ def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
     for words, sentence in (
         ([tmp_path / "nowhere.db"], "there is no store"),
         ([tmp_path / "text.db"], "is not an equipoise store"),
-        ([tmp_path / "study.db", "--png", tmp_path / "a.jpg"], "must end in .png"),
+        ([tmp_path / "study.db", "--png", tmp_path / "a.jpg"], "whose name ends in .png"),
         ([tmp_path / "study.db", "--html", tmp_path / "no" / "a.html"], "there is no folder"),
     ):
         code, out, err = call(monkeypatch, capsys, *words)
         assert (code, out) == (2, "")
         assert sentence in err
         assert len(err.strip().splitlines()) == 1
+
+
+def test_how_long_the_rest_takes_is_said_of_a_study_that_runs(tmp_path: Path) -> None:
+    """One without samples in flight is not running, and nobody knows when it will go on."""
+    rng, store = np.random.default_rng(1), tmp_path / "study.db"
+    eq.estimate({arm: rng.normal(size=400).tolist() for arm in "ab"}, precision=0.05, budget=150, store=store)
+    assert report.read(store).result.verdict.endswith(" more samples needed.")
+    with eq.open(store, arms=["a", "b"], budget=200, precision=0.05) as study:
+        study.ask()
+    assert report.read(store).result.verdict.endswith(")."), "such as (up to 1 second)"

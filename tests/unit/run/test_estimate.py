@@ -346,11 +346,11 @@ def test_the_result_says_whether_the_precision_was_reached() -> None:
     short = eq.estimate(sample, arms=ARMS, precision={"calm": "7%", "rough": "7%"}, budget=150, seed=1)
     assert short.reached is False
     assert short.to_dict()["reached"] is False
-    verdict = "✗ 1 of 2 arms is still wider than ±7% of its mean; it takes "
+    verdict = "✗ 1 of 2 arms is still wider than ±7% of its mean; "
     assert repr(short).startswith(verdict)
     assert verdict in short._repr_html_()
     several = eq.estimate(sample, arms=ARMS, precision=[0.001, "1%"], budget=300, seed=1)
-    assert repr(several).startswith("✗ 2 of 2 arms are still wider than asked for; it takes ")
+    assert repr(several).startswith("✗ 2 of 2 arms are still wider than asked for; ")
     nothing = eq.estimate(sample, arms=ARMS, budget=300, seed=1)
     assert nothing.reached is None
     assert nothing.to_dict()["reached"] is None

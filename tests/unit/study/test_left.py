@@ -216,9 +216,9 @@ def test_words() -> None:
     found = known(result)
     low, high = (f"{round(float(f'{end:.2g}')):,}" for end in (found.low, found.high))
     hours = f"{math.floor(found.low / 60)} to {math.ceil(found.high / 60)} hours"
-    assert what_is_left(result) == f"{low} to {high} more samples, {hours}"
-    assert result.verdict == f"✗ 1 of 1 arm is still wider than ±0.1; it takes {what_is_left(result)}."
-    assert what_is_left(asked(study, 0.1)) == f"{low} to {high} more samples"
+    assert what_is_left(result) == f"{low} to {high} more samples needed ({hours})"
+    assert result.verdict == f"✗ 1 of 1 arm is still wider than ±0.1; {what_is_left(result)}."
+    assert what_is_left(asked(study, 0.1)) == f"{low} to {high} more samples needed"
     assert what_is_left(asked(study, 10)) == ""
 
 

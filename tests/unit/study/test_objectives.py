@@ -295,8 +295,9 @@ def test_a_certificate_of_strata_speaks_of_their_mean_first() -> None:
         f"The combined mean of the strata is 4, with a standard error of {math.sqrt(0.25 * 14 / 12 + 0.04 * 25):.3g}. "
         f"Based on the observed variances, the same budget would have given {math.sqrt(even):.3g} with equal sample "
         f"sizes, {math.sqrt(found.proportional_loss):.3g} with proportional allocation and "
-        f"{math.sqrt(best):.3g} with the best allocation. Stratum b contributes most to this error: standard error 5 "
-        "(no 95% interval yet: it needs 11 samples)."
+        f"{math.sqrt(best):.3g} with the best allocation. Stratum b contributes most to this error: standard error 5. "
+        "No 95% interval yet for any arm (intervals begin at 11 samples). All samples of c are equal, so no standard "
+        "error can be estimated."
     )
     assert report.certificate(result) == f"9 samples. {found}"
     # Of money: 17 buys 17 W/(0.5 + 2 * 0.2 + 3 * 0.3) of each.
@@ -309,7 +310,7 @@ def test_a_certificate_of_strata_speaks_of_their_mean_first() -> None:
     plain = told(SAMPLES).certificate
     assert plain.combined is None
     assert math.isnan(plain.proportional_loss)
-    assert str(plain).startswith("Least precise: b, standard error 5 (")
+    assert str(plain).startswith("No 95% interval yet for any arm (")
     few = told({"a": [1.0, 3.0], "b": [1.0]}, objective=eq.Stratified([0.5, 0.5])).certificate
     assert str(few) == "b has 1 sample; at least 2 are needed for a standard error."
 
@@ -368,8 +369,8 @@ def test_a_person_can_read_it() -> None:
     assert len(asked_for(many | {"c": [0.0, 10.0] * 30}).remarks()) == 1  # it was one
     dear = told(SAMPLES, costs=[1, 2, 3], weights=[2, 1, 1])
     assert dear.verdict == (
-        "9 samples (cost 17). Least precise by weighted error: b, standard error 5 (no 95% interval yet: it "
-        "needs 11 samples)."
+        "9 samples (cost 17). No 95% interval yet for any arm (intervals begin at 11 samples). Least precise by "
+        "weighted error: b, standard error 5."
     )
     assert told(SAMPLES, objective=2).verdict == "9 samples. 2-norm of the losses: 25."
     assert "2-norm of the weighted losses: " in repr(told(SAMPLES, objective=2, weights=[1, 2, 3]))

@@ -228,7 +228,7 @@ def test_arms_that_never_vary_are_replayed_too() -> None:
         found.tell(ticket, 5.0 if ticket.arm == 0 else float(rng.normal()))
     result = found.result()
     assert result.adaptivity.how == "replay"
-    assert result.standard_errors[0] == 0
+    assert result.errors[0] == 0
     assert result.biases[0] == 0
     assert result.standard_errors[1] > 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from dataclasses import FrozenInstanceError, replace
 from typing import Any
@@ -49,7 +50,10 @@ def test_the_numbers(result: eq.Result) -> None:
     assert dict(result.means) == {"a": 3.0, "b": 5.0, "c": 5.0}
     assert dict(result.variances) == pytest.approx(variances)
     assert dict(result.losses) == pytest.approx({"a": 14 / 12, "b": 25.0, "c": 0.0})
-    assert dict(result.standard_errors) == pytest.approx({"a": math.sqrt(14 / 12), "b": 5.0, "c": 0.0})
+    # The error of equal samples is not known.
+    known = {"a": math.sqrt(14 / 12), "b": 5.0, "c": math.nan}
+    assert dict(result.standard_errors) == pytest.approx(known, nan_ok=True)
+    assert result.to_dict()["standard_errors"]["c"] is None
     assert result.samples == 9
     assert (result.worst, result.loss) == ("b", 25.0)
     assert result.oracle_loss == pytest.approx((14 / 3 + 50) / 9)
@@ -188,9 +192,62 @@ def test_to_frame_of_what_is_not_there(result: eq.Result, monkeypatch: pytest.Mo
         result.to_frame("polars")
 
 
+def test_arms_without_an_interval_are_named() -> None:
+    """Whatever their errors are: the largest is that of another arm."""
+    for counts, sentence in [
+        ({"a": 9, "b": 30}, "No 95% interval yet for a (it has 9 samples; intervals begin at 10 samples)."),
+        (
+            {"a": 7, "b": 9, "c": 30},
+            "No 95% interval yet for a and b (they have 7 and 9 samples; intervals begin at 11 samples).",
+        ),
+        (dict.fromkeys("abcd", 5) | {"e": 30}, "No 95% interval yet for 4 of 5 arms (intervals begin at 11 samples)."),
+        ({"a": 5, "b": 5}, "No 95% interval yet for any arm (intervals begin at 10 samples)."),
+    ]:
+        # The later the arm, the more it varies.
+        samples = {arm: [k * (i % 3) * (1 + i % 2) for i in range(counts[arm])] for k, arm in enumerate(counts, 1)}
+        found = eq.estimate(samples, progress=False)
+        worst = max(found.standard_errors, key=found.standard_errors.__getitem__)
+        error = f"Largest standard error: {worst}, {found.standard_errors[worst]:.3g}."
+        assert found.verdict == f"{found.samples} samples. {sentence} {error}"
+        assert str(found.certificate).startswith(f"{sentence} {error} Ignoring adaptive sampling, the largest ")
+
+
+def test_an_unknown_error_is_not_stated_as_zero() -> None:
+    never = eq.estimate({"a": [0] * 40, "b": [0] * 40, "c": [0, 1]}, support="binary", progress=False)
+    assert "All samples of a and b are equal, so no standard error can be estimated." in str(never.certificate)
+    never = eq.estimate({"a": [0] * 40, "b": [0] * 40}, support="binary", progress=False)
+    said = str(never.certificate)
+    assert re.fullmatch(
+        r"Least precise: a, ±0\.[0-9]+ \(95%\)\. 95% confidence sequences, [^.]*\. "
+        r"All samples of a and b are equal, so no standard error can be estimated\.",
+        said,
+    )
+
+
+def test_many_arms_of_another_kind_of_interval_are_marked() -> None:
+    """Up to three are named."""
+    samples = {arm: [(-1.0) ** i * (9 if arm in "bcde" else 1) for i in range(400)] for arm in "abcde"}
+    for arms in ("abcd", "abcde"):
+        found = eq.estimate({arm: samples[arm] for arm in arms}, precision=0.2, strategy="uniform", progress=False)
+        assert found.intervals().kinds == ("fixed-width", *["asymptotic"] * (len(arms) - 1))
+        marked = [row[0].endswith(" *") for row in found.rows()[1:]]
+        assert marked == [len(arms) == 5 and arm != "a" for arm in arms]
+        whose = "Arms marked *" if len(arms) == 5 else "b, c and d"
+        assert f" {whose}: confidence sequences, simultaneous over arms and valid at any time" in repr(found)
+
+
+def test_skewed_arms_are_named() -> None:
+    """Where the interval is approximate and rests on few samples: not where there are many, or none is skewed."""
+    rng = np.random.default_rng(1)
+    for skewed, size, named in ((True, 76, True), (True, 3000, False), (False, 76, False)):
+        values = rng.exponential(1, size) if skewed else rng.uniform(0, 1, size)
+        found = eq.estimate({"a": values.tolist(), "b": rng.normal(0, 1, size).tolist()}, progress=False)
+        assert ("The samples of a are skewed, and its interval may be too narrow." in found.remarks()) == named
+
+
 def test_a_person_can_read_it(result: eq.Result) -> None:
     assert repr(result).splitlines() == [
-        "9 samples. Least precise: b, standard error 5 (no 95% interval yet: it needs 11 samples).",
+        "9 samples. No 95% interval yet for any arm (intervals begin at 11 samples). Largest standard error: b, 5.",
         "arm  count  mean  95% interval  std. error",
         "a        4     3             —         1.1",
         "b        2     5             —         5.0",
@@ -280,7 +337,7 @@ def test_results_by_arm_are_mappings_and_arrays(result: eq.Result) -> None:
     assert np.asarray(result.counts).dtype == np.int64
     assert np.asarray(result.counts, dtype=float).dtype == float
     assert np.array(result.means, copy=True).flags.writeable
-    assert np.sqrt(result.losses).tolist() == pytest.approx(list(result.standard_errors.values()))
+    assert np.sqrt(result.losses).tolist() == pytest.approx(result.errors.tolist())
     series = pandas.Series(result.means)
     assert list(series.index) == ["a", "b", "c"]
     assert series.dtype == float

@@ -63,7 +63,7 @@ def test_fixed_widths_at_another_level() -> None:
 def test_the_result_says_which_interval_it_is() -> None:
     found = told({"a": drawn(400), "b": drawn(400) * 3}, 0.2)
     sentence = "95% confidence intervals, simultaneous over arms, valid where width alone decides when to stop"
-    others = "Other arms: confidence sequences, simultaneous over arms and valid at any time (asymptotic"
+    others = "b: confidence sequences, simultaneous over arms and valid at any time (asymptotic"
     assert sentence in repr(found)
     assert others in repr(found)
     assert found.to_dict()["interval_kinds"] == {"a": "fixed-width", "b": "asymptotic"}
