@@ -25,7 +25,7 @@ lint: $(VENV)/dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/bench
+bench: $(VENV)/peers
 	$(BIN)/python benchmarks/ask_tell.py
 	$(BIN)/python benchmarks/simulator.py
 	$(BIN)/python benchmarks/estimate.py
@@ -91,6 +91,6 @@ $(VENV)/release: $(VENV)/core
 	touch $@
 
 # What benchmarks compare with.
-$(VENV)/bench: $(VENV)/dev
-	$(INSTALL) --editable ".[bench]"
+$(VENV)/peers: $(VENV)/dev
+	$(INSTALL) --editable ".[peers]"
 	touch $@

@@ -27,4 +27,4 @@ def test_all_has_every_extra_that_users_need() -> None:
         included.add(extra)
         own = [re.fullmatch(r"equipoise\[(.*)\]", each) for each in extras[extra]]
         todo |= {name for found in own if found for name in found[1].split(",")} - included
-    assert included == set(extras) - {"bench", "dev", "docs", "release"}
+    assert included == set(extras) - {"peers", "dev", "docs", "release"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.inputs import shown
+from equipoise.inputs import install_hint, shown
 from equipoise.integrations.pools import Answer, Answers, sample
 from equipoise.keywords import suggests_keywords
 from equipoise.run.progress import Progress
@@ -22,7 +22,7 @@ except ModuleNotFoundError as error:
     if error.name != "sklearn":
         raise
     raise ModuleNotFoundError(
-        "equipoise.integrations.sklearn needs scikit-learn, which is not installed: pip install scikit-learn",
+        f"equipoise.integrations.sklearn needs scikit-learn, which is not installed; {install_hint('sklearn')}",
         name="sklearn",
     ) from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,21 @@ def test_a_budget_in_costs_is_exceeded_by_one_item_at_most(costs: dict[str, floa
     assert 100_000 - max(costs.values()) <= result.spent <= 100_000 + max(costs.values())
     assert sizes[:4] == [1, 1, 2, 4]  # nothing is known of costs at first
     assert min(result.counts.array) >= 1
+
+
+def test_a_batch_has_no_more_items_than_are_paid_for_at_the_largest_cost_seen() -> None:
+    """The first 32 items cost 100 on average, and all later ones 190, as the dearest of them."""
+    costs = itertools.chain([10.0, 190.0] * 16, itertools.repeat(190.0))
+    sizes: list[int] = []
+
+    def answer(items: Sequence[Any]) -> Answers:
+        sizes.append(len(items))
+        return Answers([Answer(1.0, next(costs)) for _ in items])
+
+    groups = {"a": [("a", i) for i in range(200)]}
+    result = sample(groups, answer, budget=6400, costs={"a": 100.0}, batch=32, seed=1)
+    assert sizes[:7] == [1, 1, 2, 4, 8, 16, 16]
+    assert 6400 - 190 <= result.spent <= 6400 + 190
 
 
 def test_a_budget_that_does_not_pay_for_each_group_is_refused_once_that_is_known(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from scipy import sparse
 from sklearn.naive_bayes import GaussianNB
 
 from equipoise.errors import EquipoiseError
+from equipoise.inputs import install_hint
 from equipoise.integrations.sklearn import per_class_accuracy
 
 RNG = np.random.default_rng(1)
@@ -178,7 +180,8 @@ def test_a_misspelt_argument_is_suggested() -> None:
 
 
 def test_without_scikit_learn_one_sentence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    hint = re.escape(install_hint("sklearn"))
     monkeypatch.setitem(sys.modules, "sklearn", None)
     monkeypatch.delitem(sys.modules, "equipoise.integrations.sklearn")
-    with pytest.raises(ModuleNotFoundError, match="needs scikit-learn, which is not installed: pip install scikit"):
+    with pytest.raises(ModuleNotFoundError, match=f"needs scikit-learn, which is not installed; {hint}"):
         importlib.import_module("equipoise.integrations.sklearn")
