@@ -161,8 +161,8 @@ class Bench:
         self._told = -math.inf
         self._last: Progress | None = None
         self._failure = ""
-        # Whether a person or a signal ended it.
-        self._stopped = False
+        # Whether a command failed; whether a person or a signal ended it.
+        self._failed, self._interrupted = False, False
         # When to start no more runs: known once every command has been run.
         self._last_start: float | None = None
 
@@ -181,10 +181,13 @@ class Bench:
             self._calibrate()
             self._warm_up()
             self._measure()
-        except CommandError as error:
-            raise EquipoiseError(str(error)) from None
+        except EquipoiseError as error:
+            self._failed = True
+            if isinstance(error, CommandError):
+                raise EquipoiseError(str(error)) from None
+            raise
         except KeyboardInterrupt:
-            self._stopped = True
+            self._interrupted = True
             raise
         finally:
             for command in self._cleanup:
@@ -439,7 +442,7 @@ class Bench:
             self._precision,
             self._runs,
             self._over,
-            self._stopped,
+            self._failed or self._interrupted,
             overhead,
             self._warmup,
         )
@@ -452,7 +455,7 @@ class Bench:
         if known and len(runs) == result.counts.array[k]:
             margin = float(result.intervals().margins[k])
             kind = "fixed-width" if result.intervals().fixed[k] else "anytime"
-        elif self._stopped and math.isfinite(looked := margins.anytime(times, alpha, self._planned)):
+        elif self._interrupted and math.isfinite(looked := margins.anytime(times, alpha, self._planned)):
             margin, kind = looked, "anytime"
         else:
             # Also of a benchmark that was stopped before there was any precision to look at.

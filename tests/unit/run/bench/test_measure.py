@@ -75,6 +75,8 @@ def test_a_failure_leaves_the_runs_before_it(seconds: float) -> None:
     found = bench.so_far()
     assert found is not None
     assert found.order == (0, 1, 1, 0) * 4 + (0,)
+    assert found.stopped
+    assert [each.interval for each in found.commands] == ["student"] * 2
 
 
 def test_a_number_of_runs() -> None:
