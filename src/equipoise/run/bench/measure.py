@@ -27,9 +27,10 @@ from equipoise.study.goal import precision as precision_of
 # Runs of a shell that does nothing: those before any that count, those before the commands, and where these are not
 # enough, those that tell how many are, the most, and the most seconds that they may take.
 _CALIBRATION_WARMUP, _CALIBRATION = 3, 50
-_CALIBRATION_TELLING, _CALIBRATION_MOST, _CALIBRATION_SECONDS = 200, 1000, 10.0
-# The fewest runs of a command that tell whether the shell's own time hides how long it takes.
-_TELLING: Final = 20
+_CALIBRATION_TELLING, _CALIBRATION_MOST, _CALIBRATION_SECONDS = 200, 5000, 10.0
+# The fewest runs of a command that tell whether the shell's own time hides how long it takes, and by what factor they
+# grow from one look to the next.
+_TELLING, _GROWTH = 20, 1.25
 # The most runs that may be asked for.
 _MOST: Final = 10**9
 # Short commands are run for about this many seconds before anything is computed from what they took: a command that
@@ -141,24 +142,27 @@ class Bench:
         self._ignore_failure = ignore_failure
         # What the study is asked for: with a shell a little more, as the error of its time is added.
         self._asked = None if self._precision is None else _asked(self._precision, 1 if self._shell is None else SHARP)
-        # Runs of the shell itself.
+        # Runs of the shell itself: some before all others, then one in each round. And what the study subtracts.
         self._calibration: list[Run] = []
-        self._overhead: Overhead | None = None
-        # All runs in their order; those that the study has not asked for yet, by command; and which commands it has
-        # asked for since the last block of runs.
+        self._subtracted = 0.0
+        # All runs in their order, and by command; those that the study has not asked for yet, by command; and which
+        # commands it has asked for since the last block of runs.
         self._record: list[tuple[str, Run]] = []
+        self._by_command: dict[str, list[Run]] = {arm: [] for arm in commands}
         self._ready: dict[str, deque[Run]] = {arm: deque() for arm in commands}
         self._wanted = set[str]()
         # Whether the next round is in reverse order.
         self._reverse = False
+        # At how many runs of a command to look whether the shell hides it.
+        self._next_look = dict.fromkeys(commands, float(max(_TELLING, self._min_runs)))
         # Seconds of the last run of each command, and what ended the last block before its end.
         self._latest: dict[str, float] = {}
         self._broken: BaseException | None = None
         self._told = -math.inf
         self._last: Progress | None = None
         self._failure = ""
-        # Whether a person or a signal ended it.
-        self._stopped = False
+        # Whether a command failed; whether a person or a signal ended it.
+        self._failed, self._interrupted = False, False
         # When to start no more runs: known once every command has been run.
         self._last_start: float | None = None
 
@@ -177,10 +181,13 @@ class Bench:
             self._calibrate()
             self._warm_up()
             self._measure()
-        except CommandError as error:
-            raise EquipoiseError(str(error)) from None
+        except EquipoiseError as error:
+            self._failed = True
+            if isinstance(error, CommandError):
+                raise EquipoiseError(str(error)) from None
+            raise
         except KeyboardInterrupt:
-            self._stopped = True
+            self._interrupted = True
             raise
         finally:
             for command in self._cleanup:
@@ -217,36 +224,51 @@ class Bench:
         """
         Time the shell itself, which does nothing: first a number of times, and once the commands were run, so often
         that it is known well enough for them. Where that would take too long, it is not begun.
+
+        From then on it is run once in each round, as it drifts as everything does.
         """
         if self._shell is None:
             return
-        words, begun, more = words_of("", self._shell), self._clock(), not self._calibration or self._vague
+        begun, more = self._clock(), not self._calibration or self._vague
         if more:
             # Once: to draw a bar between two runs would make the second one slower.
             self._tell("calibrate", 0, _CALIBRATION)
             for _ in range(_CALIBRATION_WARMUP):
-                self._timer(words, "")
+                self._run_shell()
         while more:
-            for _ in range(_CALIBRATION):
-                run = self._timer(words, "")
-                if run.code != 0:
-                    raise CommandError(f"the shell {self._shell!r} failed: {run.said}")
-                self._calibration.append(run)
-            self._overhead = Overhead.of(self._shell, self._calibration)
+            self._calibration += [self._run_shell() for _ in range(_CALIBRATION)]
             more = self._vague
         if self._last_start is not None:
             self._last_start += self._clock() - begun
+        # The study goes on with what is known now.
+        self._subtracted = self._overhead_now().seconds
+
+    def _run_shell(self) -> Run:
+        assert self._shell is not None
+        run = self._timer(words_of("", self._shell), "")
+        if run.code != 0:
+            raise CommandError(f"the shell {self._shell!r} failed: {run.said}")
+        return run
+
+    def _overhead_now(self) -> Overhead:
+        """Return the shell's own time, by its runs while the commands were run if there are enough of them."""
+        assert self._shell is not None
+        enough = len(self._calibration) >= 2 * _CALIBRATION
+        return Overhead.of(self._shell, self._calibration[_CALIBRATION if enough else 0 :])
 
     @property
     def _vague(self) -> bool:
         """Whether the shell's own time is not known well enough for a command, and can be."""
-        assert self._overhead is not None
-        most = min(_CALIBRATION_MOST, _CALIBRATION_SECONDS / max(self._overhead.seconds, 1e-6))
-        means = [float(self._nets(arm).mean()) for arm in {arm for arm, _ in self._record}]
-        blurs = [self._overhead.blur(mean, self._target(mean)) for mean in means]
-        runs = len(self._calibration)
-        # Errors fall as the square root of the number of runs. Few runs do not tell how many are needed.
-        return any(blur > 1 and (runs < min(most, _CALIBRATION_TELLING) or blur**2 * runs < most) for blur in blurs)
+        overhead, few = self._overhead_now(), len(self._calibration) < _CALIBRATION_TELLING
+        means = [float(_nets(each, overhead).mean()) for each in self._by_command.values() if each]
+        blurs = [overhead.blur(mean, self._target(mean)) for mean in means]
+        return any(blur > 1 and (few or self._attainable(blur, overhead)) for blur in blurs)
+
+    def _attainable(self, blur: float, overhead: Overhead) -> bool:
+        """Return whether more runs of the shell would make its error small enough for a command."""
+        most = min(_CALIBRATION_MOST, _CALIBRATION_SECONDS / max(overhead.seconds, 1e-6))
+        # Errors fall as the square root of the number of runs.
+        return blur**2 * len(self._calibration) < most
 
     def _target(self, mean: float) -> float:
         """Return the margin that is wanted of a mean; NaN if none is."""
@@ -280,6 +302,7 @@ class Bench:
             )
             if self._broken is not None:
                 raise self._broken
+            self._calibrate()
         except EquipoiseError:
             if not self._failure:
                 raise
@@ -293,7 +316,7 @@ class Bench:
             if not self._ready[arm]:
                 return
             self._wanted.add(arm)
-            yield self._net(self._ready[arm].popleft())
+            yield self._ready[arm].popleft().seconds - self._subtracted
 
     def _begin(self) -> None:
         """Make the first runs, before the study begins, so that they follow the warm-up at once."""
@@ -331,15 +354,19 @@ class Bench:
         """
         Run commands in rounds, every other one in reverse, until time is up or there may be no more runs.
 
-        A failure waits until the study has the runs before it.
+        A shell is run by itself in each round. A failure waits until the study has the runs before it.
         """
+        alone = [] if self._shell is None else [None]
         try:
             for _ in range(rounds):
-                turn, self._reverse = arms[:: -1 if self._reverse else 1], not self._reverse
+                turn, self._reverse = [*arms, *alone][:: -1 if self._reverse else 1], not self._reverse
                 for arm in turn:
                     if self._over or not self._left:
                         return
-                    self._ready[arm].append(self._run(arm))
+                    if arm is None:
+                        self._calibration.append(self._run_shell())
+                    else:
+                        self._ready[arm].append(self._run(arm))
                     self._tell_at_times()
         except BaseException as error:
             self._broken = error
@@ -368,25 +395,22 @@ class Bench:
             self._failure = str(error)
             raise
         self._record.append((arm, run))
+        self._by_command[arm].append(run)
         self._latest[arm] = run.seconds
         return run
 
-    def _net(self, run: Run) -> float:
-        return run.seconds - (0.0 if self._overhead is None else self._overhead.seconds)
-
-    def _nets(self, arm: str) -> Floats:
-        """Return the times of a command so far."""
-        return np.array([self._net(run) for each, run in self._record if each == arm])
-
     def _hidden(self, arm: str) -> bool:
-        """Return whether the shell's own time hides that of a command, however often it is run."""
-        if self._overhead is None or self._precision is None:
+        """Return whether the shell's own time is found to hide that of a command, however often it is run."""
+        runs = self._by_command[arm]
+        if self._shell is None or self._precision is None or len(runs) < self._next_look[arm]:
             return False
-        times = self._nets(arm)
-        if len(times) < max(_TELLING, self._min_runs):
-            return False
+        # Each look takes longer, and would be a pause between runs.
+        self._next_look[arm] = _GROWTH * len(runs)
+        overhead = self._overhead_now()
+        times = _nets(runs, overhead)
         largest = float(times.mean()) + 2 * float(times.std(ddof=1)) / math.sqrt(len(times))
-        return self._overhead.blurs(largest, self._target(largest))
+        blur = overhead.blur(largest, self._target(largest))
+        return blur > 1 and not self._attainable(blur, overhead)
 
     # ---- what is known
 
@@ -402,6 +426,7 @@ class Bench:
             self._watch(Stage(stage, done, of, self._last))
 
     def _timings(self, result: Result) -> Timings:
+        overhead = None if self._shell is None else self._overhead_now()
         places = {arm: k for k, arm in enumerate(self._commands)}
         runs: list[list[Run]] = [[] for _ in places]
         order = []
@@ -412,33 +437,33 @@ class Bench:
                 runs[k].append(run)
                 order.append(k)
         return Timings(
-            tuple(self._timing(result, arm, k, runs[k]) for arm, k in places.items()),
+            tuple(self._timing(result, arm, k, runs[k], overhead) for arm, k in places.items()),
             tuple(order),
             self._precision,
             self._runs,
             self._over,
-            self._stopped,
-            self._overhead,
+            self._failed or self._interrupted,
+            overhead,
             self._warmup,
         )
 
-    def _timing(self, result: Result, arm: str, k: int, runs: Sequence[Run]) -> Timing:
-        times = np.array([self._net(run) for run in runs])
+    def _timing(self, result: Result, arm: str, k: int, runs: Sequence[Run], overhead: Overhead | None) -> Timing:
+        times = _nets(runs, overhead)
         target, alpha = self._target(float(times.mean())), (1 - LEVEL) / len(self._commands)
         known = self._precision is not None and bool(result.reached_by_arm[k])
         kind: Kind = "student"
         if known and len(runs) == result.counts.array[k]:
             margin = float(result.intervals().margins[k])
             kind = "fixed-width" if result.intervals().fixed[k] else "anytime"
-        elif self._stopped and math.isfinite(looked := margins.anytime(times, alpha, self._planned)):
+        elif self._interrupted and math.isfinite(looked := margins.anytime(times, alpha, self._planned)):
             margin, kind = looked, "anytime"
         else:
             # Also of a benchmark that was stopped before there was any precision to look at.
             margin = margins.student(times, alpha)
             known = known and margin <= target
-        if self._overhead is not None:
-            margin = math.hypot(margin, 2 * self._overhead.error)
-            known = known and not self._overhead.blurs(float(times.mean()), target)
+        if overhead is not None:
+            margin = math.hypot(margin, 2 * overhead.error)
+            known = known and not overhead.blurs(float(times.mean()), target)
         return Timing(arm, self._commands[arm], tuple(runs), times, margin, target, known, kind)
 
     @property
@@ -449,6 +474,11 @@ class Bench:
         return min(
             self._most / len(first), math.inf if self._max_seconds is None else self._max_seconds / max(each, 1e-6)
         )
+
+
+def _nets(runs: Sequence[Run], overhead: Overhead | None) -> Floats:
+    """Return the times of runs without the shell's own."""
+    return np.array([run.seconds for run in runs]) - (0.0 if overhead is None else overhead.seconds)
 
 
 def _number_of_runs(what: str, given: int, least: int = 1) -> int:

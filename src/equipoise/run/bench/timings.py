@@ -159,7 +159,7 @@ class Timings:
     out_of_time
         Whether time was up.
     stopped
-        Whether a person or a signal ended it.
+        Whether a person, a signal or a command that failed ended it.
     overhead
         The shell's own time; None where no shell was used.
     warmup
