@@ -107,7 +107,7 @@ def test_exit_code_1_where_the_precision_is_not_reached(bench: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["true", "--precision", "much"], "precision must be a positive half-width such as 0.01"),
+        (["true", "--precision", "much"], "precision must be a positive number such as 0.01"),
         (["true", "true"], "every command needs a name of its own, got 'true' twice; use --name"),
         (["true", "--shell", "no-such-shell"], "shell must be a program, 'none' or 'auto', got 'no-such-shell'"),
         ([""], "a command must not be empty, got ''"),

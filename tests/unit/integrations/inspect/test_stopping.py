@@ -180,7 +180,7 @@ def test_a_dataset_that_was_drawn_from_others_is_never_known_exactly() -> None:
     ("arguments", "message"),
     [
         ({}, "precision is required"),
-        ({"precision": -1}, "precision must be a positive half-width"),
+        ({"precision": -1}, "precision must be a positive number"),
         ({"precision": 0.1, "level": 0}, "level must be strictly between 0 and 1"),
         ({"precision": 0.1, "support": "coin"}, "support must be"),
         ({"precision": 0.1, "group_by": 3}, "group_by must be a key"),

@@ -256,7 +256,7 @@ def test_a_machine_that_heats_up() -> None:
     [
         ({}, {}, "at least one command is needed, as in equipoise bench 'gzip -c data.bin'"),
         ({"a": " "}, {}, "a command must not be empty, got ' '"),
-        (COMMANDS, {"precision": "much"}, "precision must be a positive half-width"),
+        (COMMANDS, {"precision": "much"}, "precision must be a positive number"),
         (COMMANDS, {"runs": 0}, "runs must be a positive integer, got 0"),
         (COMMANDS, {"max_seconds": -1}, "max_seconds must be a positive number of seconds, got -1"),
         (COMMANDS, {"warmup": -1}, "warmup must be"),
