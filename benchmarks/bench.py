@@ -4,8 +4,8 @@ What `equipoise bench` finds, with hyperfine for comparison.
 `python benchmarks/bench.py coverage` simulates benchmarks of two commands and counts how often the interval of the
 ratio holds; `heat` times two commands on a machine that seems to heat up, with both programs; `means` compares the mean
 times that both programs find for twenty commands; `pairs` times the commands in ten pairs with both, until every mean
-is known to ±5%; `pauses` shows what a pause before a run, or a session of its own, does to a short command. `heat`,
-`means` and `pairs` need hyperfine. The last line is one JSON object.
+is known to ±5%; `pauses` shows what a pause before a run, or a session of its own, does to a short command; `spawns`
+what the timer adds to a command's time. `heat`, `means` and `pairs` need hyperfine. The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import numpy as np
 
 from equipoise.arrays import Floats
 from equipoise.intervals.fixed_n import student_quantile
-from equipoise.run.bench import Bench, Run
+from equipoise.run.bench import Bench, ProcessTimer, Run
 
 Draw = Callable[[np.random.Generator], float]
 
@@ -296,6 +296,48 @@ def pauses(rounds: int, runs: int = 60) -> dict[str, Any]:
     }
 
 
+# ---- what timing a program adds to its time
+
+
+def spawns(rounds: int) -> dict[str, Any]:
+    """
+    Time `true` with the timer of `equipoise bench` and with the least that starts a program and waits for its end.
+
+    The ways alternate in random order in one process, so that what the machine does happens to all of them alike. Found
+    for each is the median, and the ratios of quartiles and medians to those of the least, with errors from 20 parts.
+    """
+    program = shutil.which("true") or ""
+    timer, env = ProcessTimer(), dict(os.environ)
+    devices = [(os.POSIX_SPAWN_OPEN, file, os.devnull, os.O_RDWR, 0) for file in range(3)]
+
+    def least(**own: Any) -> Callable[[], float]:
+        def run() -> float:
+            start = time.perf_counter()
+            os.wait4(os.posix_spawn(program, ["true"], env, file_actions=devices, **own), 0)
+            return time.perf_counter() - start
+
+        return run
+
+    ways: dict[str, Callable[[], float]] = {
+        "least": least(),
+        "least, again": least(),
+        "group": least(setpgroup=0),
+        "session": least(setsid=True),
+        "ours": lambda: timer(["true"], "true").seconds,
+    }
+    rng, found = np.random.default_rng(1), np.zeros((len(ways), rounds))
+    for i in range(rounds):
+        for k in rng.permutation(len(ways)).tolist():
+            found[k, i] = [*ways.values()][k]()
+    known: dict[str, Any] = {}
+    for k, way in enumerate(ways):
+        known[way] = {"us": float(1e6 * np.median(found[k]))}
+        for name, quantile in (("quartile", 0.25), ("median", 0.5)):
+            parts = [np.quantile(part, quantile, axis=1) for part in np.array_split(found, 20, axis=1)]
+            known[way][name] = mean_and_error(np.log([part[k] / part[0] for part in parts]))
+    return known
+
+
 # ---- time to a precision
 
 
@@ -346,13 +388,13 @@ def pairs(first: int, last: int, limit: str) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["coverage", "heat", "means", "pairs", "pauses"])
+    parser.add_argument("what", choices=["coverage", "heat", "means", "pairs", "pauses", "spawns"])
     parser.add_argument("--studies", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--law", type=int, action="append", help="only these laws, by their places")
     parser.add_argument("--from", type=int, default=0, dest="first", help="the first command or pair, by its place")
     parser.add_argument("--to", type=int, help="the one after the last")
-    parser.add_argument("--rounds", type=int, default=12, help="rounds in which both programs time a command")
+    parser.add_argument("--rounds", type=int, default=12, help="rounds of means, pauses and spawns")
     parser.add_argument("--rows", type=Path, help="a file that the rows of means are added to")
     parser.add_argument("--limit", default="8", help="seconds of measuring for a pair by equipoise bench")
     given = parser.parse_args()
@@ -362,8 +404,10 @@ def main() -> None:
         for law in [list(LAWS)[i] for i in given.law] if given.law else LAWS:
             report.append(coverage(law, given.studies, given.seed))
             print(json.dumps(report[-1], ensure_ascii=False), flush=True)
-    elif given.what in ("heat", "pauses"):
-        report = heat() if given.what == "heat" else pauses(given.rounds)
+    elif given.what == "heat":
+        report = heat()
+    elif given.what in ("pauses", "spawns"):
+        report = (pauses if given.what == "pauses" else spawns)(given.rounds)
     elif given.what == "means":
         report = means(given.first, given.to or 2 * len(PAIRS), given.rounds, given.rows)
     else:

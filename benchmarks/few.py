@@ -88,7 +88,7 @@ def measure(name: str, runs: int = RUNS, length: int = LENGTH, seed: int = SEED)
 
 def page(rows: list[Row]) -> str:
     """Return the table, in percent of the streams of an arm."""
-    head = ["law of an arm"]
+    head = ["distribution of an arm"]
     for K in ARMS:
         allowed = f"{100 * (1 - LEVEL) / K:.3g}"
         head += [f"{K} arm{'s' if K > 1 else ''} ({allowed}%): before {START}", f"from {START} on", "at any time"]

@@ -14,6 +14,7 @@ import argparse
 import json
 import time
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -23,7 +24,7 @@ for _old, _new in (("row_stack", "vstack"), ("in1d", "isin"), ("trapz", "trapezo
         setattr(np, _old, getattr(np, _new))
 
 import equipoise as eq  # noqa: E402
-from equipoise.lab import cpu, cuda, cuda_starts  # noqa: E402
+from equipoise.lab import cpu, cuda, cuda_many, cuda_starts  # noqa: E402
 from equipoise.lab.leaderboard import leaderboard  # noqa: E402
 from equipoise.lab.setup import Setup  # noqa: E402
 from equipoise.lab.suite import suite  # noqa: E402
@@ -104,6 +105,41 @@ def whole_leaderboard() -> dict[str, Any]:
     }
 
 
+def launches_alone() -> dict[str, Any]:
+    """
+    Seconds of the leaderboard's launches, each while nothing else is on the card, and their sum.
+
+    Pulls of a launch are those of its runs, which all go to the last of their budgets.
+    """
+    card, prepare = cuda.check(), cuda_many.prepare
+    seconds, rates = [], []
+
+    def timed(setups: Any, numbers: Any, **options: Any) -> Any:
+        launch = prepare(setups, numbers, **options)
+        pulls = sum(setup.checkpoints[-1] * len(each) for setup, each in zip(setups, numbers, strict=True))
+
+        def alone() -> Any:
+            card.synchronize()
+            start = time.perf_counter()
+            found = launch()
+            card.synchronize()
+            seconds.append(time.perf_counter() - start)
+            rates.append(pulls / seconds[-1] / 1e9)
+            return found
+
+        return alone
+
+    cuda_starts.starts.cache_clear()
+    with mock.patch.object(cuda_many, "prepare", timed):
+        leaderboard(engine="cuda")
+    slowest, fastest = np.quantile(rates, [0.05, 0.95])
+    return {
+        "launches": len(seconds),
+        "seconds": round(sum(seconds), 2),
+        "giga_pulls_per_second_of_nine_in_ten": [round(float(slowest), 2), round(float(fastest), 2)],
+    }
+
+
 def bare_normals() -> float:
     """Single precision normals that the card draws and sums with numba.cuda's own generator."""
     from numba.cuda.random import create_xoroshiro128p_states, xoroshiro128p_normal_float32
@@ -136,6 +172,7 @@ def main() -> None:
     b_as, auto = eq.strategies.BAS(exploration=0.5), eq.strategies.Auto()
     report: dict[str, Any] = {"card": str(cuda.check().get_current_device().name)}
     report["leaderboard"] = whole_leaderboard()
+    report["leaderboard_launches_alone"] = launches_alone()
     report["speed"] = [
         speed(b_as, 2, True),
         speed(b_as, 2, False),

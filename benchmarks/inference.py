@@ -1,11 +1,12 @@
 """
 Measure whether standard errors, biases and combined means are true after adaptive sampling.
 
-`python -m benchmarks.inference` prints the tables of docs/explanation/inference.md. Lines that begin with a brace are
-JSON: one for each ratio as soon as it is known well enough, and at the end one with everything. `--page FILE` writes
-the tables of earlier runs, whose output is in these files, into the page; of a row that is there twice, the last one
-counts. A study here is a run of the simulator: its samples follow from their address, so that only the replay of it
-costs anything. The truth is that of other runs of the same problem. The numbers do not depend on `--jobs`.
+`python -m benchmarks.inference` prints tables of docs/explanation/inference.md and docs/reference/inference.md. Lines
+that begin with a brace are JSON: one for each ratio as soon as it is known well enough, and at the end one with
+everything. `--page FILE` writes the tables of earlier runs, whose output is in these files, into the pages; of a row
+that is there twice, the last one counts. A study here is a run of the simulator: its samples follow from their address,
+so that only the replay of it costs anything. The truth is that of other runs of the same problem. The numbers do not
+depend on `--jobs`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,12 @@ from equipoise.lab.setup import Setup
 from equipoise.study import certificate, corrections, replay
 from equipoise.study.snapshot import Design
 
-PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "inference.md"
+DOCS = Path(__file__).parent.parent / "docs"
+# The pages with the tables of each name; the one with a row for each strategy and objective is long.
+PAGES: Final = {
+    DOCS / "explanation" / "inference.md": ("summary", "bias", "combined", "remark"),
+    DOCS / "reference" / "inference.md": ("variance",),
+}
 # Runs from this number on are for the truth; those below it are studies.
 TRUTH: Final = 1 << 32
 Z: Final = 1.959964
@@ -297,18 +303,27 @@ def warm(row: Row) -> bool:
     return same(replace(row, each=min(row.each, 30)))
 
 
+def filled(found: dict[str, str]) -> dict[Path, str]:
+    """Return the pages with these tables, by name."""
+    return {
+        page: fill(page.read_text(encoding="utf-8"), **{name: found[name] for name in names if name in found})
+        for page, names in PAGES.items()
+    }
+
+
 def main() -> None:
-    """Measure, or write what was measured into the page."""
+    """Measure, or write what was measured into the pages."""
     parser = argparse.ArgumentParser(description="Measure whether results are true after adaptive sampling.")
     parser.add_argument("--jobs", type=int, default=multiprocessing.cpu_count(), help="processes")
     parser.add_argument("--studies", type=int, default=STUDIES, help="studies of each row of coverage and remarks")
     parser.add_argument("--error", type=float, default=0.004, help="standard error of a ratio of variances")
     parser.add_argument("--only", nargs="*", default=[""], help="parts of the rows' names, as 'variance*b-as'")
     parser.add_argument("--list", action="store_true", help="print the names of the rows")
-    parser.add_argument("--page", nargs="+", type=Path, help="write the tables of these files into the page")
+    parser.add_argument("--page", nargs="+", type=Path, help="write the tables of these files into the pages")
     given = parser.parse_args()
     if given.page:
-        PAGE.write_text(fill(PAGE.read_text(encoding="utf-8"), **tables(read(given.page))), encoding="utf-8")
+        for page, text in filled(tables(read(given.page))).items():
+            page.write_text(text, encoding="utf-8")
         return
     wanted = [row for row in rows() if any(fnmatchcase(row.name, f"*{text}*") for text in given.only)]
     if given.list:

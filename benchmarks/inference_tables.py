@@ -1,4 +1,4 @@
-"""What benchmarks.inference measures: rows, what was found of each, and the tables of docs/explanation/inference.md."""
+"""What benchmarks.inference measures: rows, what was found of each, and the tables of the pages on inference."""
 
 from __future__ import annotations
 
@@ -284,7 +284,8 @@ def remark_table(found: Sequence[Remarked]) -> str:
 
 def summary(found: Sequence[Found]) -> str:
     """Return the largest deviations by law and samples an arm."""
-    head = ["law", "samples an arm", "rows", "true over reported variance", "largest error", "bias, reported / true"]
+    head = ["distribution", "samples an arm", "rows", "true over reported variance", "largest error"]
+    head.append("bias, reported / true")
     lines = []
     for law, each in product(LAWS, (30, 100)):
         here = [one for one in found if (one.row.law, one.row.each) == (law, each) and one.row.strategy != "uniform"]

@@ -1,5 +1,5 @@
 """
-What a pull must cost: its pieces alone, on one core and on a GPU, beside whole pulls in the same process.
+Measure what a pull is made of, on one core and on a GPU, and whole pulls in the same process.
 
 Run it with `python benchmarks/limits.py`; with `--card` it also measures an NVIDIA GPU. The last line is one JSON
 object, which docs/explanation/limits.md quotes. On a core every figure is in nanoseconds for one operation, the best of

@@ -172,7 +172,7 @@ def table(found: dict[str, dict[str, dict[str, Any]]]) -> str:
 
 
 def _cell(cost: float, error: float) -> str:
-    """Return a cost with as many decimals as its standard error, which stands in brackets, supports."""
+    """Return a cost with as many decimals as its standard error, which stands in parentheses, supports."""
     return f"{cost:.2f} ({error:.2f})" if cost < 10 else f"{cost:.0f} ({error:.0f})"
 
 
@@ -201,7 +201,7 @@ def section(found: dict[str, dict[str, dict[str, Any]]], runs: int, tuning_runs:
     return (
         f"{table(found)}\n\n"
         f"Means over {runs:,} runs of adaptive and {others:,} of the others, with seed {SEED}; standard errors in "
-        f"brackets; {names}.\n\n"
+        f"parentheses; {names}.\n\n"
         f"The best settings, chosen with {tuning_runs} other runs of adaptive for each, and {tuned:,} of two-stage:\n\n"
         f"{settings_table(found)}"
     )

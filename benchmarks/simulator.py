@@ -152,6 +152,17 @@ def whole_calls() -> dict[str, dict[str, float]]:
     return report
 
 
+def auto_over_b_as() -> dict[str, float]:
+    """How many times a pull of B-AS one of the default costs, by the number of arms."""
+    sizes = {2: (1000, 2048), 10: (1000, 1024), 16: (1000, 1024), 100: (3000, 128), 1000: (10_000, 32)}
+    report = {}
+    for arms, (budget, runs) in sizes.items():
+        problem = eq.Problem([eq.Gaussian(0, 4), *[eq.Gaussian(0, 1)] * (arms - 1)])
+        b_as, auto = best(*(pulls(each, problem, budget, runs) for each in (BAS, eq.strategies.Auto())))
+        report[str(arms)] = round(auto / b_as, 2)
+    return report
+
+
 def numpy_losses(runs: int, budget: int, seed: int = 0) -> npt.NDArray[np.float64]:
     """B-AS on the two Gaussians as one would write it in NumPy, runs as rows: (muhat - mu)² by arm and run."""
     rng = np.random.default_rng(seed)
@@ -233,6 +244,7 @@ def main() -> None:
     sizes = {
         2: (1000, 2048),
         10: (1000, 1024),
+        16: (1000, 1024),
         100: (3000, 256),
         1000: (10_000, 100),
         10_000: (100_000, 10),
@@ -254,10 +266,10 @@ def main() -> None:
     others: dict[str, Strategy] = {
         "ch-as": eq.strategies.CHAS(),
         "gafs-max": eq.strategies.GAFSMAX(),
-        "auto": eq.strategies.Auto(),
     }
     b_as, *costs = ratios([pulls(each, PAIR, 1000, 2048) for each in (BAS, *others.values())])
     report["strategy_over_b_as_2_arms"] = {name: round(c / b_as, 2) for name, c in zip(others, costs, strict=True)}
+    report["auto_over_b_as"] = auto_over_b_as()
     works = [pulls(BAS, PAIR, 1000, 8192, threads) for threads in (1, 2)]
     draws = [threaded_normals(threads) for threads in (1, 2)]
     one, two, draw_one, draw_two = ratios([*works, *draws], clock=time.perf_counter)

@@ -23,6 +23,7 @@ extensions = [
     "checks",
     "commands",
     "docstrings",
+    "listings",
     "searched",
 ]
 exclude_patterns = ["figures", "extensions"]
@@ -44,7 +45,6 @@ autodoc_typehints_description_target = "documented"
 autodoc_class_signature = "mixed"
 autosummary_generate = False
 napoleon_google_docstring = False
-napoleon_use_rtype = False
 toc_object_entries_show_parents = "hide"
 
 # ---- how it looks: everything comes from this site, so that it also works without a network

@@ -41,14 +41,19 @@ def normal(mean: float, share: float) -> Draw:
 
 
 class Heating:
-    """A timer of a machine that heats up: each run takes longer by a share of its time than the one before it."""
+    """
+    A timer of a machine that heats up: each run takes longer by a share of its time than the one before it.
 
-    def __init__(self, seconds: Mapping[str, float], per_run: float) -> None:
-        self._seconds, self._per_run = seconds, per_run
+    Times are normal, with a standard deviation that is a share `noise` of them.
+    """
+
+    def __init__(self, seconds: Mapping[str, float], per_run: float, noise: float = 0.0, seed: int = 1) -> None:
+        self._seconds, self._per_run, self._noise = seconds, per_run, noise
+        self._rng = np.random.default_rng(seed)
         self._runs = 0
 
     def __call__(self, words: Sequence[str], arm: str) -> Run:
         """Return a run that takes as long as the machine is hot."""
         hot = 1 + self._per_run * self._runs
         self._runs += 1
-        return Run(self._seconds[arm] * hot)
+        return Run(self._seconds[arm] * hot * float(self._rng.normal(1, self._noise)))

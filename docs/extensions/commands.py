@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
 
 import typer.main
 from docutils import nodes
@@ -26,6 +27,10 @@ SECTION = """\
 """
 
 
+# Text in backticks; or an option, whose hyphens would become a dash.
+CODE: Final = re.compile(r"`[^`]*`|(?<![\w-])--[a-z][a-z-]*")
+
+
 class Commands(SphinxDirective):
     """Describe every command: what it does, its usage, arguments and options."""
 
@@ -47,11 +52,15 @@ def section(name: str, command: Any) -> str:
     records = [record for each in command.get_params(context) if (record := each.get_help_record(context))]
     rows = "\n".join(f"| `{option}` | {_escaped(text)} |" for option, text in records)
     usage = command.get_usage(context).removeprefix("Usage: ")
-    return SECTION.format(name=name, help=command.help, usage=usage, rows=rows)
+    return SECTION.format(name=name, help=_literal(command.help), usage=usage, rows=rows)
+
+
+def _literal(text: str) -> str:
+    return CODE.sub(lambda found: f"`{found[0].strip('`')}`", text)
 
 
 def _escaped(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
+    return _literal(text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*"))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

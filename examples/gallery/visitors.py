@@ -17,8 +17,9 @@ TASTE = {"chilli chocolate": 0.97, "oat ice cream": 0.90, "cardamom coffee": 0.5
          "beet lemonade": 0.08, "salted liquorice": 0.04}  # fmt: skip
 VISITORS, BATCH, LOOP = 3000, 30, 16  # visitors in all, visitors that move together, seconds of one loop
 ARRIVE, FALL, FADE = 80, 4, 96  # percent of the loop: the last have set out; how long a fall takes; all fade
-ACROSS, PITCH, COLUMN = 17, 3.4, 68  # dots in a row, pixels between dots, pixels between columns
-CENTRE, POINT, SHARES, FLOOR = 150, 5, 236, 466  # pixels: middle of intervals, a point, their ends, foot of columns
+ACROSS, PITCH, COLUMN = 23, 2.6, 68  # dots in a row, pixels between dots, pixels between columns
+CENTRE, STRIP, POINT = 138, 50, 4  # pixels: middle of the intervals, half the height that they have, a point
+SHARES, FLOOR = 208, 346  # pixels: ends of the intervals in words, foot of the columns
 
 
 def poll(strategy: str) -> tuple[list[tuple[str, bool]], list[list[float]], eq.Result]:
@@ -70,19 +71,19 @@ def text(css: str, x: float, y: float, words: str, anchor: str = "middle") -> st
 def panel(name: str, answers: list[tuple[str, bool]], widths: list[list[float]], result: eq.Result) -> str:
     """Draw a poll: its headline, six intervals above, six columns of dots below."""
     parts = [f'<g class="{name.split()[0]}">', text("h", 0, 72, name, "start")]
-    parts.append(text("s f", 416, 72, f"widest interval: {max(widths[-1]):.0f} points", "end"))
+    parts.append(text("s f", 420, 72, f"widest interval: {max(widths[-1]):.0f} points", "end"))
     for points in (-10, 0, 10):
         y = CENTRE - POINT * points
         parts += [
             f'<path class="g" d="M0 {y}h376"/>',
-            text("s a", 416, y + 4, f"{points:+}".replace("-", "−") if points else "points", "end"),
+            text("s a", 420, y + 4, f"{points:+}".replace("-", "−") if points else "points", "end"),
         ]
     bars = [interval(f"i{name[:2]}{k}", k * COLUMN + 20, [step[k] for step in widths]) for k in range(len(TASTE))]
     parts.append(f'<g clip-path="url(#strip)">{"".join(bars)}</g>')
     for k, product in enumerate(TASTE):
         first, rest = product.split(" ", 1)
         share = f"{100 * result.intervals()[product].low:.0f}–{100 * result.intervals()[product].high:.0f}%"
-        for css, y, words in (("v f", SHARES, share), ("s a", FLOOR + 20, first), ("s a", FLOOR + 35, rest)):
+        for css, y, words in (("v f", SHARES, share), ("s a", FLOOR + 19, first), ("s a", FLOOR + 34, rest)):
             parts.append(text(css, k * COLUMN + 28, y, words))
     return "".join(parts) + f'<g transform="translate(0 {FLOOR})">{dots(answers)}</g></g>'
 
@@ -104,11 +105,11 @@ def style() -> str:
         )
         columns += f".c{k}{{--from:{entry};--at:{place};transform:var(--at)}}"
     return f"""<style>
-.t {{ font-size: 21px }} .h {{ font-size: 18px }} .v {{ font-size: 12px }}
+.t {{ font-size: 21px }} .h {{ font-size: 18px }} .v {{ font-size: 13.5px }}
 .t, .h, .v {{ font-weight: 700; fill: var(--ink) }} .s {{ font-size: 14px; fill: var(--soft) }}
-.a {{ font-size: 11.5px }}
+.a {{ font-size: 12px }}
 .g {{ stroke: var(--line) }} .n {{ stroke-opacity: .35 }}
-.y, .n {{ stroke: var(--accent); stroke-width: 2.9px; stroke-linecap: round }} .k {{ stroke-width: 7px }}
+.y, .n {{ stroke: var(--accent); stroke-width: 2.2px; stroke-linecap: round }} .k {{ stroke-width: 7px }}
 .i {{ transform-origin: 0 {CENTRE}px }} .i, .p {{ fill: var(--accent) }} .even .i {{ fill: var(--warn) }}
 .i, .y, .n, .f, .p {{ animation: {LOOP}s linear infinite }} .f {{ animation-name: f }} .p {{ animation-name: p }}
 @keyframes f {{ 0%, {ARRIVE}% {{ opacity: 0 }} {ARRIVE + FALL}%, {FADE}% {{ opacity: 1 }} 99%, to {{ opacity: 0 }} }}
@@ -134,7 +135,7 @@ def drawing(width: int, height: int, right: int, down: int) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'role="img" aria-label="3,000 visitors are asked about six products, evenly and by equipoise">{style()}'
-        f'<clipPath id="strip"><path d="M0 {CENTRE - 65}h404v130H0z"/></clipPath>'
+        f'<clipPath id="strip"><path d="M0 {CENTRE - STRIP}h404v{2 * STRIP}H0z"/></clipPath>'
         f'<rect width="{width}" height="{height}" rx="12" fill="var(--card)"/>'
         f'<rect class="p" y="{height - 4}" width="{width}" height="4"/>{text("t", 24, 38, headline, "start")}'
         f"{key}{panels}</svg>"
@@ -144,5 +145,5 @@ def drawing(width: int, height: int, right: int, down: int) -> str:
 polls = {"even split": poll("uniform"), "equipoise": poll("auto")}
 widest = {name: max(widths[-1]) for name, (_, widths, _) in polls.items()}
 print(f"The widest interval: {widest['equipoise']:.0f} points instead of {widest['even split']:.0f} points.")
-for name, width, height, right, down in (("visitors", 914, 514, 452, 0), ("visitors-phone", 460, 1000, 0, 486)):
+for name, width, height, right, down in (("visitors", 914, 394, 452, 0), ("visitors-phone", 460, 766, 0, 366)):
     picture.write(drawing(width, height, right, down), f"{name}.svg")

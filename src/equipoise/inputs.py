@@ -16,8 +16,15 @@ from typing import Any, Final, TypeGuard
 
 import numpy as np
 
-# Stands for an argument that was not given, where None could be one.
-MISSING: Any = object()
+
+class _Missing:
+    """Stands for an argument that was not given, where None could be one."""
+
+    def __repr__(self) -> str:
+        return "<not given>"
+
+
+MISSING: Any = _Missing()
 
 # The square of a larger value could overflow.
 LARGEST: Final = 1e150

@@ -14,8 +14,21 @@ import pytest
 
 import equipoise as eq
 from benchmarks import few, pools
-from benchmarks.coverage import LEVEL, SETTINGS, Cell, cells, ever_missed, fill, full, summary
-from equipoise.intervals import Intervals, pool_betting
+from benchmarks.coverage import (
+    LEVEL,
+    MARKS,
+    SETTINGS,
+    WIDTHS,
+    Cell,
+    cells,
+    ever_missed,
+    fill,
+    full,
+    short,
+    summary,
+    width_table,
+)
+from equipoise.intervals import KINDS, Intervals, pool_betting
 from tests.in_order import InOrder
 
 CHOSEN = [("binary", 2), ("bounded", 0), ("unbounded", 1)]
@@ -122,12 +135,16 @@ def test_pages_are_filled() -> None:
         Cell(support, setting.name, kind, "auto", 2000, 0.03, 0.01)
         for support, settings in SETTINGS.items()
         for setting in settings
-        for kind in ("betting", "empirical-bernstein", "asymptotic", "fixed-n")
+        for kind in KINDS
     ]
     page = fill("a\n<!-- coverage -->\nold\n<!-- /coverage -->\nz\n", coverage=summary(found))
     assert "old" not in page
     assert "| 0.01, 0.5, 0.99 | 3.0 | 3.0 | 3.0 | 3.0 | 1.0 |" in page
     assert "| 0.01, 0.5, 0.99 | 3.0 / 1.0 |" in full(found)
+    wide = [{"law": law, "kind": kind, "t": t, "width": 0.1} for law in WIDTHS for kind in KINDS for t in MARKS]
+    assert [row.split(" | ")[1] for row in width_table(short(wide)).splitlines()[2:]] == [
+        *["betting", "fixed-n"] * 3, *["asymptotic", "fixed-n"]
+    ]  # fmt: skip
     with pytest.raises(ValueError, match="one place for 'widths', got 0"):
         fill(page, widths="")
 

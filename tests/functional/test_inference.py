@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.coverage import fill
-from benchmarks.inference import PAGE, Studied, covered, judged
+from benchmarks.inference import Studied, covered, filled, judged
 from benchmarks.inference_tables import Remarked, Row, read, rows, tables
 
 
@@ -71,6 +70,6 @@ def test_the_page_has_a_place_for_each_table(tmp_path: Path) -> None:
     later = tmp_path / "again.txt"
     later.write_text(json.dumps({"found": [asdict(again)]}) + "\nthe end\n")
     assert read([file, later]) == known | {"found": [again, known["found"][1]]}
-    page = fill(PAGE.read_text(encoding="utf-8"), **tables(known))
+    page = "".join(filled(tables(known)).values())
     assert f"| exponential | auto, max | {known['found'][0].ratio:.3f} |" in page
     assert "| 2 Gaussian | 10 | 0.0% | 0.0% |" in page

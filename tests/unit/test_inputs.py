@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from datetime import date
@@ -434,3 +435,7 @@ def test_a_masked_array_without_masked_values_is_an_array() -> None:
     study = eq.Study(1)
     study.tell_many(zip(study.ask(3), whole, strict=True))
     assert study.result().means[0] == 2.0
+
+
+def test_an_argument_that_was_not_given_can_be_read_in_a_signature() -> None:
+    assert "ticket: 'Ticket' = <not given>" in str(inspect.signature(eq.Study.tell))

@@ -25,6 +25,10 @@ def test_the_site_builds_without_warnings(tmp_path: Path) -> None:
     assert 'id="equipoise.Result.intervals"' in described
     commands = (tmp_path / "site" / "reference" / "command-line.html").read_text()
     assert "--max-seconds" in commands
+    assert not re.search(r"[–—][a-z]", commands)  # an option whose hyphens became a dash
+    tutorial = (tmp_path / "site" / "tutorial.html").read_text()
+    assert '<span class="sentence">95% confidence sequences, ' in tutorial
+    assert "\n\n</pre>" not in tutorial
     index = (tmp_path / "site" / "searchindex.js").read_text()
     assert '"what happens if a worker dies?":' in index
 
@@ -66,3 +70,20 @@ def test_broken_links_are_found(tmp_path: Path, body: str, wrong: str) -> None:
     (tmp_path / "a.html").write_text(body)
     (tmp_path / "b.html").write_text('<h2 id="here">')
     assert extension("checks").broken(tmp_path) == ([f"a.html: {wrong}"] if wrong else [])
+
+
+@pytest.mark.parametrize(
+    ("line", "wraps"),
+    [
+        ("95% confidence sequences, valid at any time.", True),
+        ("arm    count   mean", False),
+        ("│ auto │ 30 │", False),
+        ("    a line that is set in", True),
+    ],
+)
+def test_printed_sentences_wrap_and_tables_do_not(line: str, wraps: bool) -> None:
+    marked = f'<span class="sentence">{line}</span>' if wraps else line
+    laid_out = extension("listings").laid_out
+    assert laid_out(f'<pre><span class="go">{line}</span>\n</pre>') == f'<pre><span class="go">{marked}</span>\n</pre>'
+    head = '<div class="highlight-text notranslate"><div class="highlight"><pre><span></span>'
+    assert laid_out(f"{head}{line}\n\n</pre>") == f"{head}{marked}\n</pre>"

@@ -31,6 +31,11 @@ class _Command(TyperCommand):
         return _flags_without_values(super().get_params(ctx))
 
 
+class _Bench(_Command):
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, bench.joined(args))
+
+
 app = typer.Typer(
     name="equipoise",
     cls=_Group,
@@ -49,7 +54,7 @@ for _command in (
     leaderboard.leaderboard,
     paper.paper,
 ):
-    app.command(cls=_Command)(_command)
+    app.command(cls=_Bench if _command is bench.bench else _Command)(_command)
 
 
 def _print_version(wanted: bool) -> None:

@@ -2,36 +2,77 @@
 
 from __future__ import annotations
 
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from equipoise import people
 from equipoise.cli import exits
 from equipoise.cli.exits import Exit
-from equipoise.cli.options import Json, number_or_text
-from equipoise.cli.output import check_writable, print_json, write_csv
+from equipoise.cli.options import Json, number
+from equipoise.cli.output import check_writable, csv_text, print_json, writing
 from equipoise.errors import EquipoiseError
+from equipoise.inputs import choice, positive
 
 if TYPE_CHECKING:
     from equipoise.run.bench import Timings
 
 # How long commands are run for a precision, unless --max-seconds says otherwise.
 _MAX_SECONDS = 120.0
+# Units of a precision, and how many seconds each is.
+_SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
+# Where an export goes that is named so.
+_STDOUT: Final = Path("-")
+_LISTS: Final = ("-L", "--parameter-list")
+# Options of hyperfine that have no counterpart here, and what to do instead.
+_HYPERFINE: Final = {
+    "--style": "the bar is shown in a terminal alone",
+    "--sort": "the table has the order of the commands",
+    "--reference": "every command is compared with the fastest one",
+    "--reference-name": "every command is compared with the fastest one",
+    "--input": "commands read from /dev/null; redirect their input in a shell, as in 'sort < data.txt'",
+    "--conclude": "--cleanup runs a command at the end",
+    "--export-asciidoc": "use --export-markdown, --export-csv or --export-json",
+    "--export-orgmode": "use --export-markdown, --export-csv or --export-json",
+    "--debug-mode": "times are always those of real commands",
+}
+
+
+def joined(args: list[str]) -> list[str]:
+    """
+    Return arguments with the two values of each -L in one, as VAR=a,b,c.
+
+    Options with two values that may be given several times are hyperfine's, and typer has none.
+    """
+    found: list[str] = []
+    following = iter(args)
+    for arg in following:
+        if arg == "--":
+            return [*found, arg, *following]
+        if (name := arg.partition("=")[0]) in _HYPERFINE:
+            raise ValueError(f"{name} is an option of hyperfine that equipoise bench does not have: {_HYPERFINE[name]}")
+        found.append(arg)
+        if arg in _LISTS:
+            pair = [text for text in (next(following, None), next(following, None)) if text is not None]
+            found.append("=".join(pair))
+    return found
 
 
 def bench(
     commands: Annotated[
         list[str], typer.Argument(help="The commands, each quoted as one argument.", metavar="COMMAND...")
     ],
-    precision: Annotated[
-        str, typer.Option(help="Run until the 95% interval of every mean has this half-width: 2%, or 0.01 for 10 ms.")
-    ] = "5%",
+    precision: Annotated[str, typer.Option(help="Run until every mean is known to ± this (95%): 2%, or 10ms.")] = "5%",
     runs: Annotated[
         int | None, typer.Option("--runs", "-r", help="Run each command this many times, whatever the precision.")
     ] = None,
-    max_runs: Annotated[int, typer.Option(help="The most runs, on average over commands.")] = 1000,
+    min_runs: Annotated[int, typer.Option("--min-runs", "-m", help="The fewest runs of each command.")] = 1,
+    max_runs: Annotated[int, typer.Option("--max-runs", "-M", help="The most runs, on average over commands.")] = 1000,
     max_seconds: Annotated[
         float | None,
         typer.Option(
@@ -46,24 +87,49 @@ def bench(
         typer.Option("--prepare", "-p", help="Run this before each run, untimed; once, or once for each command."),
     ] = None,
     cleanup: Annotated[str | None, typer.Option("--cleanup", "-c", help="Run this once, at the end.")] = None,
+    parameter_scan: Annotated[
+        tuple[str, str, str] | None,
+        typer.Option("--parameter-scan", "-P", metavar="VAR MIN MAX", help="Run commands with {VAR} from MIN to MAX."),
+    ] = None,
+    parameter_step_size: Annotated[
+        str | None, typer.Option("--parameter-step-size", "-D", metavar="STEP", help="The step from MIN to MAX.")
+    ] = None,
+    parameter_list: Annotated[
+        list[str] | None,
+        typer.Option(*_LISTS[::-1], metavar="VAR a,b,c", help="Run commands with {VAR} as each of these; repeatable."),
+    ] = None,
     shell: Annotated[
         str,
         typer.Option("--shell", "-S", help="The shell, or none; auto uses /bin/sh if any command needs a shell."),
     ] = "auto",
     no_shell: Annotated[bool, typer.Option("-N", metavar="", help="Run without a shell: --shell none.")] = False,
     name: Annotated[
-        list[str] | None, typer.Option("--name", "-n", help="A name for each command, in their order.")
+        list[str] | None,
+        typer.Option("--name", "--command-name", "-n", help="A name for each command, in their order."),
     ] = None,
     ignore_failure: Annotated[
         bool, typer.Option("--ignore-failure", "-i", metavar="", help="Accept exit codes other than 0.")
     ] = False,
+    output: Annotated[
+        str, typer.Option(help="Where what commands print goes: null, pipe (read and dropped), inherit, or a file.")
+    ] = "null",
     show_output: Annotated[
-        bool, typer.Option("--show-output", metavar="", help="Show what the commands print.")
+        bool, typer.Option("--show-output", metavar="", help="Show what the commands print: --output inherit.")
     ] = False,
+    time_unit: Annotated[
+        str | None,
+        typer.Option("--time-unit", "-u", help="The unit of the table: microsecond, millisecond or second."),
+    ] = None,
     as_json: Json = False,
-    export_json: Annotated[Path | None, typer.Option(help="Also write all times to this JSON file.")] = None,
-    export_csv: Annotated[Path | None, typer.Option(help="Also write the table to this CSV file.")] = None,
-    export_markdown: Annotated[Path | None, typer.Option(help="Also write the table to this Markdown file.")] = None,
+    export_json: Annotated[
+        Path | None, typer.Option(help="Also write all times to this JSON file, or to stdout for -.")
+    ] = None,
+    export_csv: Annotated[
+        Path | None, typer.Option(help="Also write the table to this CSV file, or to stdout for -.")
+    ] = None,
+    export_markdown: Annotated[
+        Path | None, typer.Option(help="Also write the table to this Markdown file, or to stdout for -.")
+    ] = None,
 ) -> None:
     """
     Time commands in turn, until the mean of each is known to a precision.
@@ -72,23 +138,41 @@ def bench(
     2 invalid input; 3 a command failed; 128 + n ended by signal n (130 for Ctrl-C).
     """
     from equipoise.cli.bench_progress import Watch
-    from equipoise.run.bench import Bench, ProcessTimer
+    from equipoise.run.bench import Bench, ProcessTimer, parameters, words
     from equipoise.run.bench.measure import names_of
+    from equipoise.run.bench.timer import OUTPUTS
 
-    check_writable(export_json, export_csv, export_markdown)
-    timer = ProcessTimer(show=show_output)
-    watch = Watch(people.terminal() and not show_output)
+    if time_unit is not None:
+        choice("time-unit", time_unit, words.UNITS)
+    exports = Exports(export_json, export_csv, export_markdown)
+    exports.check()
+    where = "inherit" if show_output else output
+    if where not in OUTPUTS:
+        check_writable(Path(where))
+    filled = parameters.fill(
+        _values(parameter_scan, parameter_step_size, parameter_list or []),
+        commands,
+        name or [],
+        prepare or [],
+        [] if setup is None else [setup],
+        [] if cleanup is None else [cleanup],
+    )
+    # What is printed for programs is not mixed with what commands and this program tell people.
+    aside = as_json or exports.to_stdout
+    timer = ProcessTimer(where, aside=aside)
+    watch = Watch(people.terminal() and where != "inherit")
     benchmark = Bench(
-        names_of(commands, name or []),
+        names_of(filled.commands, filled.names),
         timer,
         precision=_precision(precision),
         runs=runs,
+        min_runs=min_runs,
         max_runs=max_runs,
         max_seconds=_MAX_SECONDS if max_seconds is None and runs is None else max_seconds,
         warmup=warmup,
-        setup=setup,
-        prepare=prepare or (),
-        cleanup=cleanup,
+        setup=filled.setup,
+        prepare=filled.prepare,
+        cleanup=filled.cleanup,
         shell="none" if no_shell else shell,
         ignore_failure=ignore_failure,
         watch=watch,
@@ -111,35 +195,87 @@ def bench(
         if found is not None:
             if code == Exit.SUCCESS and not found.reached:
                 code = Exit.NOT_REACHED
-            _print(found, as_json, code)
-            _export(found, export_json, export_csv, export_markdown)
+            if as_json:
+                print_json(words.to_dict(found) | {"exit": int(code)})
+            else:
+                print(
+                    exits.for_terminal(words.text(found, time_unit)),
+                    file=sys.stderr if exports.to_stdout else sys.stdout,
+                )
+            for sentence in exports.write(found, time_unit):
+                exits.say(sentence)
+                code = Exit.BAD_INPUT if code in (Exit.SUCCESS, Exit.NOT_REACHED) else code
         if ending:
             exits.say(ending)
     raise typer.Exit(code)
 
 
-def _precision(typed: str) -> float | str:
-    found = number_or_text(typed)
-    assert found is not None
+def _values(scan: tuple[str, str, str] | None, step: str | None, lists: Sequence[str]) -> dict[str, list[str]]:
+    """Return the values of parameters, by their names."""
+    from equipoise.run.bench import parameters
+
+    if step is not None and scan is None:
+        raise ValueError(f"parameter-step-size is for --parameter-scan, which is not given, got {step!r}")
+    found: dict[str, list[str]] = {}
+    given = [] if scan is None else [(scan[0], parameters.scan(scan[1], scan[2], step))]
+    for text in lists:
+        name, equals, values = text.partition("=")
+        if not name or not equals:
+            raise ValueError(f"parameter-list must be given a name and values, as in -L VAR a,b,c, got {text!r}")
+        given.append((name, parameters.listed(values)))
+    for name, each in given:
+        if name in found:
+            raise ValueError(f"every parameter must be given once, got {name!r} twice")
+        found[name] = each
     return found
 
 
-def _print(found: Timings, as_json: bool, code: int) -> None:
-    from equipoise.run.bench import words
+def _precision(typed: str) -> float | str:
+    """Return a share as it is, and a time in seconds."""
+    text = typed.strip()
+    matched = re.fullmatch(r"([-+.\deE]+?)\s*([a-zµμ]+)", text)
+    if matched is not None and (unit := matched[2].replace("μ", "µ")) in _SECONDS:
+        return positive("precision", number("precision", matched[1]) * _SECONDS[unit])
+    if not text.endswith("%"):
+        raise ValueError(f"precision must be a share of the mean such as 2%, or a time such as 10ms, got {typed!r}")
+    return text
 
-    if as_json:
-        print_json(words.to_dict(found) | {"exit": int(code)})
-    else:
-        print(exits.for_terminal(words.text(found)))
 
+@dataclass(frozen=True)
+class Exports:
+    """The files that a benchmark is written to, or "-" for stdout; None for none."""
 
-def _export(found: Timings, as_json: Path | None, csv: Path | None, markdown: Path | None) -> None:
-    from equipoise import tables
-    from equipoise.run.bench import words
+    as_json: Path | None
+    csv: Path | None
+    markdown: Path | None
 
-    if as_json is not None:
-        as_json.write_text(tables.json_text(words.to_dict(found)) + "\n", encoding="utf-8")
-    if csv is not None:
-        write_csv(csv, words.records(found))
-    if markdown is not None:
-        markdown.write_text(words.markdown(found), encoding="utf-8")
+    @property
+    def to_stdout(self) -> bool:
+        """Whether something is written to stdout."""
+        return _STDOUT in (self.as_json, self.csv, self.markdown)
+
+    def check(self) -> None:
+        """Refuse what cannot be written."""
+        check_writable(*(path for path in (self.as_json, self.csv, self.markdown) if path != _STDOUT))
+
+    def write(self, found: Timings, unit: str | None) -> list[str]:
+        """Write all files, and return what went wrong."""
+        from equipoise import tables
+        from equipoise.run.bench import words
+
+        texts: list[tuple[Path | None, Callable[[], str]]] = [
+            (self.as_json, lambda: tables.json_text(words.to_dict(found)) + "\n"),
+            (self.csv, lambda: csv_text(words.records(found))),
+            (self.markdown, lambda: words.markdown(found, unit)),
+        ]
+        wrong = []
+        for path, text in texts:
+            try:
+                if path == _STDOUT:
+                    print(text(), end="")
+                elif path is not None:
+                    with writing(path):
+                        path.write_text(text(), encoding="utf-8", newline="")
+            except ValueError as error:
+                wrong.append(str(error))
+        return wrong

@@ -63,7 +63,7 @@ def leaderboard(
     """
     Measure every strategy on every problem of the suite, or on problems drawn at random.
 
-    The whole suite takes about two minutes on two cores, 200 drawn problems at most ten.
+    The whole suite takes one to two minutes on two cores, 200 drawn problems at most ten.
     """
     from equipoise import chart
     from equipoise.lab import leaderboard as boards

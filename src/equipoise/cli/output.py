@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,12 +40,19 @@ def writing(path: Path) -> Iterator[None]:
         raise ValueError(f"cannot write {error.filename or path}: {error.strerror or error}") from None
 
 
+def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows with the same columns as CSV."""
+    file = io.StringIO(newline="")
+    writer = csv.DictWriter(file, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    return file.getvalue()
+
+
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write rows with the same columns to a CSV file."""
-    with writing(path), path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    with writing(path):
+        path.write_text(csv_text(rows), encoding="utf-8", newline="")
 
 
 def check_writable(*paths: Path | None, chart: Path | None = None, inputs: Iterable[Path | None] = ()) -> None:

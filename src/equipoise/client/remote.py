@@ -242,7 +242,7 @@ class RemoteStudy:
         self._tell([_answer(*answer) for answer in given])
 
     def decline(self, ticket: RemoteTicket, *, cost: SupportsFloat | None = None) -> None:
-        """Take note that who was asked did not want to answer."""
+        """Record that a respondent declined to answer."""
         paid = {} if cost is None else {"cost": number("cost", cost)}
         self._tell([{"ticket": _text(ticket), "declined": True, **paid}])
 

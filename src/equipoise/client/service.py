@@ -31,6 +31,7 @@ def connect(url: str, key: str, *, patience: float = 60.0) -> Service:
     Returns
     -------
     Service
+        The service, which lists, opens and creates studies.
 
     Examples
     --------
@@ -106,6 +107,7 @@ class Service:
         Returns
         -------
         RemoteStudy
+            The study, with the methods of `Study`.
         """
         names = Names.of(arms).names
         body: dict[str, Any] = {

@@ -17,9 +17,10 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from equipoise.arrays import Bools, Ints
+from equipoise.arrays import Bools, Floats, Ints
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import Names, integer, probability
+from equipoise.problem import Stratified
 from equipoise.run import seeds
 from equipoise.run.course import Course
 from equipoise.run.estimate import explain
@@ -35,6 +36,7 @@ from equipoise.study import Result
 from equipoise.study.evidence import LEVEL
 from equipoise.study.goal import Stopping, check_stopping
 from equipoise.study.goal import precision as precision_of
+from equipoise.tables import amount, count
 
 # A batch has this many items for each group at first, and later this share of the samples so far, of the groups that
 # are still sampled: what is in a batch was decided without its answers.
@@ -60,10 +62,13 @@ class Answers:
         The answers, in the order of the items; None for an item that is to be tried again by the next call.
     failure
         Why no further batch can be sampled, in words; empty if it can.
+    cause
+        The exception that is to blame for that, if any.
     """
 
     by_item: Sequence[Answer | None]
     failure: str = ""
+    cause: Exception | None = None
 
 
 class _Job(NamedTuple):
@@ -83,6 +88,7 @@ def sample(
     interval: Stopping = "fixed-width",
     strategy: str | Strategy = "auto",
     support: Support = None,
+    objective: float | Stratified = math.inf,
     costs: Mapping[Any, float] | None = None,
     finite: bool = True,
     seed: int | None = None,
@@ -100,8 +106,13 @@ def sample(
         The items of each group.
     answer
         Returns what came of some items.
-    budget, precision, level, interval, strategy, support, costs, seed, store, about, progress
+    budget, precision, level, interval, strategy, support, objective, seed, store, about, progress
         As in `estimate`.
+    costs
+        What an item of each group is expected to cost, until answers tell. With a budget, batches then begin with one
+        item, none has more items than have been answered before it, and none has more than what is left pays for at the
+        largest costs seen. So the budget is exceeded by about one item's cost at most, unless items suddenly cost much
+        more than any before.
     finite
         Whether the mean of a group is that of its items, and known exactly once all are sampled; False where the items
         are themselves a sample, and the mean is that of where they come from.
@@ -111,7 +122,9 @@ def sample(
     """
     size = None if batch is None else integer("batch", batch, least=1)
     check_progress(progress)
-    header = header_of(groups, budget, precision, level, interval, strategy, support, costs, finite, seed, about)
+    header = header_of(
+        groups, budget, precision, level, interval, strategy, support, objective, costs, finite, seed, about
+    )
     Course(header)  # refuses what cannot be used, before anything is written
     log = Memory(header) if store is None else Log(store, header)
     owner = Owner(log, store, DRIVER_SECONDS) if isinstance(log, Log) and store is not None else None
@@ -137,6 +150,7 @@ def header_of(
     interval: Stopping,
     strategy: str | Strategy = "auto",
     support: Support = None,
+    objective: float | Stratified = math.inf,
     costs: Mapping[Any, float] | None = None,
     finite: bool = True,
     seed: int | None = None,
@@ -146,14 +160,14 @@ def header_of(
     names = Names.of(groups).names
     level = probability("level", level)
     if precision is not None:
-        precision_of(precision, level, names, interval)
+        precision_of(precision, level, names, interval, objective)
     return Header(
         arms=names,
         strategy=resolve(strategy),
         support=check_support(support),
         budget=budget,
         seed=None if seed is None else integer("seed", seed, least=0),
-        options=options_of(objective_for(precision, math.inf), None, costs),
+        options=options_of(objective_for(precision, objective), None, costs),
         populations=tuple(len(items) for items in groups.values()) if finite else None,
         precision=savable(precision),
         level=level,
@@ -183,6 +197,8 @@ class _Pools:
         self._orders: dict[int, Ints] = {}
         self._start, self._spent_before = clock(), log.study.spent
         self._pace = Pace(self._start, log.study.ledger.samples)
+        # The largest cost seen of an item of each group.
+        self._largest = _costs_so_far(log.study.result())
 
     def run(self) -> Result:
         """Sample batch after batch."""
@@ -192,9 +208,8 @@ class _Pools:
             self._log.turn(lambda turn, jobs=jobs, answers=answers: self._tell(turn, jobs, answers))  # type: ignore[misc]
             self._show()
             if answers.failure:
-                error = EquipoiseError(answers.failure)
-                error.reason = answers.failure
-                raise error
+                raise _failed(answers.failure) from answers.cause
+        self._log.turn(self._check_paid)
         return self._result()
 
     # ---- asking
@@ -207,7 +222,7 @@ class _Pools:
             if left:
                 return self._jobs(turn, left)
         while True:
-            asked = self._course.hand_out(turn, self._size(turn))
+            asked = self._hand_out(turn, self._size(turn))
             jobs = self._jobs(turn, asked)
             if jobs or not (asked or self._judge(turn)):
                 return jobs
@@ -216,6 +231,24 @@ class _Pools:
         """Return how many items to sample at once."""
         still = ~turn.ledger.retired
         return self._batch or max(FIRST * int(still.sum()), int(SHARE * self._asked(turn)[still].sum()), 1)
+
+    def _hand_out(self, turn: Turn, size: int) -> Sequence[int]:
+        """Hand out up to so many tickets: no more than what is left pays for at the largest costs seen, or one."""
+        if self._largest is None:
+            return self._course.hand_out(turn, size)
+        ledger = turn.ledger
+        size = min(size, max(ledger.samples + int(ledger.declined.sum()), 1))
+        largest = np.where(np.isnan(self._largest), np.fmax.reduce(self._largest), self._largest)
+        tickets: list[int] = []
+        left = ledger.remaining
+        while len(tickets) < size and not ledger.done:
+            tickets += self._course.hand_out(turn, 1)
+            left -= largest[ledger.arm_of[tickets[-1]]]
+            assert ledger.costs is not None
+            possible = ~ledger.retired & (ledger.costs <= ledger.remaining)
+            if left < largest[possible].max(initial=0):
+                break
+        return tickets
 
     def _jobs(self, turn: Turn, tickets: Sequence[int]) -> list[_Job]:
         """Return the items of tickets; give back those for which there is none, and close groups without more."""
@@ -262,6 +295,9 @@ class _Pools:
             if answer is None or not turn.ledger.is_in_flight(job.ticket):
                 continue  # to be tried again, or somebody else was faster
             cost = math.nan if answer.cost is None else answer.cost
+            if self._largest is not None:
+                k = turn.ledger.arm_of[job.ticket]
+                self._largest[k] = np.fmax(self._largest[k], cost)
             if answer.value is None:
                 turn.decline(job.ticket, cost)
             else:
@@ -271,6 +307,17 @@ class _Pools:
 
     # ---- what is known, and who is told
 
+    def _check_paid(self, turn: Turn) -> None:
+        """Refuse a budget that did not pay for an item of each group."""
+        without, budget = int((self._asked(turn) == 0).sum()), turn.ledger.budget
+        if without and budget is not None and self._largest is not None:
+            ledger, samples = turn.ledger, count(turn.ledger.samples, "sample")
+            cost = f"{amount(ledger.spent)} {(self._log.header.about or {}).get('cost_unit', '')}".rstrip()
+            raise _failed(
+                f"budget must pay for at least one sample of each group, got {amount(budget)}: "
+                f"{samples} cost {cost}, and {without:,} of {count(len(self._arms), 'group')} have none"
+            )
+
     def _result(self) -> Result:
         return self._course.result(self._log.replica, self._pace.seconds)
 
@@ -279,3 +326,17 @@ class _Pools:
         self._pace.note(now, study.ledger.samples)
         if self._watcher is not None:
             self._watcher.show(so_far(study, self._result(), now - self._start, self._spent_before))
+
+
+def _failed(reason: str) -> EquipoiseError:
+    """Return an error that says why sampling could not continue."""
+    error = EquipoiseError(reason)
+    error.reason = reason
+    return error
+
+
+def _costs_so_far(result: Result) -> Floats | None:
+    """Return each group's mean cost of an item, NaN where none is known; None where no budget is in costs."""
+    if result.snapshot.budget is None or result.costs is None:
+        return None
+    return np.where(result.counts.array + result.declined.array > 0, result.costs.array, np.nan)

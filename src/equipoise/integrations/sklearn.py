@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ except ModuleNotFoundError as error:
         name="sklearn",
     ) from None
 
+import joblib
 from sklearn.utils import _safe_indexing, check_consistent_length, indexable
 from sklearn.utils.multiclass import type_of_target
 
@@ -42,6 +44,7 @@ def per_class_accuracy(
     strategy: str | Strategy = "auto",
     batch: int | None = None,
     seed: int | None = None,
+    store: str | os.PathLike[str] | None = None,
     progress: bool | Callable[[Progress], Any] | None = None,
 ) -> Result:
     """
@@ -53,7 +56,8 @@ def per_class_accuracy(
     Parameters
     ----------
     estimator
-        Anything that has a method `predict`, which is called with rows of `X`.
+        Anything that has a method `predict`, which is called with rows of `X`. Its `classes_`, if it has them, must
+        include classes of `y`.
     X, y
         The rows and their classes: arrays, data frames, sparse matrices or lists.
     precision
@@ -65,11 +69,20 @@ def per_class_accuracy(
     batch
         How many rows to predict at once. By default four of each class at first, and later an eighth of those so far,
         of the classes whose accuracy is still open.
+    store
+        A path (SQLite) or a postgresql:// URL. Everything is saved there, and the same call with the same store
+        continues where the last one ended. Other rows and other parameters of the estimator are refused; that it was
+        fitted again cannot be seen, so use another store then.
 
     Returns
     -------
     Result
         Its arms are the classes, in sorted order.
+
+    Raises
+    ------
+    EquipoiseError
+        If `predict` fails. What was predicted before is kept: in the store, and in the error's attribute `study`.
 
     Examples
     --------
@@ -87,19 +100,23 @@ def per_class_accuracy(
     rows, labels = _checked(X, y)
     classes, codes = np.unique(labels, return_inverse=True)
     names = classes.tolist()
-    known = set(names)
+    own = getattr(estimator, "classes_", None)
+    if own is not None and set(names).isdisjoint(own := np.asarray(own).ravel().tolist()):
+        raise ValueError(f"estimator must know classes of y such as {shown(names[0])}, got {shown(own)}")
 
     def answer(items: Sequence[int]) -> Answers:
-        predicted = np.asarray(estimator.predict(_safe_indexing(rows, np.array(items))), dtype=object)
+        try:
+            predicted = np.asarray(estimator.predict(_safe_indexing(rows, np.array(items))), dtype=object)
+        except Exception as error:
+            return Answers([None] * len(items), f"estimator.predict failed: {type(error).__name__}: {error}", error)
         if predicted.shape != (len(items),):
             raise ValueError(
                 f"estimator.predict must return one class for each of {len(items):,} rows, "
                 f"got an array of shape {predicted.shape}"
             )
-        if known.isdisjoint(predicted.tolist()):
-            raise ValueError(
-                f"estimator must predict classes of y such as {shown(names[0])}, got {shown(predicted.tolist()[0])}"
-            )
+        found = predicted.tolist()[0]
+        if isinstance(found, str) != isinstance(names[0], str):
+            raise ValueError(f"estimator must predict classes of y such as {shown(names[0])}, got {shown(found)}")
         correct = predicted == labels[items].astype(object)
         return Answers([Answer(float(each)) for each in correct.tolist()])
 
@@ -113,9 +130,17 @@ def per_class_accuracy(
         strategy=strategy,
         support="binary",
         seed=seed,
+        store=store,
+        about=None if store is None else {"estimator": _described(estimator), "rows": joblib.hash((rows, labels))},
         batch=batch,
         progress=progress,
     )
+
+
+def _described(estimator: Any) -> str:
+    """Return an estimator with its parameters, or its type where it does not say them."""
+    text = " ".join(repr(estimator).split())
+    return type(estimator).__qualname__ if " at 0x" in text else text
 
 
 def _checked(X: Any, y: Any) -> tuple[Any, Any]:

@@ -86,7 +86,7 @@ class Running:
         )
 
     def launch(self, mark: str, begin: Callable[[], S]) -> S:
-        """Start a process, which must be in a session of its own and have the mark; raise CommandError after `stop`."""
+        """Start a process, which must lead a group and have the mark; raise CommandError after `stop`."""
         with self._guard:
             if self._stopped:
                 raise CommandError("the study was stopped")

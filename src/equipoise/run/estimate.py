@@ -7,12 +7,13 @@ import math
 import os
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 from typing import Any
 
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import integer, positive, probability, shown
 from equipoise.keywords import suggests_keywords
-from equipoise.problem import Stratified
+from equipoise.problem import Contrasts, Stratified
 from equipoise.run.course import Course
 from equipoise.run.drive import Driver, Settings
 from equipoise.run.elsewhere import Elsewhere, Manner, sample
@@ -33,10 +34,10 @@ from equipoise.tables import count
 @suggests_keywords
 def estimate(
     samplers: Mapping[Any, Any] | Callable[..., Any],
-    budget: Any = None,
+    budget: float | None = None,
     *,
     arms: int | Iterable[Hashable] | None = None,
-    precision: Any = None,
+    precision: float | str | Mapping[Any, float | str] | Iterable[float | str] | Contrasts | None = None,
     level: float = 0.95,
     interval: Stopping = "fixed-width",
     max_seconds: float | None = None,
@@ -47,7 +48,7 @@ def estimate(
     costs: Iterable[float] | Mapping[Any, float] | None = None,
     populations: Mapping[Any, Any] | Sequence[Any] | None = None,
     guess: Mapping[Any, float] | Sequence[float] | None = None,
-    executor: Any = None,
+    executor: int | Executor | Any | None = None,
     in_flight: int | None = None,
     rounds: int | None = None,
     retries: int = 0,
@@ -90,8 +91,17 @@ def estimate(
         which hold whenever you look, for people who may stop by what they see.
     max_seconds
         Start no more samples after this many seconds; those in flight are waited for.
-    strategy, support, objective, weights, costs
-        As in `Study`.
+    strategy
+        The name of a strategy, or a strategy with its parameters. The default needs no tuning.
+    support
+        The possible values: "binary" (0 or 1), (low, high), or None for any number. Other values are refused.
+    objective
+        What to minimise: the p-norm of the arms' losses, by default p = infinity, the largest of them; or
+        `Stratified(shares)`, the error of the strata's combined mean.
+    weights
+        Weights on the losses (squared errors), by arm or in the arms' order; None for 1 each.
+    costs
+        The cost of one sample, by arm or in the arms' order; None for 1 each. The budget is then money.
     populations
         The items of each arm, or their number, if an arm is a finite collection that is drawn without replacement. The
         sampler is given an item (or the arm and an item), in a random order that the seed decides. Errors include the
@@ -132,6 +142,7 @@ def estimate(
     Returns
     -------
     Result
+        The mean of each arm with its interval and standard error, and how good they are.
 
     Raises
     ------

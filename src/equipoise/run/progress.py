@@ -28,17 +28,25 @@ class Progress:
 
     Attributes
     ----------
-    samples, in_flight
-        How many samples have been taken, and how many tickets wait for theirs.
-    spent, budget
-        How much of the budget is spent, and the budget; None without one.
-    worst, error
-        The least precise arm (`Result.least_precise`) and its plain standard error s/sqrt(T), without the correction
-        for adaptive sampling that takes a replay; NaN while some arm has fewer than two samples.
+    samples
+        How many samples have been taken.
+    in_flight
+        How many tickets wait for their samples.
+    spent
+        How much of the budget is spent.
+    budget
+        The budget; None without one.
+    worst
+        The least precise arm (`Result.least_precise`).
+    error
+        The plain standard error s/sqrt(T) of that arm, without the correction for adaptive sampling that takes a
+        replay; NaN while some arm has fewer than two samples.
     margin
-        That of that arm's 95% interval, which is infinite while it has too few samples for one.
-    seconds, seconds_left
-        The time since this run began, and the time until it ends at this pace, which is infinite if it is not known.
+        The margin of that arm's 95% interval, which is infinite while it has too few samples for one.
+    seconds
+        The time since this run began.
+    seconds_left
+        The time until it ends at this pace, which is infinite if it is not known.
     result
         The result so far.
     """

@@ -58,10 +58,30 @@ def open_study(
         for one of several studies.
     arms
         The names of the arms, as in `Study`. None for a study that exists.
-    budget, strategy, support, objective, weights, costs, populations
-        As in `Study`. Those of a study that exists must be the same, but for the budget, which is changed.
-    precision, level, interval
-        Stop asking for an arm when its mean is known to this half-width, as in `estimate`.
+    budget
+        How many samples may be asked for in all, or with `costs` how much they may cost; None for no limit. That of a
+        study that exists is changed; what follows must be the same there.
+    strategy
+        The name of a strategy, or a strategy with its parameters. The default needs no tuning.
+    support
+        The possible values: "binary" (0 or 1), (low, high), or None for any number. Other values are refused.
+    objective
+        What to minimise: the p-norm of the arms' losses, by default p = infinity, the largest of them; or
+        `Stratified(shares)`, the error of the strata's combined mean.
+    weights
+        Weights on the losses (squared errors), by arm or in the arms' order; None for 1 each.
+    costs
+        The cost of one sample, by arm or in the arms' order; None for 1 each. The budget is then money.
+    populations
+        The size of each arm's population, by arm or in the arms' order, where samples are drawn from it without
+        replacement; None for infinite ones.
+    precision
+        Stop asking for an arm when its mean is known to this half-width, as in `estimate`. This, `level` and `interval`
+        may differ from those of a study that exists, and are then changed.
+    level
+        The probability that all intervals hold simultaneously.
+    interval
+        Which intervals decide whether the precision is reached: "fixed-width", or "anytime" for confidence sequences.
     lease
         Seconds that a ticket is waited for, unless its `ask` says otherwise. Then it is given back, so that its sample
         is asked for again; a late answer is still taken.
@@ -69,6 +89,7 @@ def open_study(
     Returns
     -------
     SharedStudy
+        The study, with the methods of `Study`. Close it, or use it in a `with` block.
 
     Examples
     --------
@@ -337,7 +358,7 @@ class SharedStudy:
         self._changed(lambda turn: turn.moments(arm, count, number("mean", mean), number("m2", m2)))
 
     def decline(self, ticket: Ticket, *, cost: SupportsFloat | None = None) -> None:
-        """Take note that who was asked did not want to answer."""
+        """Record that a respondent declined to answer."""
         paid = math.nan if cost is None else number("cost", cost)
         self._changed(lambda turn: turn.decline(self._own(turn.replica, ticket), paid))
 

@@ -87,8 +87,13 @@ class Header:
                 continue
             if each.name in ("seed", "guess", "rounds", "about") and now is None:
                 continue
+            name = each.name
+            if name in ("options", "about"):  # what was passed is in there, by its name
+                was, now = was or {}, now or {}
+                name = next(key for key in was | now if was.get(key) != now.get(key))
+                was, now = was.get(name), now.get(name)
             raise ValueError(
-                f"{each.name} must be {shown(was)} to continue the study in the store, got {shown(now)}; "
+                f"{name} must be {shown(was)} to continue the study in the store, got {shown(now)}; "
                 "change it back or use another store"
             )
 

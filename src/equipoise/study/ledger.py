@@ -310,6 +310,7 @@ class Ledger:
             populations=self.populations,
             design=Design(self.strategy, self._params, self.retired.copy()),
             pace=pace,
+            budget=self.budget,
         )
 
     def _like_binary(self) -> bool:

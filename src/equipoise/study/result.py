@@ -81,17 +81,26 @@ class Result:
 
     Attributes
     ----------
-    counts, means, variances
-        By arm: samples in; their mean; their unbiased variance s².
-    standard_errors, biases, corrected_means
-        By arm: the square root of the expected squared error of the mean, by how much the mean is off on average, and
-        the mean less that. The error of samples that are all equal is not known. They account for how the samples were
-        chosen: with an adaptive strategy the study is replayed, some hundreds of times, with the samples as laws
-        (docs/explanation/inference.md). That takes 10 to 500 ms, at the first of these that is read. Of finite
-        populations, they are corrected for their sizes.
-    losses, plain_errors
-        By arm: s²/count and its square root, for comparing allocations: they are as if the counts had been fixed in
-        advance. Those of finite populations are corrected for their sizes.
+    counts
+        By arm: how many samples are in.
+    means
+        By arm: the mean of the samples.
+    variances
+        By arm: the unbiased variance s² of the samples.
+    standard_errors
+        By arm: the square root of the expected squared error of the mean. It accounts for how the samples were chosen:
+        with an adaptive strategy the study is replayed, some hundreds of times, with samples drawn from those that are
+        in (docs/explanation/inference.md). That takes 10 to 500 ms, once. Of finite populations, it is corrected for
+        their sizes. That of samples that are all equal is not known: NaN.
+    biases
+        By arm: by how much the mean is off on average because of how the samples were chosen, from the same replay.
+    corrected_means
+        By arm: the mean less its bias.
+    losses
+        By arm: s²/count, for comparing allocations: it is as if the counts had been fixed in advance. Those of finite
+        populations are corrected for their sizes.
+    plain_errors
+        By arm: the square root of the loss, which is too small after adaptive sampling.
     loss
         The largest of the losses, that of the `worst` arm; with another objective, its norm of the weighted losses.
     oracle_loss
@@ -106,8 +115,7 @@ class Result:
         asked for: `samples`, a range from `low` to `high`, and what the samples cost, `spent`. None where that cannot
         be said: for one arm, `uniform`, a precision that is not reached, fewer than two samples of an arm.
     proportional_loss
-        Where the arms are strata, what samples for as much in proportion to the shares would have had, if the variances
-        are those observed; else NaN.
+        The loss of a proportional allocation at the same cost, where the arms are strata; else NaN.
     spent
         What the samples that are in and the declines cost; their number without costs. A sample whose real cost nobody
         told costs what those of its arm do on average.
@@ -124,8 +132,10 @@ class Result:
         Which values were possible.
     populations
         The sizes of the arms' populations, where samples are drawn without replacement; None if all are infinite.
-    level, precision
-        Those of the goal.
+    level
+        The level of the intervals.
+    precision
+        The precision that was asked for; None without one.
     reached
         Whether every interval that the precision is asked of, by default of every arm, lies within its value ± the
         precision; None if none was asked for.
@@ -311,7 +321,7 @@ class Result:
     @property
     def price(self) -> float:
         """
-        What as many samples of each arm as are in cost on average; their number without costs.
+        The cost of the samples taken, at the mean cost of each arm; their number without costs.
 
         Other ways of sampling are compared at this price: their samples would have been declined as often.
         """

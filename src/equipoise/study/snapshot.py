@@ -43,6 +43,8 @@ class Snapshot:
         cost by what is known.
     counts, means, m2s
         Of each arm: samples in, their mean, and the sum of squared deviations from it.
+    budget
+        How many samples might be asked for, or with costs how much they might cost; None for no limit.
     spent
         What the tickets that were handed out cost, less those that were forgotten; their number without costs.
     bill
@@ -79,3 +81,4 @@ class Snapshot:
     populations: Floats | None = None
     design: Design | None = None
     pace: Floats | None = None
+    budget: float | None = None

@@ -414,7 +414,7 @@ class Study:
 
     def decline(self, ticket: Ticket, *, cost: SupportsFloat | None = None) -> None:
         """
-        Take note that a ticket was asked for and not answered, and will not be: somebody declined.
+        Record that a respondent declined to answer.
 
         It uses budget, unlike a forgotten one, and is not a sample: results count it by arm. An arm that never answers
         gets at most about an even split's share of the budget.

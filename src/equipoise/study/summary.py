@@ -10,6 +10,7 @@ import numpy as np
 
 from equipoise.inputs import named
 from equipoise.intervals import describe, describe_each
+from equipoise.problem.money import limit
 from equipoise.study.certificate import (
     declines,
     heavy,
@@ -256,5 +257,9 @@ def priced(result: Result, cost: str) -> str:
 
 
 def _samples(result: Result) -> str:
-    paid = "" if result.objective.costs is None else f" (cost {priced(result, amount(result.spent))})"
-    return f"{count(result.samples, 'sample')}{paid}"
+    samples, costs, budget = count(result.samples, "sample"), result.objective.costs, result.snapshot.budget
+    if costs is None:
+        return samples
+    over = result.spent > limit(budget, min(costs))
+    too_much = f", {amount(result.spent - budget)} over the budget" if over and budget is not None else ""
+    return f"{samples} (cost {priced(result, amount(result.spent))}{too_much})"

@@ -59,8 +59,8 @@ def test_runs_are_in_turn_and_prepared(bench: Run, tmp_path: Path) -> None:
         *words, "-s", note.format("setup"), "-p", "echo prepare $EQUIPOISE_ARM >> ran", "-c", "echo end >> ran"
     )
     assert done.code == 0, done.err
-    one = ["prepare x", "a", "prepare y", "b"]
-    assert (tmp_path / "ran").read_text().splitlines() == ["setup", *one * 3, "end"]
+    x, y = ["prepare x", "a"], ["prepare y", "b"]
+    assert (tmp_path / "ran").read_text().splitlines() == ["setup", *x, *y, *x, *y, *y, *x, "end"]
     assert "/bin/sh takes by itself" in done.out
 
 
@@ -75,19 +75,54 @@ def test_exports(bench: Run, tmp_path: Path) -> None:
         rows = list(csv.DictReader(file))
     assert [row["command"] for row in rows] == ["true", "echo 1"]
     assert float(rows[0]["mean"]) == written["results"][0]["mean"] > 0
-    assert (tmp_path / "out.markdown").read_text().startswith("| command | mean ± 95% |")
+    assert "| command | mean ± 95% |" in (tmp_path / "out.markdown").read_text()
     refused = bench("true", "--export-csv", "no-folder/out.csv")
     assert (refused.code, "there is no folder no-folder" in refused.err) == (2, True)
+
+
+def test_an_export_that_fails_leaves_the_others(bench: Run, tmp_path: Path) -> None:
+    done = bench("true", "-r", "2", "--export-json", "/dev/full", "--export-csv", "out.csv")
+    assert (done.code, done.err) == (2, "equipoise: cannot write /dev/full: No space left on device\n")
+    assert (tmp_path / "out.csv").exists()
+    assert done.out.startswith("2 runs of 1 command.")
+
+
+def test_an_export_to_stdout_is_alone_there(bench: Run) -> None:
+    done = bench("true", "-r", "2", "--export-json", "-")
+    assert (done.code, len(json.loads(done.out)["results"])) == (0, 1)
+    assert done.err.startswith("2 runs of 1 command.")
+
+
+def test_what_commands_print_is_no_part_of_the_json(bench: Run, tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "equipoise", "bench", "echo shown", "-r", "1", "--json", "--show-output"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert json.loads(done.stdout)["results"][0]["runs"] == 1
+    assert done.stderr == "shown\n"
+    assert bench("echo written", "-r", "1", "--output", "out").code == 0
+    assert (tmp_path / "out").read_text() == "written\n"
+
+
+def test_parameters(bench: Run, tmp_path: Path) -> None:
+    words = ["-L", "x", "a,b", "-P", "n", "0.5", "1", "-D", "0.5", "-r", "1", "-p", "echo {n} >> ran"]
+    done = bench("echo {x} {n}", *words, "-s", "touch {x}", "-c", "rm {x}", "--json")
+    assert done.code == 0, done.err
+    names = ["echo a 0.5", "echo b 0.5", "echo a 1.0", "echo b 1.0"]
+    assert [each["name"] for each in done.json["results"]] == names
+    assert (tmp_path / "ran").read_text().split() == ["0.5", "0.5", "1.0", "1.0"]
+    assert not (tmp_path / "a").exists()
+    named = bench("echo {x}", "-L", "x", "a,b", "-n", "say {x}", "-r", "1", "-u", "microsecond")
+    assert [line.split()[:2] for line in named.out.splitlines()[2:4]] == [["say", "a"], ["say", "b"]]
+    assert "µs" in named.out
 
 
 def test_a_command_that_fails_is_named_in_one_sentence(bench: Run) -> None:
     done = bench("true", "cat no-such-file", "--precision", "50%")
     assert (done.code, done.out) == (3, "")
     [line] = done.err.splitlines()
-    assert line.startswith("equipoise: cat failed: exit code 1; its stderr ends with: cat: no-such-file")
+    assert line.startswith("equipoise: 'cat' failed: exit code 1; its stderr ends with: cat: no-such-file")
     ignored = bench("false", "-i", "--runs", "2")
     assert ignored.code == 0
-    assert "2 runs of false failed, and the time is included; the last one: exit code 1." in ignored.out
+    assert "2 runs of 'false' failed, and the time is included; the last one: exit code 1." in ignored.out
     missing = bench("no-such-program-here", "true")
     assert (missing.code, missing.err) == (
         3,
@@ -98,16 +133,32 @@ def test_a_command_that_fails_is_named_in_one_sentence(bench: Run) -> None:
 def test_exit_code_1_where_the_precision_is_not_reached(bench: Run) -> None:
     done = bench("true", "--precision", "0.0001%", "--max-runs", "25")
     assert done.code == 1
-    assert done.out.startswith("✗ The mean of true is not known to ±0.0001% yet (25 runs); raise --max-runs for more.")
-    reached = bench("true", "--precision", "1e9")
+    verdict, *_ = done.out.splitlines()
+    assert verdict.startswith("✗ The mean of true is not known to ±0.0001% yet (25 runs); about ")
+    assert verdict.endswith("): raise --max-runs.")
+    reached = bench("true", "--precision", "9min")
     assert reached.code == 0
-    assert reached.out.startswith("✓ The mean is known to ±1,000,000,000 s (")
+    assert reached.out.startswith("✓ The mean is known to ±540 s (")
+    assert "The precision is wider than the mean of true itself" in reached.out
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["true", "--precision", "much"], "precision must be a positive number such as 0.01"),
+        (["true", "--precision", "much"], "precision must be a share of the mean such as 2%, or a time such as 10ms"),
+        (["true", "--precision", "2"], "precision must be a share of the mean such as 2%, or a time such as 10ms"),
+        (["true", "--precision", "0ms"], "precision must be a positive number, got 0"),
+        (["true", "--precision", "-2%"], "precision must be a positive number"),
+        (["true", "-r", "9" * 21], "runs must be at most 1,000,000,000, got 999999999999999999999"),
+        (["true", "-w", "9" * 21], "warmup must be at most 1,000,000,000, got 999999999999999999999"),
+        (["true", "-n", ""], "a name must not be empty, got ''"),
+        (["true", "--export-json", "."], "cannot write .: it is a folder"),
+        (["true", "--output", "no-folder/out"], "cannot write no-folder/out: there is no folder no-folder"),
+        (["true", "-u", "hour"], "time-unit must be"),
+        (["true", "--style=full"], "--style is an option of hyperfine that equipoise bench does not have: the bar"),
+        (["echo {n}", "-L", "n"], "parameter-list must be given a name and values, as in -L VAR a,b,c, got 'n'"),
+        (["echo {n}", "-L", "n", "1", "-P", "n", "1", "2"], "every parameter must be given once, got 'n' twice"),
+        (["echo {n}", "-D", "2"], "parameter-step-size is for --parameter-scan, which is not given, got '2'"),
         (["true", "true"], "every command needs a name of its own, got 'true' twice; use --name"),
         (["true", "--shell", "no-such-shell"], "shell must be a program, 'none' or 'auto', got 'no-such-shell'"),
         ([""], "a command must not be empty, got ''"),

@@ -94,6 +94,72 @@ def test_what_has_no_value_is_declined_and_not_asked_for_again() -> None:
     assert result.spent == 204
 
 
+def costly(costs: dict[str, float], sizes: list[int]) -> Any:
+    """Items with a value of 1 that cost what their group says; keeps the sizes of batches."""
+
+    def answer(items: Sequence[Any]) -> Answers:
+        sizes.append(len(items))
+        return Answers([Answer(1.0, costs[name]) for name, _ in items])
+
+    return answer
+
+
+@pytest.mark.parametrize("expected", [1.0, 5000.0])
+@pytest.mark.parametrize(
+    "costs", [dict.fromkeys("abcdefgh", 5000.0), dict(zip("abcdefgh", range(500, 4500, 500), strict=True))]
+)
+def test_a_budget_in_costs_is_exceeded_by_one_item_at_most(costs: dict[str, float], expected: float) -> None:
+    groups = {name: [(name, i) for i in range(100)] for name in costs}
+    sizes: list[int] = []
+    result = sample(
+        groups, costly(costs, sizes), budget=100_000, costs=dict.fromkeys(groups, expected), support="binary", seed=1
+    )
+    assert 100_000 - max(costs.values()) <= result.spent <= 100_000 + max(costs.values())
+    assert sizes[:4] == [1, 1, 2, 4]  # nothing is known of costs at first
+    assert min(result.counts.array) >= 1
+
+
+def test_a_budget_that_does_not_pay_for_each_group_is_refused_once_that_is_known(tmp_path: Path) -> None:
+    sizes: list[int] = []
+    given: dict[str, Any] = {"costs": dict.fromkeys(GROUPS, 1.0), "store": tmp_path / "study.db", "seed": 1}
+    given["about"] = {"cost_unit": "tokens"}
+    answer = costly(dict.fromkeys(GROUPS, 900.0), sizes)
+    message = (
+        "budget must pay for at least one sample of each group, got 100: 1 sample cost 900 tokens, and 2 of 3 groups"
+    )
+    with pytest.raises(
+        EquipoiseError, match=f"{message} have none; 1 sample saved in .*study.db; repeat the call"
+    ) as e:
+        sample(GROUPS, answer, budget=100, **given)
+    assert e.value.study.result().samples == 1
+    result = sample(GROUPS, answer, budget=10_000, **given)
+    assert sizes[:3] == [1, 1, 2]
+    assert result.spent == 9900
+
+
+def test_a_budget_that_was_exceeded_says_by_how_much() -> None:
+    costs = iter([10.0, 95.0])
+    groups = {"a": [("a", i) for i in range(20)]}
+    result = sample(
+        groups, lambda items: Answers([Answer(1.0, next(costs)) for _ in items]), budget=100, costs={"a": 10.0}, seed=1
+    )
+    assert result.spent == 105
+    assert result.verdict.startswith("2 samples (cost 105, 5 over the budget).")
+
+
+def test_an_objective_gives_costly_groups_fewer_items() -> None:
+    costs, counts = {"a": 1.0, "b": 16.0}, []
+    groups = {name: [(name, i) for i in range(2000)] for name in costs}
+
+    def answer(items: Sequence[Any]) -> Answers:
+        return Answers([Answer(float(i % 2), costs[name]) for name, i in items])
+
+    for objective in (np.inf, 1):
+        result = sample(groups, answer, budget=4000, costs=costs, objective=objective, support="binary", seed=1)
+        counts.append(result.counts["a"] / result.counts["b"])
+    assert counts == pytest.approx([1, 4], rel=0.1)
+
+
 def test_the_same_call_continues_after_a_failure(tmp_path: Path) -> None:
     store = tmp_path / "study.db"
     told: list[Any] = []

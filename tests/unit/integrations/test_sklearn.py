@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
+from sklearn.naive_bayes import GaussianNB
 
+from equipoise.errors import EquipoiseError
 from equipoise.integrations.sklearn import per_class_accuracy
 
 RNG = np.random.default_rng(1)
@@ -98,6 +101,49 @@ def test_a_budget_is_the_number_of_rows() -> None:
     assert dict(again.counts) == dict(result.counts)
 
 
+def test_rows_of_few_classes_may_be_predicted_as_any_other() -> None:
+    """In a batch of one row, or in all, no prediction need be a class of these rows."""
+    some = np.flatnonzero(LABELS == "dog")
+    result = per_class_accuracy(Classifier(), TABLE[some], LABELS[some], batch=1, budget=60, seed=1)
+    assert 0 < result.means["dog"] < 1
+    wrong = [i for i in some if not RIGHT[i]]
+    assert per_class_accuracy(Classifier(), TABLE[wrong], LABELS[wrong]).means["dog"] == 0
+
+
+def test_a_store_continues_with_the_same_rows_and_parameters(tmp_path: Path) -> None:
+    first, second = Classifier(), Classifier()
+    given: dict[str, Any] = {"store": tmp_path / "study.db", "seed": 1}
+    per_class_accuracy(first, TABLE, LABELS, budget=100, **given)
+    result = per_class_accuracy(second, TABLE, LABELS, budget=150, **given)
+    assert result.samples == len(set(first.rows + second.rows)) == 150
+    for estimator, rows, part in ((Classifier(), TABLE + 0.1, "rows"), (GaussianNB(), TABLE, "estimator")):
+        with pytest.raises(ValueError, match=rf"^{part} must be .* to continue the study in the store"):
+            per_class_accuracy(estimator, rows, LABELS, budget=200, **given)
+
+
+def test_a_prediction_that_fails_leaves_what_was_predicted(tmp_path: Path) -> None:
+    class Failing(Classifier):
+        def predict(self, X: Any) -> Any:
+            if self.calls:
+                raise OSError("no power")
+            return super().predict(X)
+
+    with pytest.raises(
+        EquipoiseError, match=r"estimator\.predict failed: OSError: no power; the `study` attribute"
+    ) as e:
+        per_class_accuracy(Failing(), TABLE, LABELS, budget=100, seed=1)
+    assert e.value.study.result().samples == 16
+    assert isinstance(e.value.__cause__, OSError)
+
+
+class Fitted(Classifier):
+    """A classifier that says which classes it was fitted to."""
+
+    @property
+    def classes_(self) -> Any:
+        return self._names
+
+
 class Wrong:
     def predict(self, X: Any) -> Any:
         return np.zeros((len(X), 2))
@@ -116,6 +162,8 @@ class Wrong:
         ),
         (Classifier(), TABLE, LABELS[:800], "inconsistent numbers of samples"),
         (Classifier([7, 8, 9, 10]), TABLE, LABELS, "estimator must predict classes of y such as 'cat', got "),
+        (Classifier(), TABLE, CODES, "estimator must predict classes of y such as 0, got '"),
+        (Fitted([7, 8]), TABLE, CODES, r"estimator must know classes of y such as 0, got \[7, 8\]"),
         (Wrong(), TABLE, LABELS, r"must return one class for each of 16 rows, got an array of shape \(16, 2\)"),
     ],
 )

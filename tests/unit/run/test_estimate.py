@@ -59,7 +59,7 @@ def test_options_reach_the_study(where: str) -> None:
     assert 2995 < result.spent <= 3000
     again = eq.estimate(sample, 6000.0, arms=ARMS, store=where, **options)
     assert 5995 < again.spent <= 6000
-    with pytest.raises(ValueError, match=r"options must be .* to continue the study in the store"):
+    with pytest.raises(ValueError, match=r"costs must be .* to continue the study in the store"):
         eq.estimate(sample, 6000.0, arms=ARMS, store=where, **options | {"costs": [1, 4]})
     whole = eq.estimate(sample, 6000.0, arms=ARMS, **options)
     assert whole.spent == again.spent

@@ -377,6 +377,10 @@ def test_a_person_can_read_it() -> None:
     assert told({"a": [1.0] * 4, "b": [1.0]}, costs=[1, 2]).verdict == (
         "5 samples (cost 6). b has 1 sample; at least 2 are needed for a standard error."
     )
+    study = eq.Study(["a"], budget=10, costs=[2])
+    for cost in (3.5, 2, 7):
+        study.tell(study.ask(), 1.0, cost=cost)
+    assert study.result().verdict.startswith("3 samples (cost 12.5, 2.5 over the budget). ")
 
 
 def test_it_is_written_down() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import copy
-import hashlib
 import inspect
+import math
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -16,14 +17,18 @@ from inspect_ai._eval.loader import load_tasks  # no public name of it returns t
 from inspect_ai.dataset import MemoryDataset
 from inspect_ai.model import GenerateConfig
 
+from equipoise import people
+from equipoise.errors import EquipoiseError
 from equipoise.inputs import choice, did_you_mean, number, positive, shown
 from equipoise.integrations.inspect.groups import GroupBy, check_group_by, groups_of, with_ids
+from equipoise.integrations.inspect.identity import check_same, identity
 from equipoise.integrations.inspect.scores import Scores
 from equipoise.integrations.pools import Answer, Answers, sample
 from equipoise.keywords import suggests_keywords
+from equipoise.problem import Stratified
 from equipoise.problem.objective import numbers_by_arm
 from equipoise.run.progress import Progress
-from equipoise.store import Log
+from equipoise.store import Header, Log
 from equipoise.strategies import Strategy, Support
 from equipoise.study import Result
 from equipoise.study.evidence import LEVEL
@@ -65,6 +70,7 @@ def evaluate(
     interval: Stopping = "fixed-width",
     strategy: str | Strategy = "auto",
     support: Support = None,
+    objective: float | Stratified = math.inf,
     scorer: str | None = None,
     value: Callable[[Any], float] | None = None,
     finite: bool = True,
@@ -94,15 +100,21 @@ def evaluate(
     budget
         The most samples to run, or with `unit="tokens"` the most tokens to use.
     unit
-        What the budget counts. Tokens are what inspect_ai reports of all models that a sample uses, graders included. A
-        budget in tokens can be exceeded by what the last batch takes beyond what was expected.
+        What the budget counts. Tokens are what inspect_ai reports of all models that a sample uses, graders included.
+        With a budget in tokens, batches begin with one sample and grow, and none has more samples than what is left
+        pays for at the largest use seen. So the budget is exceeded by about one sample's use at most, unless samples
+        suddenly take much more than any before. The verdict says by how much.
     tokens_per_sample
-        What a sample is expected to take until the first samples tell, in tokens: for all groups, or by group. By
+        What a sample of a group is expected to take until one of them tells, in tokens: for all groups, or by group. By
         default 1,000, or a tenth of a group's even share of the first budget if that is less.
     precision
         Stop when the score of every group is known to plus or minus this, as in `estimate`.
     level, interval, strategy, support, seed, progress
         As in `estimate`. `support="binary"` is for scores that are right or wrong.
+    objective
+        As in `estimate`. With `unit="tokens"`, `objective=1` makes the sum of the squared errors small for the tokens
+        spent, so that groups whose samples take more tokens get fewer. With the default, which makes the largest error
+        small, what a sample takes does not matter for its group.
     scorer
         Whose score counts, by name, where a task has several scorers.
     value
@@ -128,8 +140,9 @@ def evaluate(
     Raises
     ------
     EquipoiseError
-        If a task fails as a whole, an evaluation is cancelled, all samples of a batch fail, or a score is not a number.
-        What was scored before is kept: in the store, and in the error's attribute `study`.
+        If a task fails as a whole, an evaluation is cancelled, all samples of a batch fail, a score cannot be used, or
+        a budget in tokens does not pay for a sample of each group. What was scored before is kept: in the store, and
+        in the error's attribute `study`.
 
     Notes
     -----
@@ -137,9 +150,10 @@ def evaluate(
     score of its group. With several epochs, all epochs of a sample run together and count as one sample, with the score
     that the task's reducer makes of them.
     """
+    _check_no_loop()
     check_group_by(group_by)
     choice("unit", unit, ("samples", "tokens"))
-    scores = Scores(scorer, value)
+    scores = Scores(scorer, value, support)
     options = _checked_options(eval_options)
     known = [_Questions(task, scores) for task in _listed(tasks)]
     twice = [name for name, many in Counter(each.name for each in known).items() if many > 1]
@@ -151,6 +165,18 @@ def evaluate(
     for t, each in enumerate(known):
         for position, group in enumerate(groups_of(each.name, each.samples, group_by)):
             groups[group].append(Item(t, position))
+    about: dict[str, Any] = {"cost_unit": unit} if unit == "tokens" else {}
+    held = None
+    if store is not None:
+        questions = [
+            (group, known[item.task].name, known[item.task].samples[item.position])
+            for group, items in groups.items()
+            for item in items
+        ]
+        about |= identity([each.task for each in known], questions, model, scorer, value, options)
+        held = _held(store)
+        if held is not None:
+            check_same(held.about or {}, about)
     return sample(
         groups,
         _Evaluator(known, scores, model, options, unit).answer,
@@ -160,14 +186,27 @@ def evaluate(
         interval=interval,
         strategy=strategy,
         support=support,
-        costs=_expected_costs(unit, tokens_per_sample, budget, list(groups), store),
+        objective=objective,
+        costs=_expected_costs(unit, tokens_per_sample, budget, list(groups), held),
         finite=finite,
         seed=seed,
         store=store,
-        about=_about(known, groups, model) | ({"cost_unit": unit} if unit == "tokens" else {}),
+        about=about,
         batch=batch,
         progress=progress,
     )
+
+
+def _check_no_loop() -> None:
+    """Refuse to run where inspect_ai cannot: in an event loop, unless it is that of a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    if not people.notebook():
+        raise EquipoiseError(
+            "evaluate must be called where no event loop is running; in one, `await asyncio.to_thread(evaluate, ...)`"
+        )
 
 
 # ---- what is evaluated
@@ -233,42 +272,29 @@ def _checked_options(given: Mapping[str, Any] | None) -> dict[str, Any]:
     return {"display": "none", "fail_on_error": False} | dict(given or {})
 
 
+def _held(store: str | os.PathLike[str]) -> Header | None:
+    """Return what the study in a store is made of; None if there is none."""
+    with contextlib.suppress(ValueError), Log(store, write=False) as log:
+        return log.header
+    return None
+
+
 def _expected_costs(
-    unit: Unit, given: Any, budget: Any, groups: Sequence[Any], store: str | os.PathLike[str] | None
+    unit: Unit, given: Any, budget: Any, groups: Sequence[Any], held: Header | None
 ) -> dict[Any, float] | None:
     if unit == "samples":
         if given is not None:
             raise ValueError(f"tokens_per_sample needs unit='tokens', got {shown(given)}")
         return None
-    if given is None and store is not None:
+    if given is None and held is not None:
         # A study is continued with the costs that it began with, whatever the budget is now.
-        with contextlib.suppress(ValueError), Log(store, write=False) as log:
-            given = log.header.options.get("costs")
+        given = held.options.get("costs")
     if given is None:
         share = TOKENS if budget is None else number("budget", budget) / (10 * len(groups))
         given = min(TOKENS, share) if share > 0 else TOKENS
     if not isinstance(given, Mapping):
         given = dict.fromkeys(groups, positive("tokens_per_sample", given))
     return dict(zip(groups, numbers_by_arm("tokens_per_sample", given, groups), strict=True))
-
-
-def _about(known: Sequence[_Questions], groups: Mapping[Any, Sequence[Item]], model: Any) -> dict[str, Any]:
-    """Return what tells this evaluation from others, so that a store is not continued with other questions."""
-    content = hashlib.blake2b(digest_size=8)
-    for group, items in groups.items():
-        for item in items:
-            question = known[item.task].samples[item.position]
-            content.update(repr((group, known[item.task].name, question.id, _text(question.input))).encode())
-    return {
-        "tasks": ", ".join(each.name for each in known),
-        "model": "" if model is None else str(model),
-        "questions": content.hexdigest(),
-    }
-
-
-def _text(given: Any) -> Any:
-    """Return what a sample asks: a text, or the texts of messages."""
-    return given if isinstance(given, str) else [(message.role, message.text) for message in given]
 
 
 # ---- how
@@ -292,8 +318,15 @@ class _Evaluator:
         logs = eval([self._known[t].some(some) for t, some in positions.items()], **self._options)
         by_name = {log.eval.task: log for log in logs}
         runs = {t: _Runs(self._known[t].name, by_name.get(self._known[t].name)) for t in positions}
-        answers = [self._of(runs[item.task], self._known[item.task].samples[item.position].id) for item in items]
-        return self._judged(answers, runs)
+        answers: list[Answer | None] = []
+        unusable = ""
+        for item in items:
+            try:
+                answers.append(self._of(runs[item.task], self._known[item.task].samples[item.position].id))
+            except EquipoiseError as error:  # a score that cannot be used: the others are kept
+                answers.append(None)
+                unusable = unusable or str(error)
+        return self._judged(answers, runs, unusable)
 
     def _of(self, runs: _Runs, id: Any) -> Answer | None:
         """Return what came of one sample; None if it did not run to its end."""
@@ -302,9 +335,9 @@ class _Evaluator:
         score = None if runs.error_of(id) else self._scores.number(runs.task, id, runs.scores(id))
         return Answer(score, runs.tokens(id) if self._unit == "tokens" else None)
 
-    def _judged(self, answers: Sequence[Answer | None], runs: Mapping[int, _Runs]) -> Answers:
+    def _judged(self, answers: Sequence[Answer | None], runs: Mapping[int, _Runs], unusable: str) -> Answers:
         """Return the answers, and why the evaluation cannot go on if it cannot."""
-        failure = next((each.failure for each in runs.values() if each.failure), "")
+        failure = next((each.failure for each in runs.values() if each.failure), unusable)
         found = [answer for answer in answers if answer is not None]
         self._scored |= any(answer.value is not None for answer in found)
         failed = bool(found) and all(answer.value is None for answer in found)

@@ -9,7 +9,8 @@ from typing import Any, Final
 from inspect_ai.scorer import CORRECT, INCORRECT, NOANSWER, PARTIAL
 
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import shown
+from equipoise.inputs import LARGEST, shown
+from equipoise.strategies import Support, check_support
 
 # What inspect_ai's own metrics make of texts.
 _TEXTS: Final = {CORRECT: 1.0, INCORRECT: 0.0, PARTIAL: 0.5, NOANSWER: 0.0}
@@ -26,14 +27,16 @@ class Scores:
         Whose score counts; None where there is only one.
     value
         A function of a score's value; None to read it as inspect_ai's metrics do.
+    support
+        The possible scores, as in `Study`.
     """
 
-    def __init__(self, scorer: str | None, value: Callable[[Any], float] | None) -> None:
+    def __init__(self, scorer: str | None, value: Callable[[Any], float] | None, support: Support = None) -> None:
         if not (scorer is None or isinstance(scorer, str)):
             raise TypeError(f"scorer must be the name of a scorer, got {shown(scorer)}")
         if not (value is None or callable(value)):
             raise TypeError(f"value must be a function of a score's value, got {shown(value)}")
-        self._scorer, self._value = scorer, value
+        self._scorer, self._value, self._support = scorer, value, check_support(support)
 
     def check(self, task: str, scorers: int) -> None:
         """Refuse a task that has not one scorer, if none was chosen."""
@@ -63,8 +66,26 @@ class Scores:
                 f"the score of sample {shown(sample)} of task {task!r} must be a number, got {shown(value)}{reason}; "
                 "pass value=, a function such as lambda value: value['accuracy']"
             ) from None
-        # inspect_ai marks a sample that could not be scored with NaN.
-        return None if math.isnan(number) else number
+        if math.isnan(number):  # how inspect_ai marks a sample that could not be scored
+            return None
+        self._check_possible(task, sample, number)
+        return number
+
+    def _check_possible(self, task: str, sample: Any, number: float) -> None:
+        """Refuse a score that the support rules out."""
+        if self._support == "binary":
+            possible, words, instead = number in (0, 1), "0 or 1", "leave out support, or use support=(0, 1)"
+        elif isinstance(self._support, tuple):
+            low, high = self._support
+            possible, words = low <= number <= high, f"between {low:g} and {high:g}"
+            instead = "leave out support, or use a wider one"
+        else:
+            possible, words = abs(number) <= LARGEST, "a finite number"
+            instead = "pass value=, a function that returns one"
+        if not possible:
+            raise EquipoiseError(
+                f"the score of sample {shown(sample)} of task {task!r} must be {words}, got {number:g}; {instead}"
+            )
 
 
 def _as_number(value: Any) -> float:

@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from inspect_ai.util import EarlyStop
@@ -24,6 +24,11 @@ from equipoise.strategies import Support
 from equipoise.study import Result
 from equipoise.study.evidence import LEVEL
 from equipoise.study.goal import Stopping
+from equipoise.tables import count
+
+# With a twentieth of the samples running at the same time, few run that could have been skipped. A summary suggests it
+# where a tenth or more did.
+PART: Final = 20
 
 
 class EarlyStopping:
@@ -53,7 +58,8 @@ class EarlyStopping:
         "C" and 0 for "I".
     finite
         Whether the score is that of the dataset, which a group that ran completely gives exactly. False for the score
-        of the questions that the dataset was drawn from.
+        of the questions that the dataset was drawn from. With the `limit` of `eval`, samples that it leaves out are not
+        known, and no group is known exactly.
     shuffled
         True to say that the order of the dataset is random although inspect_ai did not shuffle it.
 
@@ -87,7 +93,7 @@ class EarlyStopping:
         if precision is None:
             raise TypeError("precision is required")
         check_group_by(group_by)
-        self._group_by, self._scores, self._shuffled = group_by, Scores(scorer, value), shuffled
+        self._group_by, self._scores, self._shuffled = group_by, Scores(scorer, value, support), shuffled
         self._goal = precision, level, interval
         self._support, self._finite = support, finite
         header_of({"": [0]}, None, None if isinstance(precision, dict) else precision, level, interval, support=support)
@@ -119,8 +125,10 @@ class EarlyStopping:
         self._scores.check(task.task, len(task.scorers or ()))
         groups = groups_of(task.task, samples, self._group_by)
         pools = {group: range(size) for group, size in Counter(groups).items()}
-        header = header_of(pools, None, *self._goal, support=self._support, finite=self._finite)
-        self._task = _Task(task.task, Memory(header), dict(zip((each.id for each in samples), groups, strict=True)))
+        limited = task.config.limit is not None and len(samples) < task.dataset.samples
+        header = header_of(pools, None, *self._goal, support=self._support, finite=self._finite and not limited)
+        group_of = dict(zip((each.id for each in samples), groups, strict=True))
+        self._task = _Task(task.task, Memory(header), group_of, task.dataset.samples if limited else None)
         self._runner, self._running = _current_task(), True
         return "equipoise"
 
@@ -154,11 +162,12 @@ class EarlyStopping:
 
 
 class _Task:
-    """The groups of one task, and the tickets of its samples."""
+    """The groups of one task, and the tickets of its samples; `limited_from` is the dataset's size under a limit."""
 
-    def __init__(self, name: str, study: Memory, group_of: dict[Any, Any]) -> None:
+    def __init__(self, name: str, study: Memory, group_of: dict[Any, Any], limited_from: int | None) -> None:
         self.name, self.group_of = name, group_of
-        self._study = study
+        self._study, self._limited_from = study, limited_from
+        self._most_at_once = 0
         self._course = Course(study.header)
         self._tickets: dict[Any, int] = {}
 
@@ -175,6 +184,7 @@ class _Task:
         if turn.ledger.retired[k]:
             return f"group {shown(group)} is known to the precision that was asked for"
         (self._tickets[id],) = turn.ask_for(np.array([k]))
+        self._most_at_once = max(self._most_at_once, turn.ledger.in_flight)
         return None
 
     def tell(self, id: Any, score: float | None) -> None:
@@ -216,11 +226,27 @@ class _Task:
             }
             for k, group in enumerate(result.arms)
         }
-        found: dict[str, Any] = {"groups": groups, "level": result.level}
-        if all(result.counts[group] for group in result.arms):
+        found: dict[str, Any] = {"groups": groups, "level": result.level, "notes": self._notes()}
+        if self._limited_from is None and all(result.counts[group] for group in result.arms):
             total = sum(sizes.values())
             overall = result.contrast({group: size / total for group, size in sizes.items()})
             found["overall"] = {"mean": overall.value, "low": _plain(overall.low), "high": _plain(overall.high)}
+        return found
+
+    def _notes(self) -> list[str]:
+        """Return what to know about the numbers, and about how much could be skipped, in sentences."""
+        found = []
+        if self._limited_from is not None:
+            found.append(
+                f"Scores are estimates for the dataset's {self._limited_from:,} samples, of which `limit` left "
+                f"{len(self.group_of):,}; as the groups' shares are not known, there is no overall score."
+            )
+        ran = len(self._tickets)
+        if ran >= PART and self._most_at_once > 2 * ran / PART:
+            found.append(
+                f"Up to {self._most_at_once:,} of {count(ran, 'sample')} ran at the same time; running samples cannot "
+                f"be skipped, and max_samples={ran // PART} leaves more to skip."
+            )
         return found
 
 

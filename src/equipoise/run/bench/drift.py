@@ -49,11 +49,12 @@ def _score(own: Floats) -> float:
     return (2 - ratio) / math.sqrt(variance)
 
 
-def rounds(order: Sequence[int], values: Floats, arms: int) -> Floats:
+def pairs(order: Sequence[int], values: Floats, arms: int) -> Floats:
     """
-    Return the mean of each arm in each round, a row for a round.
+    Return the mean of each arm in each pair of rounds, a row for a pair.
 
-    A round ends as soon as every arm has been sampled in it; what comes after the last one is left out.
+    A round ends as soon as every arm has been sampled in it; what comes after the last pair is left out. The second
+    round of a pair is in the reverse order of the first, so that a steady drift changes the means of a pair alike.
 
     Parameters
     ----------
@@ -62,11 +63,13 @@ def rounds(order: Sequence[int], values: Floats, arms: int) -> Floats:
     arms
         How many arms there are.
     """
-    found: list[list[float]] = []
+    means: list[list[float]] = []
     current: list[list[float]] = [[] for _ in range(arms)]
     for arm, value in zip(order, values.tolist(), strict=True):
         current[arm].append(value)
         if all(current):
-            found.append([sum(each) / len(each) for each in current])
+            means.append([sum(each) / len(each) for each in current])
             current = [[] for _ in range(arms)]
-    return np.array(found).reshape(len(found), arms)
+    many = len(means) // 2
+    found: Floats = np.array(means[: 2 * many]).reshape(many, 2, arms).mean(axis=1)
+    return found

@@ -6,24 +6,32 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
-from equipoise.arrays import Bools, Floats
+from equipoise.arrays import Floats
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import check_names, integer, named, positive, shown
-from equipoise.run.bench.timer import Run, Timer, shell_for, words_of
-from equipoise.run.bench.timings import LEVEL, Overhead, Timing, Timings
+from equipoise.inputs import check_names, integer, positive, shown
+from equipoise.run.bench import margins
+from equipoise.run.bench.timer import Run, Timer, program_of, shell_for, words_of
+from equipoise.run.bench.timings import LEVEL, SHARP, Kind, Overhead, Timing, Timings
 from equipoise.run.commands import CommandError
 from equipoise.run.estimate import estimate
 from equipoise.run.progress import Progress
 from equipoise.study import Result
+from equipoise.study.goal import Precision
 from equipoise.study.goal import precision as precision_of
 
-# Runs of a shell that does nothing, those that count and those before.
-_CALIBRATION, _CALIBRATION_WARMUP = 50, 3
+# Runs of a shell that does nothing: those before any that count, those before the commands, and where these are not
+# enough, those that tell how many are, the most, and the most seconds that they may take.
+_CALIBRATION_WARMUP, _CALIBRATION = 3, 50
+_CALIBRATION_TELLING, _CALIBRATION_MOST, _CALIBRATION_SECONDS = 200, 1000, 10.0
+# The fewest runs of a command that tell whether the shell's own time hides how long it takes.
+_TELLING: Final = 20
+# The most runs that may be asked for.
+_MOST: Final = 10**9
 # Short commands are run for about this many seconds before anything is computed from what they took: a command that
 # takes 1 ms takes 3% longer if 0.6 ms have passed since the last one (docs/reference/bench.md).
 _BLOCK: Final = 0.02
@@ -58,7 +66,8 @@ class Bench:
     """
     A benchmark of commands: how long each of them takes.
 
-    Commands are interleaved: what happens to the machine in the meantime happens to all of them.
+    Commands are interleaved, in reverse order in every other round: A B B A A B B A. What happens to the machine in the
+    meantime happens to all of them, and what changes steadily, to all of them alike.
 
     Parameters
     ----------
@@ -71,6 +80,8 @@ class Bench:
         as "5%", or seconds.
     runs
         Run each command this many times instead.
+    min_runs
+        Run each command this many times at least.
     max_runs
         The most runs, as a mean over commands.
     max_seconds
@@ -78,7 +89,7 @@ class Bench:
     warmup
         Runs of each command before those that count.
     setup, cleanup
-        Command lines to run before the first run, and after the last one, however it ended.
+        Command lines to run before the first run of any command, and after the last one, however it ended.
     prepare
         Command lines to run before each run, the warm-up included: one for all commands, or one for each.
     shell
@@ -98,12 +109,13 @@ class Bench:
         *,
         precision: str | float = "5%",
         runs: int | None = None,
+        min_runs: int = 1,
         max_runs: int = 1000,
         max_seconds: float | None = None,
         warmup: int = 0,
-        setup: str | None = None,
+        setup: Sequence[str] = (),
         prepare: Sequence[str] = (),
-        cleanup: str | None = None,
+        cleanup: Sequence[str] = (),
         shell: str = "auto",
         ignore_failure: bool = False,
         watch: Callable[[Stage], Any] | None = None,
@@ -111,13 +123,13 @@ class Bench:
     ) -> None:
         self._commands = _checked(commands)
         self._timer, self._watch, self._clock = timer, watch, clock
-        self._runs = None if runs is None else integer("runs", runs, least=1)
+        self._runs = None if runs is None else _number_of_runs("runs", runs)
         self._precision = precision if runs is None else None
-        self._max_runs = integer("max_runs", max_runs, least=1)
+        self._min_runs, self._max_runs = _number_of_runs("min_runs", min_runs), _number_of_runs("max_runs", max_runs)
+        if self._min_runs > self._max_runs:
+            raise ValueError(f"min_runs must be at most max_runs, {self._max_runs:,}, got {self._min_runs:,}")
         self._max_seconds = None if max_seconds is None else positive("max_seconds", max_seconds, "number of seconds")
-        if self._precision is not None:
-            precision_of(self._precision, LEVEL, list(commands))
-        self._warmup = integer("warmup", warmup, least=0)
+        self._warmup = _number_of_runs("warmup", warmup, least=0)
         if len(prepare) not in (0, 1, len(commands)):
             raise ValueError(
                 f"prepare must be given once or once for each of the {len(commands)} commands, got {len(prepare)} times"
@@ -127,18 +139,26 @@ class Bench:
         self._shell = shell_for(commands.values(), shell)
         self._words = {name: words_of(command, self._shell) for name, command in commands.items()}
         self._ignore_failure = ignore_failure
+        # What the study is asked for: with a shell a little more, as the error of its time is added.
+        self._asked = None if self._precision is None else _asked(self._precision, 1 if self._shell is None else SHARP)
+        # Runs of the shell itself.
+        self._calibration: list[Run] = []
         self._overhead: Overhead | None = None
         # All runs in their order; those that the study has not asked for yet, by command; and which commands it has
         # asked for since the last block of runs.
         self._record: list[tuple[str, Run]] = []
         self._ready: dict[str, deque[Run]] = {arm: deque() for arm in commands}
         self._wanted = set[str]()
+        # Whether the next round is in reverse order.
+        self._reverse = False
         # Seconds of the last run of each command, and what ended the last block before its end.
         self._latest: dict[str, float] = {}
         self._broken: BaseException | None = None
         self._told = -math.inf
         self._last: Progress | None = None
         self._failure = ""
+        # Whether a person or a signal ended it.
+        self._stopped = False
         # When to start no more runs: known once every command has been run.
         self._last_start: float | None = None
 
@@ -152,14 +172,19 @@ class Bench:
             If a command fails; its message says how. `so_far` has what was known by then.
         """
         try:
-            self._aside("setup", self._setup)
+            for command in self._setup:
+                self._aside("setup", command)
             self._calibrate()
             self._warm_up()
             self._measure()
         except CommandError as error:
             raise EquipoiseError(str(error)) from None
+        except KeyboardInterrupt:
+            self._stopped = True
+            raise
         finally:
-            self._aside("cleanup", self._cleanup)
+            for command in self._cleanup:
+                self._aside("cleanup", command)
         found = self.so_far()
         assert found is not None  # a study that ends without an error has samples
         return found
@@ -172,52 +197,79 @@ class Bench:
 
     # ---- what is run
 
-    def _aside(self, what: str, command: str | None, arm: str = "") -> None:
+    def _aside(self, what: str, command: str, arm: str = "") -> None:
         """Run a command that is not timed, with the shell."""
-        if command is not None:
-            run = self._timer(words_of(command, self._shell or "/bin/sh"), arm)
-            if run.code != 0:
-                raise CommandError(f"the {what} command failed: {run.said}")
+        run = self._timer(words_of(command, self._shell or "/bin/sh"), arm)
+        if run.code != 0:
+            raise CommandError(f"the {what} command {command!r} failed: {run.said}")
 
     def _time(self, arm: str) -> Run:
-        self._aside("prepare", self._prepare.get(arm), arm)
+        if self._prepare:
+            self._aside("prepare", self._prepare[arm], arm)
         run = self._timer(self._words[arm], arm)
         if run.code != 0 and not self._ignore_failure:
             raise CommandError(
-                f"{named(arm)} failed: {run.said} (-i ignores exit codes, --show-output shows what it prints)"
+                f"{arm!r} failed: {run.said} (-i ignores exit codes, --show-output shows what it prints)"
             )
         return run
 
     def _calibrate(self) -> None:
-        """Time the shell itself, which does nothing."""
+        """
+        Time the shell itself, which does nothing: first a number of times, and once the commands were run, so often
+        that it is known well enough for them. Where that would take too long, it is not begun.
+        """
         if self._shell is None:
             return
-        words, seconds = words_of("", self._shell), []
-        # Once: to draw a bar between two runs would make the second one slower.
-        self._tell("calibrate", 0, _CALIBRATION)
-        for i in range(-_CALIBRATION_WARMUP, _CALIBRATION):
-            run = self._timer(words, "")
-            if run.code != 0:
-                raise CommandError(f"the shell {self._shell} failed: {run.said}")
-            seconds += [run.seconds] if i >= 0 else []
-        self._overhead = Overhead(
-            self._shell, float(np.mean(seconds)), float(np.std(seconds, ddof=1)) / math.sqrt(len(seconds))
-        )
+        words, begun, more = words_of("", self._shell), self._clock(), not self._calibration or self._vague
+        if more:
+            # Once: to draw a bar between two runs would make the second one slower.
+            self._tell("calibrate", 0, _CALIBRATION)
+            for _ in range(_CALIBRATION_WARMUP):
+                self._timer(words, "")
+        while more:
+            for _ in range(_CALIBRATION):
+                run = self._timer(words, "")
+                if run.code != 0:
+                    raise CommandError(f"the shell {self._shell!r} failed: {run.said}")
+                self._calibration.append(run)
+            self._overhead = Overhead.of(self._shell, self._calibration)
+            more = self._vague
+        if self._last_start is not None:
+            self._last_start += self._clock() - begun
+
+    @property
+    def _vague(self) -> bool:
+        """Whether the shell's own time is not known well enough for a command, and can be."""
+        assert self._overhead is not None
+        most = min(_CALIBRATION_MOST, _CALIBRATION_SECONDS / max(self._overhead.seconds, 1e-6))
+        means = [float(self._nets(arm).mean()) for arm in {arm for arm, _ in self._record}]
+        blurs = [self._overhead.blur(mean, self._target(mean)) for mean in means]
+        runs = len(self._calibration)
+        # Errors fall as the square root of the number of runs. Few runs do not tell how many are needed.
+        return any(blur > 1 and (runs < min(most, _CALIBRATION_TELLING) or blur**2 * runs < most) for blur in blurs)
+
+    def _target(self, mean: float) -> float:
+        """Return the margin that is wanted of a mean; NaN if none is."""
+        if self._precision is None:
+            return math.nan
+        return float(_asked(self._precision, 1.0).targets(np.array([max(mean, 0.0)]))[0])
 
     def _warm_up(self) -> None:
         total = self._warmup * len(self._commands)
-        for i, arm in enumerate([*self._commands] * self._warmup):
-            self._tell("warm up", i, total)
-            self._latest[arm] = self._time(arm).seconds
+        for i in range(self._warmup):
+            for k, arm in enumerate(self._commands):
+                self._tell("warm up", i * len(self._commands) + k, total)
+                self._latest[arm] = self._time(arm).seconds
 
     def _measure(self) -> None:
-        arms = len(self._commands)
-        fixed: dict[str, Any] = (
-            {"precision": self._precision, "rounds": _ROUNDS, "budget": self._max_runs * arms}
-            if self._runs is None
-            else {"strategy": "uniform", "budget": self._runs * arms}
-        )
+        fixed: dict[str, Any] = {"budget": self._most}
+        if self._asked is None:
+            fixed["strategy"] = "uniform"
+        else:
+            fixed |= {"precision": _as_text(self._asked), "rounds": _ROUNDS}
         self._begin()
+        if self._broken is None:
+            self._calibrate()
         try:
             estimate(
                 {arm: self._samples(arm) for arm in self._commands},
@@ -234,9 +286,9 @@ class Bench:
             raise EquipoiseError(self._failure) from None
 
     def _samples(self, arm: str) -> Iterator[float]:
-        """Yield the times of a command until time is up."""
+        """Yield the times of a command until time is up, or more runs would not help."""
         while True:
-            if not self._ready[arm]:
+            if not self._ready[arm] and not self._hidden(arm):
                 self._block(arm)
             if not self._ready[arm]:
                 return
@@ -245,40 +297,50 @@ class Bench:
 
     def _begin(self) -> None:
         """Make the first runs, before the study begins, so that they follow the warm-up at once."""
-        rounds = self._rounds([*self._commands]) if self._runs is None else self._runs
-        self._make([*self._commands] * rounds)
+        arms = [*self._commands]
+        self._make(arms, max(self._rounds(arms), self._min_runs) if self._runs is None else self._runs)
 
     def _block(self, first: str) -> None:
         """
-        Run a command that the study asks for.
+        Make a round of runs: of the command that the study asks for, and of others that it has asked for lately.
 
-        Short commands are run several times in a row, in turn with the others that it asks for and has no times of.
+        Short commands are run in several rounds.
         """
         if self._broken is not None:
             raise self._broken
         due = [arm for arm in self._commands if arm == first or (arm in self._wanted and not self._ready[arm])]
         self._wanted.clear()
-        rounds = self._rounds(due)
-        self._make(due * rounds if rounds > 1 else [first] * (self._left > 0))
+        self._make(due, self._rounds(due))
 
     def _rounds(self, arms: Sequence[str]) -> int:
-        """Return how often to run some commands in turn before anything is computed: 0 or 1 unless they are short."""
+        """Return in how many rounds to run some commands before anything is computed: 1 unless they are short."""
         took = math.fsum(self._latest.get(arm, math.inf) for arm in arms)
-        return 1 if self._prepare else min(int(_BLOCK / max(took, 1e-6)), self._left // len(arms))
+        return 1 if self._prepare else max(1, min(int(_BLOCK / max(took, 1e-6)), self._left // len(arms)))
 
     @property
     def _left(self) -> int:
         """How many more runs there may be, of all commands together."""
-        return (self._max_runs if self._runs is None else self._runs) * len(self._commands) - len(self._record)
+        return self._most - len(self._record)
 
-    def _make(self, arms: Sequence[str]) -> None:
-        """Run commands one after the other until time is up. A failure waits until the study has the runs before it."""
+    @property
+    def _most(self) -> int:
+        """How many runs there may be, of all commands together."""
+        return (self._max_runs if self._runs is None else self._runs) * len(self._commands)
+
+    def _make(self, arms: Sequence[str], rounds: int) -> None:
+        """
+        Run commands in rounds, every other one in reverse, until time is up or there may be no more runs.
+
+        A failure waits until the study has the runs before it.
+        """
         try:
-            for arm in arms:
-                if self._over:
-                    break
-                self._ready[arm].append(self._run(arm))
-                self._tell_at_times()
+            for _ in range(rounds):
+                turn, self._reverse = arms[:: -1 if self._reverse else 1], not self._reverse
+                for arm in turn:
+                    if self._over or not self._left:
+                        return
+                    self._ready[arm].append(self._run(arm))
+                    self._tell_at_times()
         except BaseException as error:
             self._broken = error
 
@@ -312,6 +374,20 @@ class Bench:
     def _net(self, run: Run) -> float:
         return run.seconds - (0.0 if self._overhead is None else self._overhead.seconds)
 
+    def _nets(self, arm: str) -> Floats:
+        """Return the times of a command so far."""
+        return np.array([self._net(run) for each, run in self._record if each == arm])
+
+    def _hidden(self, arm: str) -> bool:
+        """Return whether the shell's own time hides that of a command, however often it is run."""
+        if self._overhead is None or self._precision is None:
+            return False
+        times = self._nets(arm)
+        if len(times) < max(_TELLING, self._min_runs):
+            return False
+        largest = float(times.mean()) + 2 * float(times.std(ddof=1)) / math.sqrt(len(times))
+        return self._overhead.blurs(largest, self._target(largest))
+
     # ---- what is known
 
     def _follow(self, progress: Progress) -> None:
@@ -326,53 +402,71 @@ class Bench:
             self._watch(Stage(stage, done, of, self._last))
 
     def _timings(self, result: Result) -> Timings:
-        margins, targets, reached = self._precisions(result)
         places = {arm: k for k, arm in enumerate(self._commands)}
         runs: list[list[Run]] = [[] for _ in places]
         order = []
         for arm, run in self._record:
             k = places[arm]
-            if len(runs[k]) < result.counts.array[k]:  # the last one may not be in the result yet
+            # The last ones may not be in the result yet, or never be, if the precision was reached before.
+            if len(runs[k]) < max(result.counts.array[k], self._min_runs):
                 runs[k].append(run)
                 order.append(k)
         return Timings(
-            tuple(
-                Timing(
-                    arm,
-                    self._commands[arm],
-                    tuple(runs[k]),
-                    np.array([self._net(run) for run in runs[k]]),
-                    float(margins[k]),
-                    float(targets[k]),
-                    bool(reached[k]),
-                )
-                for arm, k in places.items()
-            ),
+            tuple(self._timing(result, arm, k, runs[k]) for arm, k in places.items()),
             tuple(order),
             self._precision,
             self._runs,
             self._over,
+            self._stopped,
             self._overhead,
+            self._warmup,
         )
 
-    def _precisions(self, result: Result) -> tuple[Floats, Floats, Bools]:
-        """Return of each command the margin of its interval, its target, and whether that is reached."""
-        arms = len(self._commands)
-        if self._precision is None:
-            # Where the number of runs was given, nothing was decided by looking at them.
-            whole = result.samples == (self._runs or 0) * arms
-            found = result.intervals(kind="fixed-n") if whole else result.intervals()
-            targets, reached = np.full(arms, math.nan), np.zeros(arms, bool)
+    def _timing(self, result: Result, arm: str, k: int, runs: Sequence[Run]) -> Timing:
+        times = np.array([self._net(run) for run in runs])
+        target, alpha = self._target(float(times.mean())), (1 - LEVEL) / len(self._commands)
+        known = self._precision is not None and bool(result.reached_by_arm[k])
+        kind: Kind = "student"
+        if known and len(runs) == result.counts.array[k]:
+            margin = float(result.intervals().margins[k])
+            kind = "fixed-width" if result.intervals().fixed[k] else "anytime"
+        elif self._stopped and math.isfinite(looked := margins.anytime(times, alpha, self._planned)):
+            margin, kind = looked, "anytime"
         else:
-            found = result.intervals()
-            targets, reached = result.targets, result.reached_by_arm
-        if self._overhead is None:
-            return found.margins, targets, reached
-        blurred = [
-            self._overhead.blurs(mean, target)
-            for mean, target in zip(result.means.array.tolist(), targets.tolist(), strict=True)
-        ]
-        return np.hypot(found.margins, 2 * self._overhead.error), targets, reached & ~np.array(blurred)
+            # Also of a benchmark that was stopped before there was any precision to look at.
+            margin = margins.student(times, alpha)
+            known = known and margin <= target
+        if self._overhead is not None:
+            margin = math.hypot(margin, 2 * self._overhead.error)
+            known = known and not self._overhead.blurs(float(times.mean()), target)
+        return Timing(arm, self._commands[arm], tuple(runs), times, margin, target, known, kind)
+
+    @property
+    def _planned(self) -> float:
+        """How many runs of each command were going to be made at most, by the times of the first of each."""
+        first = dict(reversed(self._record))
+        each = math.fsum(run.seconds for run in first.values())
+        return min(
+            self._most / len(first), math.inf if self._max_seconds is None else self._max_seconds / max(each, 1e-6)
+        )
+
+
+def _number_of_runs(what: str, given: int, least: int = 1) -> int:
+    found = integer(what, given, least=least)
+    if found > _MOST:
+        raise ValueError(f"{what} must be at most {_MOST:,}, got {shown(given)}")
+    return found
+
+
+def _asked(given: str | float, share: float) -> Precision:
+    """Return what to ask of each mean: a share of the precision that was given."""
+    found = precision_of(given, LEVEL, [""])
+    return replace(found, wanted=(share * found.wanted[0],))
+
+
+def _as_text(asked: Precision) -> str | float:
+    """Return a precision as `estimate` takes it."""
+    return f"{100 * asked.wanted[0]!r}%" if asked.relative[0] else asked.wanted[0]
 
 
 def _checked(commands: Mapping[str, str]) -> dict[str, str]:
@@ -398,7 +492,9 @@ def names_of(commands: Sequence[str], given: Sequence[str]) -> dict[str, str]:
     """
     if given and len(given) != len(commands):
         raise ValueError(f"name must be given once for each of the {len(commands)} commands, got {len(given)} times")
-    programs = [" ".join(command.split()[:1]).rpartition("/")[2] for command in commands]
+    if not all(name.strip() for name in given):
+        raise ValueError("a name must not be empty, got ''")
+    programs = [*map(program_of, commands)]
     names = given or (programs if len(set(programs)) == len(commands) and all(programs) else commands)
     if len(set(names)) < len(names):
         twice = next(name for name in names if list(names).count(name) > 1)

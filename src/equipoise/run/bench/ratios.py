@@ -2,9 +2,10 @@
 How many times faster one command is than another: ratios of mean times, with intervals.
 
 The interval is made for the logarithm of the ratio, so that it is the same for a over b and for b over a, by the delta
-method; its quantile is Student's, with Welch's degrees of freedom [1]_. Where times drift, it is made from rounds in
-which every command was run, by the ratio estimator of survey sampling [2]_: what slows down all commands by the same
-factor cancels.
+method; its quantile is Student's, with Welch's degrees of freedom [1]_. Where times drift, it is made from pairs of
+rounds in which every command was run, by the ratio estimator of survey sampling [2]_: what slows down all commands by
+the same factor cancels. The second round of a pair is in reverse order, so that a steady drift cancels too; from single
+rounds, which of the two commands was first would look like noise.
 
 A command that is run until it is known stops a little too soon where its times look alike by chance; for n runs,
 1 + 2.5/n times the variance makes up for it (docs/reference/bench.md).
@@ -77,14 +78,14 @@ def of_means(a: Floats, b: Floats, alpha: float, offset: float = 0.0, stopped: b
     return _around(means[0] / means[1], math.sqrt(sum(parts) + common), max(degrees, 1.0), alpha)
 
 
-def of_rounds(a: Floats, b: Floats, alpha: float) -> Interval:
+def of_pairs(a: Floats, b: Floats, alpha: float) -> Interval:
     """
-    Return the ratio of the mean of a to the mean of b from pairs, with an interval at level 1 - alpha.
+    Return the ratio of the mean of a to the mean of b from pairs of rounds, with an interval at level 1 - alpha.
 
     Parameters
     ----------
     a, b
-        The means of two commands in each round.
+        The means of two commands in each pair.
     alpha
         The probability that the interval misses the ratio.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import math
 import os
@@ -22,6 +23,8 @@ from typing import Any, Final, Protocol
 
 from equipoise.run.commands import MARK, CommandError, Process, Running, end_of, ended_by
 
+# Where the stdout of commands can go besides a file.
+OUTPUTS: Final = ("null", "pipe", "inherit")
 # How much of a command's stderr is looked at, in bytes.
 _TAIL: Final = 4096
 # How much a pipe holds, in bytes.
@@ -72,13 +75,21 @@ class ProcessTimer:
     A timer of real processes.
 
     What need not be done between two runs is done once: the next run follows the last one at once, so that it finds
-    the processor's caches nearly as the last one left them.
+    the processor's caches nearly as the last one left them. Between the two readings of the clock is nothing but the
+    start of the program and its end.
+
+    Each command has a process group of its own, so that all that it starts can be killed with it. Where this process
+    has a terminal, it has a session of its own: a group in the background would be stopped when it reads from the
+    terminal. Linux schedules each session on its own, which takes about 10 µs.
 
     Parameters
     ----------
-    show
-        Whether what a command prints is shown; otherwise its stdout is dropped, and the end of its stderr is kept for
-        the sentence that says how it failed.
+    output
+        Where the stdout of a command goes: "null" for nowhere, "pipe" for a pipe that is read and dropped, "inherit"
+        for where this process prints, or the path of a file. With "inherit" its stderr goes where that of this process
+        goes; otherwise its end is kept for the sentence that says how the command failed.
+    aside
+        Whether "inherit" prints what goes to stdout on stderr too, so that stdout is left to this process.
     clock
         The clock that seconds are read from.
 
@@ -88,23 +99,31 @@ class ProcessTimer:
         The commands that are running now.
     """
 
-    def __init__(self, show: bool = False, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(
+        self, output: str = "null", aside: bool = False, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
         self.running = Running()
         self._clock = clock
         self._env = dict(os.environ)
         self._programs: dict[str, str] = {}
-        self._drop = not show
-        self._tail = Tail() if self._drop and hasattr(select, "poll") else None  # Windows has none
+        self._output, self._aside = output, aside
+        self._terminal = sys.platform == "linux" and _has_terminal()
+        self._tail = Tail() if output != "inherit" and hasattr(select, "poll") else None  # Windows has none
+        self._sink = Tail() if output == "pipe" and hasattr(select, "poll") else None
 
     def __call__(self, words: Sequence[str], arm: str) -> Run:
         """Run a program with its arguments; the environment variable EQUIPOISE_ARM holds the arm."""
         mark = secrets.token_hex(16)
-        begin = self._beginning(tuple(words), self._env | {"EQUIPOISE_ARM": arm, MARK: mark})
-        start = self._clock()
+        spawn, start = self._spawning(tuple(words), self._env | {"EQUIPOISE_ARM": arm, MARK: mark}), math.nan
+
+        def begin() -> Process | Spawned:
+            nonlocal start
+            start = self._clock()
+            return spawn()
+
         try:
             process = self.running.launch(mark, begin)
-            user, system = _wait(process, mark, self.running)
-            seconds = self._clock() - start
+            end, user, system = self._wait(process, mark)
         except OSError as error:
             raise CommandError(f"cannot run {words[0]!r}: {error.strerror}") from None
         except BaseException:
@@ -113,30 +132,70 @@ class ProcessTimer:
         finally:
             self.running.ended(mark)
             printed = b"" if self._tail is None else self._tail.take()
+            if self._sink is not None:
+                self._sink.take()
         code = process.returncode
         assert code is not None
-        return Run(seconds, user, system, code, "" if code == 0 else ended_by(code) + end_of(printed))
+        return Run(end - start, user, system, code, "" if code == 0 else ended_by(code) + end_of(printed))
 
-    def _beginning(self, words: tuple[str, ...], env: dict[str, str]) -> Callable[[], Process | Spawned]:
+    def _spawning(self, words: tuple[str, ...], env: dict[str, str]) -> Callable[[], Process | Spawned]:
         """
-        Return a function that starts a program in a session of its own.
+        Return a function that starts a program in a session or a group of its own.
 
         All that can be done before the clock starts is done here. `posix_spawn` adds as little to the time of a program
         as hyperfine does, and 0.1 ms less than `subprocess`.
         """
         if sys.platform != "linux":
-            out = subprocess.DEVNULL if self._drop else None
-            err = out if self._tail is None else self._tail.pipe
-            return lambda: subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=env, start_new_session=True
-            )
+            return lambda: self._popen(words, env)
         program = self._program(words[0])
         files: list[Any] = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
         if self._tail is not None:
-            files += [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0), (os.POSIX_SPAWN_DUP2, self._tail.pipe, 2)]
+            files.append((os.POSIX_SPAWN_DUP2, self._tail.pipe, 2))
+        if self._sink is not None:
+            files.append((os.POSIX_SPAWN_DUP2, self._sink.pipe, 1))
+        elif self._output != "inherit":
+            path = os.devnull if self._output == "null" else self._output
+            files.append((os.POSIX_SPAWN_OPEN, 1, path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666))
+        elif self._aside:
+            files.append((os.POSIX_SPAWN_DUP2, 2, 1))
         # Python ignores these, and a program should not.
         signals = [signal.SIGPIPE, signal.SIGXFSZ]
-        return lambda: Spawned(os.posix_spawn(program, words, env, file_actions=files, setsid=True, setsigdef=signals))
+        own: dict[str, Any] = {"setsid": True} if self._terminal else {"setpgroup": 0}
+        return lambda: Spawned(os.posix_spawn(program, words, env, file_actions=files, setsigdef=signals, **own))
+
+    def _popen(self, words: tuple[str, ...], env: dict[str, str]) -> Process:
+        """Start a program where `posix_spawn` cannot do all that is needed."""
+        with contextlib.ExitStack() as opened:
+            inherited = 2 if self._aside else None
+            out: Any = {"null": subprocess.DEVNULL, "inherit": inherited, "pipe": subprocess.DEVNULL}.get(self._output)
+            if self._sink is not None:
+                out = self._sink.pipe
+            elif self._output not in OUTPUTS:
+                out = opened.enter_context(open(self._output, "wb"))
+            err = subprocess.DEVNULL if self._output != "inherit" else None
+            return subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err if self._tail is None else self._tail.pipe,
+                env=env,
+                start_new_session=True,
+            )
+
+    def _wait(self, process: Process | Spawned, mark: str) -> tuple[float, float, float]:
+        """Wait for the end of a process; return the clock then, and the seconds that it and its children computed."""
+        try:
+            if not hasattr(os, "wait4"):  # Windows
+                process.wait()
+                return self._clock(), math.nan, math.nan
+            _, status, usage = os.wait4(process.pid, 0)
+            end = self._clock()
+            process.returncode = os.waitstatus_to_exitcode(status)
+            return end, usage.ru_utime, usage.ru_stime
+        except BaseException:
+            self.running.kill(mark)
+            process.wait()
+            raise
 
     def _program(self, name: str) -> str:
         """Return the path of a program."""
@@ -219,19 +278,18 @@ class Spawned:
         self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
-def _wait(process: Process | Spawned, mark: str, running: Running) -> tuple[float, float]:
-    """Wait for the end of a process; return the seconds that it and its children computed."""
+def _has_terminal() -> bool:
+    """Return whether this process has a terminal that a program could open."""
     try:
-        if not hasattr(os, "wait4"):  # Windows
-            process.wait()
-            return math.nan, math.nan
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        return usage.ru_utime, usage.ru_stime
-    except BaseException:
-        running.kill(mark)
-        process.wait()
-        raise
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
+
+
+def program_of(command: str) -> str:
+    """Return the name of the program that a command line begins with."""
+    return " ".join(command.split()[:1]).rpartition("/")[2]
 
 
 def needs_shell(command: str) -> bool:
@@ -251,14 +309,15 @@ def shell_for(commands: Iterable[str], wanted: str) -> str | None:
     commands
         The command lines.
     wanted
-        The name of a shell, "none", or "auto" for /bin/sh if any command needs one: either all are run by a shell or
-        none is, so that their times can be compared.
+        A shell, which may have arguments such as "bash --norc", or "default" for /bin/sh, or "none", or "auto" for
+        /bin/sh if any command needs one: either all are run by a shell or none is, so that their times can be compared.
     """
     if wanted == "none":
         return None
-    if wanted == "auto":
-        return "/bin/sh" if any(map(needs_shell, commands)) else None
-    if shutil.which(wanted) is None:
+    if wanted in ("default", "auto"):
+        return "/bin/sh" if wanted == "default" or any(map(needs_shell, commands)) else None
+    words = _split(wanted)
+    if not words or shutil.which(words[0]) is None:
         raise ValueError(f"shell must be a program, 'none' or 'auto', got {wanted!r}")
     return wanted
 
@@ -266,7 +325,12 @@ def shell_for(commands: Iterable[str], wanted: str) -> str | None:
 def words_of(command: str, shell: str | None) -> list[str]:
     """Return the program and the arguments that run a command line."""
     if shell is not None:
-        return [shell, "-c", command]
+        return [*_split(shell), "-c", command]
+    return _split(command)
+
+
+def _split(command: str) -> list[str]:
+    """Return the words of a command line, as a shell has them."""
     try:
         return shlex.split(command)
     except ValueError as error:  # a quotation mark that is not closed

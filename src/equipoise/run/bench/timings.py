@@ -13,7 +13,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from statistics import NormalDist
+from typing import Final, Literal
 
 import numpy as np
 
@@ -23,25 +24,51 @@ from equipoise.run.bench.ratios import Interval
 from equipoise.run.bench.timer import Run
 
 LEVEL: Final = 0.95
-# The shell's own time is not known well enough for a command if its margin is more than this share of the target.
-_BLUR: Final = 0.2
+# Which interval the margin of a mean is of: that which stopped a command at its precision (either of the first two),
+# one that holds whenever a person looks, or one for runs that nobody decided about by looking.
+Kind = Literal["fixed-width", "anytime", "student"]
+# The shell's own time is not known well enough for a command if its margin is more than this share of the target. The
+# margins of the commands themselves have SHARP of it left: the two are added as errors are.
+BLUR: Final = 0.3
+SHARP: Final = math.sqrt(1 - BLUR**2)
 # The target that this is judged by where none was given, as a share of the mean.
 _SHARE: Final = 0.05
 # Interquartile ranges beyond the quartiles, and the fewest runs of which quartiles say anything.
 _FAR, _LEAST = 3.0, 8
+# The fewest runs of which the standard deviation says about how many are needed.
+_SOME: Final = 3
 
 
 @dataclass(frozen=True)
 class Overhead:
-    """The time that a shell takes by itself, which is subtracted, with its standard error."""
+    """The time that a shell takes by itself, which is subtracted, with its standard error; and computing time in it."""
 
     shell: str
     seconds: float
     error: float
+    user: float = 0.0
+    system: float = 0.0
+
+    @classmethod
+    def of(cls, shell: str, runs: Sequence[Run]) -> Overhead:
+        """Return that of a shell which was run with nothing to do."""
+        seconds = np.array([run.seconds for run in runs])
+        error = float(seconds.std(ddof=1)) / math.sqrt(len(seconds))
+        user, system = (float(np.mean([getattr(run, kind) for run in runs])) for kind in ("user", "system"))
+        return cls(shell, float(seconds.mean()), error, user, system)
+
+    def blur(self, mean: float, target: float) -> float:
+        """
+        Return how large its error is for a command with this mean and this target, NaN for no target.
+
+        It is too large above 1.
+        """
+        most = BLUR * (_SHARE * mean if math.isnan(target) else target)
+        return 2 * self.error / most if most > 0 else math.inf
 
     def blurs(self, mean: float, target: float) -> bool:
         """Return whether its error is too large for a command with this mean and this target; NaN for no target."""
-        return 2 * self.error > _BLUR * (_SHARE * mean if math.isnan(target) else target)
+        return self.blur(mean, target) > 1
 
 
 @dataclass(frozen=True)
@@ -56,9 +83,11 @@ class Timing:
     runs
         Its runs, in order.
     seconds
-        Their times, without the shell's own.
+        Their times, without the shell's own: below zero where a run took less than the shell does on average.
     margin
         Of the 95% interval of the mean, simultaneous over commands; infinite where too little is known.
+    interval
+        Which interval that is.
     target
         The margin that was asked for; NaN if none was.
     reached
@@ -72,10 +101,17 @@ class Timing:
     margin: float
     target: float
     reached: bool
+    interval: Kind = "fixed-width"
+
+    @property
+    def times(self) -> Floats:
+        """Those of single runs as they are shown: a program takes no less than no time."""
+        return np.maximum(self.seconds, 0)
 
     @property
     def mean(self) -> float:
-        return float(self.seconds.mean()) if len(self.seconds) else math.nan
+        """The mean time, which is not below zero; NaN without runs."""
+        return max(float(self.seconds.mean()), 0.0) if len(self.seconds) else math.nan
 
     @property
     def deviation(self) -> float:
@@ -122,8 +158,12 @@ class Timings:
         What was asked for: a precision such as "5%", or a number of runs of each command; the other one is None.
     out_of_time
         Whether time was up.
+    stopped
+        Whether a person or a signal ended it.
     overhead
         The shell's own time; None where no shell was used.
+    warmup
+        Runs of each command before those that count.
     """
 
     commands: tuple[Timing, ...]
@@ -131,7 +171,9 @@ class Timings:
     precision: str | float | None
     wanted: int | None
     out_of_time: bool
+    stopped: bool
     overhead: Overhead | None
+    warmup: int = 0
 
     @property
     def reached(self) -> bool:
@@ -145,16 +187,44 @@ class Timings:
             return ()
         return tuple(each for each in self.commands if self.overhead.blurs(each.mean, each.target))
 
+    def computing(self, timing: Timing, what: Literal["user", "system"]) -> float:
+        """Return the mean seconds of processor time of a command in the program or in the kernel, without the shell."""
+        own = 0.0 if self.overhead is None else getattr(self.overhead, what)
+        return max(float(np.mean([getattr(run, what) for run in timing.runs])) - own, 0.0)
+
+    @property
+    def left(self) -> tuple[float, float]:
+        """
+        About how many more runs are needed, of all commands together, and seconds; infinite where nobody knows.
+
+        Those of commands for whose times the shell's own is not known well enough are left out.
+        """
+        runs, seconds, share = 0.0, 0.0, 1.0 if self.overhead is None else SHARP
+        z = NormalDist().inv_cdf(1 - (1 - LEVEL) / len(self.commands) / 2)
+        for each in self.commands:
+            n = len(each.runs)
+            if self.wanted is not None:
+                more = float(self.wanted - n)
+            elif each.reached or each in self.too_short:
+                continue
+            elif n < _SOME or not each.target > 0:
+                return math.inf, math.inf
+            else:
+                more = math.ceil(max((z * each.deviation / (share * each.target)) ** 2 - n, 1))
+            runs += more
+            seconds += more * float(np.mean([run.seconds for run in each.runs]))
+        return runs, seconds
+
     @cached_property
     def drifts(self) -> bool:
         """Whether times changed in the course of the runs."""
         return drift.score(each.seconds for each in self.commands) > drift.DRIFT
 
     @cached_property
-    def rounds(self) -> Floats:
-        """The mean time of each command in each round, a row for a round."""
+    def pairs(self) -> Floats:
+        """The mean time of each command in each pair of rounds, a row for a pair."""
         following = [iter(each.seconds.tolist()) for each in self.commands]
-        return drift.rounds(self.order, np.array([next(following[k]) for k in self.order]), len(self.commands))
+        return drift.pairs(self.order, np.array([next(following[k]) for k in self.order]), len(self.commands))
 
     @cached_property
     def ratios(self) -> tuple[Ratio, ...]:
@@ -162,19 +232,19 @@ class Timings:
         How many times faster the fastest command is than each other one, the fastest of those first.
 
         The intervals hold for all pairs of commands simultaneously (Bonferroni), and so for whichever is fastest. Where
-        times drift, they are those of rounds in which all commands were run.
+        times drift, they are those of pairs of rounds in which all commands were run.
         """
         arms = len(self.commands)
         if arms < 2 or not all(len(each.seconds) for each in self.commands):
             return ()
         alpha = (1 - LEVEL) / (arms * (arms - 1) / 2)
-        means = self.rounds.mean(axis=0) if self.drifts else np.array([each.mean for each in self.commands])
+        means = self.pairs.mean(axis=0) if self.drifts else np.array([each.mean for each in self.commands])
         first, *others = np.argsort(means, kind="stable").tolist()
         return tuple(Ratio(self.commands[first], self.commands[k], self._ratio(k, first, alpha)) for k in others)
 
     def _ratio(self, slow: int, fast: int, alpha: float) -> Interval:
         if self.drifts:
-            return ratios.of_rounds(self.rounds[:, slow], self.rounds[:, fast], alpha)
+            return ratios.of_pairs(self.pairs[:, slow], self.pairs[:, fast], alpha)
         error = 0.0 if self.overhead is None else self.overhead.error
         a, b = self.commands[slow].seconds, self.commands[fast].seconds
         return ratios.of_means(a, b, alpha, error, stopped=self.precision is not None)

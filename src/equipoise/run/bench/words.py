@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any, Final
 
 import numpy as np
 
 from equipoise import tables
 from equipoise.inputs import named
+from equipoise.run.bench.timer import program_of
 from equipoise.run.bench.timings import LEVEL, Ratio, Timing, Timings
 
+# Units of time by their names, and how many of each are a second.
+UNITS: Final = {"microsecond": ("µs", 1e6), "millisecond": ("ms", 1e3), "second": ("s", 1.0)}
+# The version of the JSON export: it changes when a key changes its meaning or goes.
+VERSION: Final = 1
 # A longer name is cut in tables.
 _LONGEST: Final = 40
 # A ratio is not given with ± where that is more than this share of it: the interval is too far from symmetric.
@@ -22,17 +28,44 @@ _LOPSIDED: Final = 0.5
 
 def verdict(found: Timings) -> str:
     """Return how precise the means are, in one line."""
-    runs, allows = tables.count(len(found.order), "run"), "--max-seconds" if found.out_of_time else "--max-runs"
-    if found.precision is None:
-        commands = tables.count(len(found.commands), "command")
+    runs, commands = (
+        tables.count(len(each), noun) for each, noun in ((found.order, "run"), (found.commands, "command"))
+    )
+    head, tail = ("✗ Stopped: ", "") if found.stopped else ("✗ ", f": raise {_limit(found)}")
+    if found.wanted is not None:
         if found.reached:
             return f"{runs} of {commands}."
-        return f"✗ {runs} of {commands} instead of {found.wanted:,} of each; raise {allows} for more."
+        return f"{head}{runs} of {commands} instead of {found.wanted:,} of each; {_more(found)}{tail}."
+    assert found.precision is not None
     wanted = f"±{found.precision}" if isinstance(found.precision, str) else f"±{duration(found.precision)}"
-    wide = [each.name for each in found.commands if not each.reached]
+    wide = [each for each in found.commands if not each.reached]
     if not wide:
         return f"✓ {'Every mean' if len(found.commands) > 1 else 'The mean'} is known to {wanted} ({runs})."
-    return f"✗ {_mean_of(wide)} not known to {wanted} yet ({runs}); raise {allows} for more."
+    hidden = {each.name for each in found.too_short}
+    if not found.stopped and hidden.issuperset(each.name for each in wide):
+        # However often they were run, they would not be known better.
+        assert found.overhead is not None
+        it = "it" if len(wide) == 1 else "them"
+        return (
+            f"✗ {_means_of(wide)} cannot be known to {wanted} ({runs}): the time of {found.overhead.shell} hides {it}."
+        )
+    means, verb = _means_of(wide), "is" if len(wide) == 1 else "are"
+    means = means[0].lower() + means[1:] if found.stopped else means
+    return f"{head}{means} {verb} not known to {wanted} yet ({runs}); {_more(found)}{tail}."
+
+
+def _limit(found: Timings) -> str:
+    return "--max-seconds" if found.out_of_time else "--max-runs"
+
+
+def _more(found: Timings) -> str:
+    """Return how many more runs are needed, such as "about 120 more are needed (3 to 5 seconds)"."""
+    runs, seconds = found.left
+    if not math.isfinite(runs):
+        return "more runs are needed"
+    # To two digits, where it is an estimate.
+    number = tables.count(int(runs), "more run") if found.wanted else f"about {tables.about(runs, 0, 100 * runs)} more"
+    return f"{number} {'is' if runs == 1 else 'are'} needed ({tables.duration(0.8 * seconds, 1.25 * seconds)})"
 
 
 def comparison(ratio: Ratio) -> str:
@@ -63,7 +96,28 @@ def _lopsided(ratio: Ratio) -> bool:
 
 def remarks(found: Timings) -> list[str]:
     """Return what somebody should know or do about these times."""
-    return [*_of_drift(found), *_of_outliers(found), *_of_failures(found), *_of_shell(found)]
+    parts = _of_intervals, _of_targets, _of_drift, _of_outliers, _of_failures, _of_shell
+    return [sentence for part in parts for sentence in part(found)]
+
+
+def _of_intervals(found: Timings) -> list[str]:
+    """Say which intervals ± is of, for commands that did not end as they were asked to."""
+    told = []
+    wide = [each for each in found.commands if not each.reached and each not in found.too_short]
+    some = [each for each in wide if math.isfinite(each.margin)]
+    if names := [each.name for each in some if each.interval == "student" and found.wanted is None]:
+        told.append(f"For {_listed(names)}, ± is Student's: no precision ended the runs.")
+    if names := [each.name for each in some if each.interval == "anytime"]:
+        told.append(f"For {_listed(names)}, ± is that of a confidence sequence, which holds whenever you stop.")
+    return told
+
+
+def _of_targets(found: Timings) -> list[str]:
+    """Say where the precision is so coarse that it says nothing."""
+    wide = [each.name for each in found.commands if each.target > each.mean > 0]
+    if not wide:
+        return []
+    return [f"The precision is wider than the mean of {_listed(wide)} itself; a share of it, such as 5%, is not."]
 
 
 def _of_drift(found: Timings) -> list[str]:
@@ -75,7 +129,7 @@ def _of_drift(found: Timings) -> list[str]:
     )
     if len(found.commands) > 1:
         told += (
-            f" The comparison uses the {tables.count(len(found.rounds), 'round')} in which every command was run, so "
+            f" The comparison uses the {2 * len(found.pairs):,} rounds in which every command was run, two by two, so "
             "that what slows down all of them cancels."
         )
     return [told]
@@ -85,7 +139,9 @@ def _of_outliers(found: Timings) -> list[str]:
     told = []
     first = [each.name for each in found.commands if 0 in each.outliers]
     if first:
-        told.append(f"The first run of {_listed(first)} is an outlier; a longer --warmup would leave it out.")
+        told.append(
+            f"The first run of {_listed(first)} is an outlier; use --warmup {found.warmup + 1} to leave it out."
+        )
     later = [each.name for each in found.commands if any(each.outliers)]
     if later:
         told.append(
@@ -97,7 +153,7 @@ def _of_outliers(found: Timings) -> list[str]:
 
 def _of_failures(found: Timings) -> list[str]:
     return [
-        f"{tables.count(each.failures, 'run')} of {named(each.name)} failed, and the time is included; the last one: "
+        f"{tables.count(each.failures, 'run')} of {each.name!r} failed, and the time is included; the last one: "
         f"{[run.said for run in each.runs if run.code][-1]}."
         for each in found.commands
         if each.failures
@@ -124,32 +180,41 @@ def _listed(names: list[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def _mean_of(names: list[str]) -> str:
-    return f"The mean of {_listed(names)} is" if len(names) == 1 else f"The means of {_listed(names)} are"
+def _means_of(some: list[Timing]) -> str:
+    return f"The mean{'' if len(some) == 1 else 's'} of {_listed([each.name for each in some])}"
 
 
 # ---- tables
 
 
-def text(found: Timings) -> str:
-    """Return everything that is printed."""
-    lines = [verdict(found), tables.text(rows(found)), *map(comparison, found.ratios), *remarks(found)]
+def text(found: Timings, unit: str | None = None) -> str:
+    """
+    Return everything that is printed.
+
+    Parameters
+    ----------
+    found
+        The benchmark.
+    unit
+        One of `UNITS` for all times in the table; None for what suits each command.
+    """
+    lines = [verdict(found), tables.text(rows(found, unit)), *map(comparison, found.ratios), *remarks(found)]
     return "\n".join(lines)
 
 
-def rows(found: Timings) -> list[list[str]]:
-    """Return the printed table: a title row, and a row of texts for each command."""
+def rows(found: Timings, wanted: str | None = None) -> list[list[str]]:
+    """Return the printed table: a title row, and a row of texts for each command, all in a unit that may be given."""
     relative = _relative(found)
     titles = ["command", f"mean ± {tables.percent(LEVEL)}", "σ", "min … max", "runs", "outliers", "relative"]
     table = [titles]
     for each in found.commands:
-        unit, per_second = _unit(each.mean)
+        unit, per_second = _unit(each.mean, wanted)
         spread = each.deviation * per_second
-        ends = (tables.rounded(float(end) * per_second, spread) for end in (each.seconds.min(), each.seconds.max()))
+        ends = (tables.rounded(float(end) * per_second, spread) for end in (each.times.min(), each.times.max()))
         table.append(
             [
                 _cut(each.name),
-                _in_unit(each.mean, each.margin),
+                _in_unit(each.mean, each.margin, wanted),
                 "—" if math.isnan(spread) else f"{tables.rounded(spread, spread)} {unit}",
                 f"{' … '.join(ends)} {unit}",
                 f"{len(each.runs):,}",
@@ -162,23 +227,35 @@ def rows(found: Timings) -> list[list[str]]:
     return [[row[i] for i in kept] for row in table]
 
 
-def markdown(found: Timings) -> str:
-    """Return a table in Markdown, and below it what is printed below the table."""
-    head, *others = rows(found)
+def markdown(found: Timings, unit: str | None = None) -> str:
+    """Return the verdict, a table in Markdown with whole commands, and below it what is printed below the table."""
+    head, *others = rows(found, unit)
     rule = [":--" if i == 0 else "--:" for i in range(len(head))]
-    cells = [[f"`{row[0]}`", *row[1:]] for row in others]
-    table = "".join(
-        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |\n" for row in (head, rule, *cells)
-    )
+    cells = [[_in_markdown(each), *row[1:]] for each, row in zip(found.commands, others, strict=True)]
+    table = "".join(f"| {' | '.join(row)} |\n" for row in (head, rule, *cells))
     below = [*map(comparison, found.ratios), *remarks(found)]
-    return table + "".join(f"\n{sentence}\n" for sentence in below)
+    return f"{verdict(found)}\n\n{table}" + "".join(f"\n{sentence}\n" for sentence in below)
+
+
+def _in_markdown(timing: Timing) -> str:
+    """Return a command as code, after its name where that is not part of it."""
+    command, name = " ".join(timing.command.split()), " ".join(timing.name.split())
+    shown = [command] if name in (command, program_of(command)) else [name, command]
+    return ": ".join(map(_code, shown)).replace("|", r"\|")
+
+
+def _code(text: str) -> str:
+    """Return a text as a code span, between more backticks than it has in a row."""
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence} {text} {fence}" if "`" in text else f"`{text}`"
 
 
 def _relative(found: Timings) -> dict[str, str]:
     """Return by name how many times as long as the fastest each command takes."""
     known = {each.name: "—" for each in found.commands}
     for ratio in found.ratios:
-        known |= {ratio.fast.name: "1", ratio.slow.name: times(ratio)}
+        if math.isfinite(ratio.times.high):
+            known |= {ratio.fast.name: "1", ratio.slow.name: times(ratio)}
     return known
 
 
@@ -195,12 +272,15 @@ def duration(seconds: float) -> str:
     return f"{tables.amount(seconds * per_second, 3)} {unit}"
 
 
-def _unit(seconds: float) -> tuple[str, float]:
-    return ("ms", 1e3) if abs(seconds) < 1 else ("s", 1.0)
+def _unit(seconds: float, wanted: str | None = None) -> tuple[str, float]:
+    """Return a unit, that which is wanted or else one that suits a time, and how many of it are a second."""
+    if wanted is not None:
+        return UNITS[wanted]
+    return UNITS["millisecond" if abs(seconds) < 1 else "second"]
 
 
-def _in_unit(seconds: float, margin: float) -> str:
-    unit, per_second = _unit(seconds)
+def _in_unit(seconds: float, margin: float, wanted: str | None = None) -> str:
+    unit, per_second = _unit(seconds, wanted)
     return f"{_plus_minus(seconds * per_second, margin * per_second)} {unit}"
 
 
@@ -222,6 +302,7 @@ def to_dict(found: Timings) -> dict[str, Any]:
     """
     overhead = found.overhead
     return {
+        "version": VERSION,
         "precision": found.precision,
         "reached": found.reached,
         "level": LEVEL,
@@ -255,12 +336,13 @@ def records(found: Timings) -> list[dict[str, Any]]:
             "name": each.name,
             "mean": each.mean,
             "half_width": each.margin,
+            "interval": each.interval,
             "stddev": each.deviation,
-            "median": float(np.median(each.seconds)),
-            "user": float(np.mean([run.user for run in each.runs])),
-            "system": float(np.mean([run.system for run in each.runs])),
-            "min": float(each.seconds.min()),
-            "max": float(each.seconds.max()),
+            "median": float(np.median(each.times)),
+            "user": found.computing(each, "user"),
+            "system": found.computing(each, "system"),
+            "min": float(each.times.min()),
+            "max": float(each.times.max()),
             "runs": len(each.runs),
             "outliers": len(each.outliers),
             "failures": each.failures,
@@ -271,4 +353,4 @@ def records(found: Timings) -> list[dict[str, Any]]:
 
 
 def _each_run(timing: Timing) -> dict[str, Any]:
-    return {"times": timing.seconds.tolist(), "exit_codes": [run.code for run in timing.runs]}
+    return {"times": timing.times.tolist(), "exit_codes": [run.code for run in timing.runs]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import importlib
 import re
@@ -82,8 +83,33 @@ def test_the_budget_goes_where_scores_vary_and_a_store_continues(tmp_path: Path)
     questions[::2], questions[1::2] = questions[-2::-2], questions[::-2]
     for each in questions:
         each.id = None
-    with pytest.raises(ValueError, match=r"about must be .* to continue the study in the store"):
+    with pytest.raises(ValueError, match="store must hold the same evaluation, got one with other samples, or in"):
         run(tasks, mock, tmp_path, budget=50, support="binary", store=store)
+    assert mock.asked.total() == 42
+
+
+@pytest.mark.parametrize(
+    ("changed", "arguments", "part"),
+    [
+        ({"scorer": match()}, {}, "scorer"),
+        ({"epochs": 2}, {}, "epochs"),
+        ({}, {"value": lambda value: 0.0}, "function `value`"),
+        ({}, {"eval_options": {"temperature": 1}}, "eval_options"),
+        ({}, {"model": "mockllm/model"}, "model"),
+        ({}, {"unit": "tokens"}, "unit"),
+    ],
+)
+def test_a_store_is_not_continued_with_what_scores_otherwise(
+    changed: dict[str, Any], arguments: dict[str, Any], part: str, tmp_path: Path
+) -> None:
+    mock, given = Mock(), {"support": "binary", "store": tmp_path / "study.db", "batch": 6}
+    run(task("alpha", 10), mock, tmp_path, budget=6, **given)
+    options = {**quietly(tmp_path), **arguments.get("eval_options", {})}
+    other: dict[str, Any] = {"model": mock.model, "group_by": "subject", **given, **arguments, "eval_options": options}
+    with pytest.raises(ValueError, match=f"store must hold the same evaluation, got one with (an)?other {part}"):
+        eq_inspect.evaluate(task("alpha", 10, **changed), budget=12, **other)
+    assert mock.asked.total() == 6
+    assert run(task("alpha", 10), mock, tmp_path, budget=12, **given).samples == 12
 
 
 def test_a_budget_in_tokens_is_what_the_model_reports(tmp_path: Path) -> None:
@@ -103,6 +129,25 @@ def test_a_budget_in_tokens_is_extended(tmp_path: Path) -> None:
     assert first.spent == 100 * first.samples == 1500
     more = run(task("alpha", 40), mock, tmp_path, budget=3000, **given)
     assert more.spent == 100 * more.samples == 100 * mock.asked.total() == 3000
+
+
+def test_a_budget_in_tokens_is_kept_to_a_sample(tmp_path: Path) -> None:
+    mock = Mock(tokens=lambda question: 5000)
+    result = run(
+        task("alpha", 30), mock, tmp_path, budget=32_000, unit="tokens", support="binary", tokens_per_sample=10
+    )
+    assert result.spent == 30_000
+    with pytest.raises(EquipoiseError, match="at least one sample of each group, got 100: 1 sample cost 5,000 tokens"):
+        run(task("alpha", 30), mock, tmp_path, budget=100, unit="tokens", support="binary")
+
+
+def test_an_objective_gives_groups_that_take_more_tokens_fewer_samples(tmp_path: Path) -> None:
+    mock = Mock(tokens=lambda question: 900 if question.startswith("mixed") else 100)
+    given: dict[str, Any] = {"budget": 30_000, "unit": "tokens", "support": "binary"}
+    exam = task("alpha", 60, ("hard", "mixed"))
+    even, cheap = run(exam, mock, tmp_path, **given), run(exam, mock, tmp_path, objective=1, **given)
+    assert cheap.counts["mixed"] < even.counts["mixed"]
+    assert cheap.counts["hard"] > 1.5 * even.counts["hard"]
 
 
 def test_samples_that_fail_are_declined(tmp_path: Path) -> None:
@@ -185,6 +230,39 @@ def test_a_score_that_is_not_a_number_ends_the_evaluation(tmp_path: Path) -> Non
     with pytest.raises(EquipoiseError, match=r"must be a number, got \{'exact': 1\}; pass value=, a function such as"):
         run(odd, Mock(), tmp_path)
     assert run(odd, Mock(), tmp_path, value=lambda value: value["exact"]).means["easy"] == 1
+
+
+def test_partial_credit_for_binary_scores_names_the_sample_and_keeps_the_others(tmp_path: Path) -> None:
+    @scorer(metrics=[mean()], name="partial")
+    def partial() -> Any:
+        async def score(state: Any, target: Any) -> Score:
+            return Score(value="P" if state.sample_id == 3 else "C")
+
+        return score
+
+    mock, store = Mock(), tmp_path / "study.db"
+    exam = task("alpha", 4, ("easy",), scorer=partial())
+    message = (
+        r"sample 3 of task 'alpha' must be 0 or 1, got 0.5; leave out support, or .*; 3 samples saved in .*study.db"
+    )
+    for asked in (4, 5):  # only that sample is tried again
+        with pytest.raises(EquipoiseError, match=message) as error:
+            run(exam, mock, tmp_path, support="binary", store=store)
+        assert error.value.study.result().samples == 3
+        assert mock.asked.total() == asked
+    assert run(exam, mock, tmp_path, support=(0, 1)).means["easy"] == 0.875
+
+
+def test_in_an_event_loop_one_sentence_says_what_to_do(tmp_path: Path) -> None:
+    async def within(mock: Mock) -> Any:
+        with pytest.raises(
+            EquipoiseError, match=r"evaluate must be called where no event loop is running; in one, `aw"
+        ):
+            run(task("alpha", 2), mock, tmp_path)
+        assert not mock.asked
+        return await asyncio.to_thread(run, task("alpha", 2), mock, tmp_path)
+
+    assert asyncio.run(within(Mock())).samples == 4
 
 
 def test_one_of_several_scorers_is_named(tmp_path: Path) -> None:

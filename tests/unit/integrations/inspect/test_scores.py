@@ -41,6 +41,21 @@ def test_what_is_not_a_number_is_refused(given: Any) -> None:
         Scores(None, None).number("alpha", 1, {"same": Score(value=given)})
 
 
+@pytest.mark.parametrize(
+    ("support", "value", "message"),
+    [
+        ("binary", "P", r"must be 0 or 1, got 0.5; leave out support, or use support=\(0, 1\)"),
+        ((0, 1), 7, "must be between 0 and 1, got 7; leave out support, or use a wider one"),
+        (None, float("inf"), "must be a finite number, got inf; pass value="),
+    ],
+)
+def test_a_score_outside_the_support_is_refused(support: Any, value: Any, message: str) -> None:
+    scores = Scores(None, None, support)
+    with pytest.raises(EquipoiseError, match=f"the score of sample 3 of task 'alpha' {message}"):
+        scores.number("alpha", 3, {"same": Score(value=value)})
+    assert scores.number("alpha", 3, {"same": Score(value=1)}) == 1
+
+
 def test_scores_that_a_solver_added_need_a_name() -> None:
     both = {"one": Score(value=1), "two": Score(value=0)}
     with pytest.raises(EquipoiseError, match="scorer must name one of 'one', 'two' for task 'alpha', got None"):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from inspect_ai import Task, eval
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.scorer import Score, includes
+from inspect_ai.scorer import Score, includes, mean, scorer
 
 from equipoise.errors import EquipoiseError
 from equipoise.integrations import inspect as eq_inspect
@@ -91,11 +91,43 @@ def test_what_cannot_be_stopped_early_ends_the_task(
         raise AssertionError(log.error.message)
 
 
+def test_a_limit_leaves_samples_unknown(tmp_path: Path) -> None:
+    stopping = eq_inspect.EarlyStopping(group_by="subject", precision=0.05, support="binary")
+    exam = Task(dataset=shuffled(60), scorer=includes(), early_stopping=stopping)
+    (log,) = eval(exam, model=Mock().model, max_samples=1, limit=30, **quietly(tmp_path))
+    summary, result = log.results.early_stopping.metadata, stopping.result()
+    assert result.samples == 30
+    assert result.populations is None
+    for group in summary["groups"].values():
+        assert group["low"] < group["mean"] <= group["high"]
+        assert not group["precise"]
+    assert "overall" not in summary
+    assert summary["notes"][0].startswith(
+        "Scores are estimates for the dataset's 120 samples, of which `limit` left 30; "
+    )
+
+
+def test_partial_credit_for_binary_scores_names_the_sample(tmp_path: Path) -> None:
+    @scorer(metrics=[mean()], name="partial")
+    def partial() -> Any:
+        async def score(state: Any, target: Any) -> Score:
+            return Score(value="P")
+
+        return score
+
+    stopping = eq_inspect.EarlyStopping(precision=0.1, support="binary")
+    exam = Task(dataset=shuffled(3), scorer=partial(), early_stopping=stopping, name="exam")
+    (log,) = eval(exam, model=Mock().model, max_samples=1, **quietly(tmp_path))
+    assert log.status == "error"
+    assert "of task 'exam' must be 0 or 1, got 0.5; leave out support, or use support=(0, 1)" in log.error.message
+
+
 # ---- without a model: what inspect_ai calls
 
 
 def spec(**kwargs: Any) -> Any:
-    known = {"task": "alpha", "dataset": SimpleNamespace(shuffled=True), "scorers": [None]}
+    dataset, config = SimpleNamespace(shuffled=True, samples=1000), SimpleNamespace(limit=None)
+    known = {"task": "alpha", "dataset": dataset, "config": config, "scorers": [None]}
     return SimpleNamespace(**known | kwargs)
 
 
@@ -174,6 +206,23 @@ def test_a_dataset_that_was_drawn_from_others_is_never_known_exactly() -> None:
 
     assert asyncio.run(use(finite=True))["precise"]
     assert not asyncio.run(use(finite=False))["precise"]
+
+
+@pytest.mark.parametrize(("at_once", "noted"), [(1, False), (4, False), (30, True)])
+def test_a_summary_says_when_too_many_samples_ran_at_the_same_time(at_once: int, noted: bool) -> None:
+    async def use() -> Any:
+        stopping = eq_inspect.EarlyStopping(precision=0.01, support="binary")
+        await stopping.start_task(spec(), samples(60), 1)
+        for first in range(0, 60, at_once):
+            ids = range(first, min(first + at_once, 60))
+            for id in ids:
+                await stopping.schedule_sample(id, 1)
+            for id in ids:
+                await stopping.complete_sample(id, 1, {"includes": SimpleNamespace(score=Score(value=id % 2))})
+        return (await stopping.complete_task())["notes"]
+
+    note = "Up to 30 of 60 samples ran at the same time; running samples cannot be skipped, and max_samples=3 leaves"
+    assert [each.startswith(note) for each in asyncio.run(use())] == [True] * noted
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,13 @@ def test_false_alarms_are_rare() -> None:
     assert found < 4
 
 
-def test_rounds_end_when_every_arm_was_sampled() -> None:
-    order, values = [0, 0, 1, 1, 0, 1, 1], np.array([1.0, 3, 5, 6, 7, 8, 9])
-    assert drift.rounds(order, values, 2).tolist() == [[2, 5], [7, 6]]
-    assert drift.rounds([0, 0], np.ones(2), 2).shape == (0, 2)
+def test_pairs_are_of_rounds_in_which_every_arm_was_sampled() -> None:
+    """The rounds have the means 2 and 5, 7 and 6, 1 and 2; the third has no other."""
+    order, values = [0, 0, 1, 1, 0, 0, 1, 1], np.array([1.0, 3, 5, 6, 7, 1, 2, 9])
+    assert drift.pairs(order, values, 2).tolist() == [[4.5, 5.5]]
+    assert drift.pairs([0, 1, 0], np.ones(3), 2).shape == (0, 2)
+
+
+def test_a_steady_drift_changes_the_means_of_a_pair_alike() -> None:
+    found = drift.pairs([0, 1, 2, 2, 1, 0] * 3, np.arange(18.0), 3)
+    assert found.tolist() == [[mean] * 3 for mean in (2.5, 8.5, 14.5)]

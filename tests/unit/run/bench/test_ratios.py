@@ -40,16 +40,16 @@ def test_an_error_common_to_both_counts_by_how_much_they_differ() -> None:
     assert error == pytest.approx(math.sqrt(1 + (0.1 * (1 / 10 - 1 / 2)) ** 2 / parts))
 
 
-def test_what_slows_down_both_cancels_in_rounds() -> None:
+def test_what_slows_down_both_cancels_in_pairs() -> None:
     hot = np.linspace(1, 3, 12)
-    found = ratios.of_rounds(2.2 * hot, 2.0 * hot, 0.05)
+    found = ratios.of_pairs(2.2 * hot, 2.0 * hot, 0.05)
     assert (found.low, found.value, found.high) == pytest.approx((1.1, 1.1, 1.1))
     assert not ratios.of_means(2.2 * hot, 2.0 * hot, 0.05).differs
 
 
-def test_rounds_by_hand() -> None:
+def test_pairs_by_hand() -> None:
     """Ratio 2, residuals 0.5, -1, 0.5, and t(2) at 95%."""
-    found = ratios.of_rounds(np.array([2.5, 3, 6.5]), np.array([1.0, 2, 3]), 0.05)
+    found = ratios.of_pairs(np.array([2.5, 3, 6.5]), np.array([1.0, 2, 3]), 0.05)
     assert found.value == 2
     assert math.log(found.high / 2) == pytest.approx(4.3027 * math.sqrt(1.5 / 6) / 4, rel=1e-4)
 
@@ -58,7 +58,7 @@ def test_rounds_by_hand() -> None:
 def test_too_little_is_known(a: list[float], b: list[float]) -> None:
     for found in (
         ratios.of_means(np.array(a), np.array(b), 0.05),
-        ratios.of_rounds(np.array(a[:1]), np.array(b[:1]), 0.05),
+        ratios.of_pairs(np.array(a[:1]), np.array(b[:1]), 0.05),
     ):
         assert (found.low, found.high, found.differs) == (0, math.inf, False)
 
@@ -80,12 +80,12 @@ def test_the_interval_holds_as_often_as_it_says() -> None:
     assert abs(held / runs - 0.95) < 5 * math.sqrt(0.95 * 0.05 / runs)
 
 
-def test_rounds_hold_as_often_as_they_say_while_times_drift() -> None:
+def test_pairs_hold_as_often_as_they_say_while_times_drift() -> None:
     """In 95% of 4,000 pairs of 15 times that double meanwhile; standard error 0.34%."""
     rng, runs, hot = np.random.default_rng(1), 4000, np.linspace(1, 2, 15)
     held = 0
     for _ in range(runs):
         a, b = 3 * hot * rng.normal(1, 0.05, 15), 2 * hot * rng.normal(1, 0.05, 15)
-        found = ratios.of_rounds(a, b, 0.05)
+        found = ratios.of_pairs(a, b, 0.05)
         held += found.low <= 1.5 <= found.high
     assert abs(held / runs - 0.95) < 5 * math.sqrt(0.95 * 0.05 / runs)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from equipoise.run.bench import ProcessTimer
+from equipoise.run.bench import timer as timer_module
 from equipoise.run.bench.timer import needs_shell, shell_for, words_of
 from equipoise.run.commands import CommandError
 
@@ -58,19 +59,58 @@ def test_a_program_is_looked_for_as_the_shell_does(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-def test_a_command_has_a_session_of_its_own_and_does_not_ignore_sigpipe() -> None:
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_command_has_a_group_of_its_own_or_a_session(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
+    monkeypatch.setattr(timer_module, "_has_terminal", lambda: terminal)
     timer = ProcessTimer()
-    own = "read pid name state parent group session rest < /proc/$$/stat; test $session = $$"
-    assert timer(["sh", "-c", own], "a").code == 0
-    assert timer(["sh", "-c", "kill -PIPE $$"], "a").code == -signal.SIGPIPE
+    own = "read pid name state parent group session rest < /proc/$$/stat; test ${} = $$"
+    assert timer(["sh", "-c", own.format("group")], "a").code == 0
+    assert timer(["sh", "-c", own.format("session")], "a").code == (0 if terminal else 1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="subprocess does so elsewhere")
+def test_a_command_does_not_ignore_sigpipe() -> None:
+    assert ProcessTimer()(["sh", "-c", "kill -PIPE $$"], "a").code == -signal.SIGPIPE
+
+
+def test_nothing_but_the_command_is_timed() -> None:
+    """The clock is read when all is ready for its start, and before anything is made of its end."""
+    read: list[int] = []
+
+    def clock() -> float:
+        read.append(len(vars(timer.running)["_processes"]))
+        return float(len(read))
+
+    timer = ProcessTimer(clock=clock)
+    assert timer(["true"], "a").seconds == 1
+    assert read == [1, 1]  # its place is taken before, and given back after
 
 
 def test_what_it_prints_is_shown_or_dropped(capfd: pytest.CaptureFixture[str]) -> None:
     words = ["sh", "-c", "echo out; echo $EQUIPOISE_ARM >&2"]
     ProcessTimer()(words, "x")
     assert capfd.readouterr() == ("", "")
-    ProcessTimer(show=True)(words, "x")
+    ProcessTimer("inherit")(words, "x")
     assert capfd.readouterr() == ("out\n", "x\n")
+    ProcessTimer("inherit", aside=True)(words, "x")
+    assert capfd.readouterr() == ("", "out\nx\n")
+
+
+@pytest.mark.parametrize("platform", [sys.platform, "other"])
+def test_where_stdout_goes(
+    platform: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file has what the last run printed; a pipe is read, however much is printed."""
+    monkeypatch.setattr(sys, "platform", platform)
+    words = ["sh", "-c", "head -c 300000 /dev/zero; echo x >&2; test -p /dev/stdout"]
+    timer = ProcessTimer(str(tmp_path / "out"))
+    assert [timer(words, "x").said for _ in range(2)] == ["exit code 1; its stderr ends with: x"] * 2
+    assert (tmp_path / "out").stat().st_size == 300_000
+    assert ProcessTimer("pipe")(words, "x").code == 0
+    assert ProcessTimer("null")(words, "x").said == "exit code 1; its stderr ends with: x"
+    assert capfd.readouterr() == ("", "")
+    ProcessTimer("inherit", aside=True)(["echo", "1"], "x")
+    assert capfd.readouterr() == ("", "1\n")
 
 
 @pytest.mark.parametrize(
@@ -94,7 +134,8 @@ def test_all_commands_have_the_same_shell_or_none() -> None:
     assert shell_for(["true", "echo 1"], "auto") is None
     assert shell_for(["true", "echo $X"], "auto") == "/bin/sh"
     assert shell_for(["true; true"], "none") is None
-    assert shell_for(["true"], "sh") == "sh"
+    assert shell_for(["true"], "default") == "/bin/sh"
+    assert shell_for(["true"], "sh -e") == "sh -e"
     assert shutil.which("sh")
     with pytest.raises(ValueError, match=r"^shell must be a program, 'none' or 'auto', got 'no-such-shell'$"):
         shell_for(["true"], "no-such-shell")
@@ -102,6 +143,6 @@ def test_all_commands_have_the_same_shell_or_none() -> None:
 
 def test_words() -> None:
     assert words_of("echo 'a b' c", None) == ["echo", "a b", "c"]
-    assert words_of("a | b", "bash") == ["bash", "-c", "a | b"]
+    assert words_of("a | b", "bash --norc") == ["bash", "--norc", "-c", "a | b"]
     with pytest.raises(ValueError, match=r"^cannot split \"echo 'a\" into words: No closing quotation$"):
         words_of("echo 'a", None)

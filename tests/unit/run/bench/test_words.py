@@ -9,12 +9,21 @@ import pytest
 
 from equipoise import tables
 from equipoise.run.bench import Run, Timing, Timings, words
-from equipoise.run.bench.timings import Overhead
+from equipoise.run.bench.timings import Kind, Overhead
 
 
-def timing(name: str, seconds: list[float], margin: float = 0.001, reached: bool = True, code: int = 0) -> Timing:
+def timing(
+    name: str,
+    seconds: list[float],
+    margin: float = 0.001,
+    reached: bool = True,
+    code: int = 0,
+    interval: Kind = "fixed-width",
+    command: str = "",
+) -> Timing:
     runs = [Run(s, 0.5, 0.25, code, "exit code 4" if code else "") for s in seconds]
-    return Timing(name, f"{name} -k | wc", runs, np.array(seconds), margin, 0.05 * float(np.mean(seconds)), reached)
+    target = 0.05 * float(np.mean(seconds))
+    return Timing(name, command or f"{name} -k | wc", runs, np.array(seconds), margin, target, reached, interval)
 
 
 def timings(
@@ -22,10 +31,13 @@ def timings(
     precision: str | float | None = "5%",
     wanted: int | None = None,
     out_of_time: bool = False,
+    stopped: bool = False,
     overhead: Overhead | None = None,
+    warmup: int = 0,
 ) -> Timings:
     order = tuple(k for i in range(100) for k, each in enumerate(commands) if i < len(each.runs))
-    return Timings(commands, order, precision if wanted is None else None, wanted, out_of_time, overhead)
+    asked = precision if wanted is None else None
+    return Timings(commands, order, asked, wanted, out_of_time, stopped, overhead, warmup)
 
 
 # Without order: neighbours are far apart.
@@ -52,15 +64,28 @@ def test_everything_that_is_printed() -> None:
         (timings(GZIP, XZ, wanted=10), "20 runs of 2 commands."),
         (
             timings(GZIP, XZ, wanted=1000, out_of_time=True),
-            "✗ 20 runs of 2 commands instead of 1,000 of each; raise --max-seconds for more.",
+            "✗ 20 runs of 2 commands instead of 1,000 of each; 1,980 more runs are needed (74 to 117 seconds): raise "
+            "--max-seconds.",
         ),
         (
             timings(GZIP, timing("a b", [1, 2], reached=False)),
-            "✗ The mean of 'a b' is not known to ±5% yet (12 runs); raise --max-runs for more.",
+            "✗ The mean of 'a b' is not known to ±5% yet (12 runs); more runs are needed: raise --max-runs.",
         ),
         (
             timings(timing("a b", [1, 2], reached=False), out_of_time=True),
-            "✗ The mean of 'a b' is not known to ±5% yet (2 runs); raise --max-seconds for more.",
+            "✗ The mean of 'a b' is not known to ±5% yet (2 runs); more runs are needed: raise --max-seconds.",
+        ),
+        (
+            timings(timing("a", [1 + z for z in ZIGZAG], reached=False), stopped=True),
+            "✗ Stopped: the mean of a is not known to ±5% yet (10 runs); about 690 more are needed (9 to 15 minutes).",
+        ),
+        (
+            timings(GZIP, wanted=11, stopped=True),
+            "✗ Stopped: 10 runs of 1 command instead of 11 of each; 1 more run is needed (up to 1 second).",
+        ),
+        (
+            timings(timing("a", ZIGZAG, reached=False), XZ, overhead=Overhead("/bin/sh", 0.5, 0.1)),
+            "✗ The mean of a cannot be known to ±5% (20 runs): the time of /bin/sh hides it.",
         ),
     ],
 )
@@ -91,8 +116,7 @@ def test_a_lopsided_interval_around_1_has_both_ends() -> None:
 def test_one_run_of_each_is_not_compared() -> None:
     found = timings(timing("a", [0.001]), timing("b", [0.002]), wanted=1)
     assert words.comparison(found.ratios[0]) == "a and b cannot be compared: each needs two runs."
-    assert words.rows(found)[0] == ["command", "mean ± 95%", "min … max", "runs", "relative"]  # without σ
-    assert words.rows(found)[2][-1] == "2"
+    assert words.rows(found)[0] == ["command", "mean ± 95%", "min … max", "runs"]  # without σ and relative
     assert words.rows(timings(GZIP, timing("b", [0.2])))[2][2] == "—"
 
 
@@ -108,12 +132,13 @@ def test_remarks() -> None:
     rising = timing("up", [1 + 0.1 * i for i in range(10)])
     [drift] = words.remarks(timings(rising, rising))
     assert drift.startswith("Times drifted while")
-    assert "The comparison uses the 10 rounds in which every command was run" in drift
+    assert "The comparison uses the 10 rounds in which every command was run, two by two" in drift
     first, later = (timing(name, values) for name, values in (("f", [9.0, *ZIGZAG]), ("l", [*ZIGZAG, 9.0])))
-    assert words.remarks(timings(first)) == ["The first run of f is an outlier; a longer --warmup would leave it out."]
+    assert words.remarks(timings(first)) == ["The first run of f is an outlier; use --warmup 1 to leave it out."]
+    assert words.remarks(timings(first, warmup=2))[0].endswith("use --warmup 3 to leave it out.")
     assert words.remarks(timings(later))[0].startswith("Some runs of l are outliers: other programs")
     [failed] = words.remarks(timings(timing("no", ZIGZAG, code=4)))
-    assert failed == "10 runs of no failed, and the time is included; the last one: exit code 4."
+    assert failed == "10 runs of 'no' failed, and the time is included; the last one: exit code 4."
 
 
 def test_the_shell() -> None:
@@ -123,6 +148,41 @@ def test_the_shell() -> None:
     assert told[1] == (
         "That is not known precisely enough for times as short as those of t; -N runs programs without a shell."
     )
+
+
+def test_which_interval_it_is() -> None:
+    """Where a command is not known to its precision; nothing for those that are, or whose number of runs was given."""
+    student = timing("a", [0.02, 0.03], reached=False, interval="student")
+    assert words.remarks(timings(student, XZ)) == ["For a, ± is Student's: no precision ended the runs."]
+    assert words.remarks(timings(student, XZ, wanted=2)) == []
+    stopped = timing("b", [0.02, 0.03], reached=False, interval="anytime")
+    assert words.remarks(timings(stopped, stopped=True)) == [
+        "For b, ± is that of a confidence sequence, which holds whenever you stop."
+    ]
+    [left] = [each["interval"] for each in words.to_dict(timings(stopped))["results"]]
+    assert left == "anytime"
+
+
+def test_a_precision_wider_than_the_mean() -> None:
+    [told] = words.remarks(timings(Timing("a", "a", GZIP.runs, GZIP.seconds, 0.001, 2.0, True), precision=2.0))
+    assert told == "The precision is wider than the mean of a itself; a share of it, such as 5%, is not."
+
+
+def test_no_time_is_below_zero() -> None:
+    """Although a run may take less than the shell does on average; what is computed from them rests on all of it."""
+    short = timing("a", [-0.003, 0.001, 0.0005], reached=False)
+    found = timings(short, overhead=Overhead("/bin/sh", 0.004, 0.0001, user=0.4, system=1.0))
+    [row] = words.to_dict(found)["results"]
+    assert (row["mean"], row["min"], row["times"]) == (0, 0, [0, 0.001, 0.0005])
+    assert (row["user"], row["system"]) == (pytest.approx(0.1), 0)
+    assert "-0" not in words.text(found)
+    assert short.deviation == pytest.approx(np.std([-0.003, 0.001, 0.0005], ddof=1))
+
+
+def test_units() -> None:
+    found = timings(GZIP, XZ)
+    assert [row[1] for row in words.rows(found, "microsecond")[1:]] == ["20,000 ± 1,000 µs", "74,000 ± 1,000 µs"]
+    assert [row[2] for row in words.rows(found, "second")[1:]] == ["0.00034 s", "0.0013 s"]
 
 
 def test_outliers_are_far_out() -> None:
@@ -139,6 +199,7 @@ def test_outliers_are_far_out() -> None:
 
 def test_json_has_what_hyperfine_has() -> None:
     found = words.to_dict(timings(GZIP, XZ))
+    assert found["version"] == 1
     first = found["results"][0]
     for key in ("command", "mean", "stddev", "median", "user", "system", "min", "max", "times", "exit_codes"):
         assert key in first
@@ -153,7 +214,11 @@ def test_json_has_what_hyperfine_has() -> None:
 
 
 def test_markdown() -> None:
-    lines = words.markdown(timings(timing("a|b", [0.02 + 0.0005 * z for z in ZIGZAG]), XZ)).splitlines()
+    times = [0.02 + 0.0005 * z for z in ZIGZAG]
+    found = timings(timing("a", times), timing("b`|", times, command="echo ``"), XZ)
+    verdict, empty, *lines = words.markdown(found).splitlines()
+    assert (verdict, empty) == (words.verdict(found), "")
     assert lines[0] == "| command | mean ± 95% | σ | min … max | runs | relative |"
     assert lines[1] == "| :-- | --: | --: | --: | --: | --: |"
-    assert lines[2].startswith(r"| `a\|b` | 20.0 ± 1.0 ms |")
+    assert lines[2].startswith(r"| `a -k \| wc` | 20.0 ± 1.0 ms |")
+    assert lines[3].startswith(r"| `` b`\| ``: ``` echo `` ``` | 20.0 ± 1.0 ms |")
