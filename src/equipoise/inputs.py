@@ -8,6 +8,7 @@ import numbers
 import operator
 import re
 import sys
+import unicodedata
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -242,15 +243,26 @@ class Names:
 
 
 def check_names(names: Collection[Any]) -> None:
-    """Refuse names of arms that are too long to show, or that a terminal or a chart would not show as they are."""
+    """
+    Refuse names of arms that are too long, that a terminal or a chart would not show as they are, or that nobody could
+    tell apart, as two spellings of é in Unicode.
+    """
     try:
-        fine = max(map(len, names), default=0) <= LONGEST_NAME and not _UNPRINTABLE.search("".join(names))
+        together = "".join(names)
+        fine = max(map(len, names), default=0) <= LONGEST_NAME
+        fine = fine and together.isascii() and not _UNPRINTABLE.search(together)
     except TypeError:  # not all of them are strings
         fine = isinstance(names, range)
+    seen: set[str] = set()
     for name in () if fine else names:
         if isinstance(name, int | float):
             continue
         text = str(name)
+        if isinstance(name, str):
+            composed = unicodedata.normalize("NFC", name)
+            if composed in seen:
+                raise ValueError(f"arm names must be unique, got {shown(composed)} twice")
+            seen.add(composed)
         # A tuple has its texts quoted, with a backslash in them where there is something to look for.
         if _UNPRINTABLE.search(text) or ("\\" in text and isinstance(name, tuple) and _has_unprintable(name)):
             raise ValueError(f"the name of an arm must not contain control characters, got {shown(name)}")

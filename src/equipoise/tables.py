@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
-from equipoise.inputs import choice, plain_name
+from equipoise.inputs import choice, install_hint, plain_name
 
 FrameLibrary = Literal["pandas", "polars"]
 
@@ -196,4 +196,5 @@ def frame(columns: Mapping[str, Any], library: FrameLibrary | None = None) -> An
             continue
         return module.DataFrame(dict(columns))
     absent = "which is not" if len(wanted) == 1 else "neither of which is"
-    raise ModuleNotFoundError(f"to_frame needs {' or '.join(wanted)}, {absent} installed")
+    hint = f"; {install_hint('tables')}" if "polars" in wanted else ""
+    raise ModuleNotFoundError(f"to_frame needs {' or '.join(wanted)}, {absent} installed{hint}")

@@ -104,6 +104,9 @@ def test_names_know_their_places() -> None:
         (lambda: Names.of(0), ValueError, "arms must be a positive integer, got 0"),
         (lambda: Names.of([]), ValueError, "arms must have at least one name, got an empty list"),
         (lambda: Names.of(["a", "b", "a"]), ValueError, "arm names must be unique, got 'a' twice"),
+        # Two spellings of one text in Unicode, which nobody could tell apart.
+        (lambda: Names.of(["é", "b", "e\u0301"]), ValueError, "arm names must be unique, got 'é' twice"),
+        (lambda: Names.of(["K", "\u212a"]), ValueError, "arm names must be unique, got 'K' twice"),
         (
             lambda: Names.of([(1, [2])]),
             TypeError,

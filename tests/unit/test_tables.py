@@ -131,7 +131,9 @@ def test_frames_of_either_library(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ModuleNotFoundError, match=r"^to_frame needs pandas, which is not installed$"):
         tables.frame(columns, "pandas")
     absent.add("polars")
-    with pytest.raises(ModuleNotFoundError, match=r"^to_frame needs pandas or polars, neither of which is installed$"):
+    with pytest.raises(
+        ModuleNotFoundError, match=r"^to_frame needs pandas or polars, neither of which .*; to install it: pip"
+    ):
         tables.frame(columns)
 
 

@@ -100,7 +100,11 @@ def plan(
         if name in arguments:
             arguments[name] = dict.fromkeys(arguments["variances"], 1.0) | arguments[name]
     arguments |= {"interval": interval, "support": support}
+    if support not in (None, "binary"):
+        raise ValueError(f"--support must be binary, got {support!r}")
     p = number("--objective", objective)
+    if not p > 0:
+        raise ValueError(f"--objective must be a positive number, or inf for the largest loss, got {objective!r}")
     with progress_bar(counts=False) as progress:
         progress.add_task("planning", total=None)
         found = equipoise.plan(**arguments, budget=budget, level=level, objective=p)
@@ -115,7 +119,8 @@ def plan(
         print_json(json.loads(found.to_json()) | {"curve": rows})
         return
     print(found)
-    console().print(_curve_table(found, rows))
+    if found.loss > 0:
+        console().print(_curve_table(found, rows))
 
 
 def _curve_table(found: Plan, rows: list[dict[str, float]]) -> Table:

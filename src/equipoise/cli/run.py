@@ -30,9 +30,7 @@ def run(
     ] = None,
     precision: Annotated[
         str | None,
-        typer.Option(
-            help="Stop when the 95% interval of every mean has this half-width: 0.05, or 2% for a share of the mean."
-        ),
+        typer.Option(help="Stop when every mean is known to ± this (95%): 0.05, or 2% for a share of the mean."),
     ] = None,
     interval: Annotated[
         str | None,

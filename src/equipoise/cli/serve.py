@@ -49,9 +49,9 @@ def serve(
     """
     Serve studies over HTTP: a dashboard, polls for web pages, and an API.
 
-    EQUIPOISE_ADMIN_TOKEN sets the administrator's token. Without it, one is made at
-    the first start and shown once. On SIGTERM or Ctrl-C, the service finishes the
-    requests under way and stops.
+    EQUIPOISE_ADMIN_TOKEN sets the administrator's token. Without it, one is
+    made at the first start and shown once. On SIGTERM or Ctrl-C, the service
+    finishes the requests under way and stops.
     """
     try:
         _serve(db, host, port, workers, root_path, trusted_proxies, demo)

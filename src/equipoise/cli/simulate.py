@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 
     from equipoise.lab import Curve
 
-# With more arms than this, the table has no column for the loss of each.
+# With more arms than this, or on a narrow terminal, the table has no column for the loss of each.
 FEW_ARMS: Final = 4
+# Names of strategies are folded to as many characters; and no table is so wide.
+_FOLDED: Final = 10
+_ANY_WIDTH: Final = 1000
 
 
 def simulate(
@@ -69,6 +72,7 @@ def simulate(
     import equipoise
     from equipoise import chart
     from equipoise.lab import texts
+    from equipoise.strategies import label
 
     check_writable(to_csv, chart=plot, inputs=strategy_files(strategy))
     problem = equipoise.Problem([texts.law(text) for text in laws])
@@ -97,10 +101,16 @@ def simulate(
     if as_json:
         print_json([sim.to_dict() for sim in curve])
         return
-    console().print(_table(curve))
+    screen = console()
+    table = _table(curve, len(problem) <= FEW_ARMS)
+    folded = max(max(len(label(each.strategy)) for each in curve) - _FOLDED, 0)
+    if screen.measure(table, options=screen.options.update(max_width=_ANY_WIDTH)).maximum - folded > screen.width:
+        table = _table(curve, False)
+    screen.print(table)
 
 
-def _table(curve: Curve) -> Table:
+def _table(curve: Curve, losses: bool) -> Table:
+    """Return the table, with a column for the loss of each arm if that is wanted; no number is ever cut."""
     from rich.table import Table
 
     from equipoise.lab.simulation import without_noise
@@ -120,11 +130,12 @@ def _table(curve: Curve) -> Table:
         "±: half-width of the 95% interval.",
         show_lines=True,
     )
-    table.add_column("strategy", overflow="fold")
-    shown = range(len(problem)) if len(problem) <= FEW_ARMS else ()
+    widest = max(len(label(sim.strategy)) for sim in curve)
+    table.add_column("strategy", overflow="fold", min_width=min(_FOLDED, widest))
+    shown = range(len(problem)) if losses else ()
     n = "n" if objective.costs is None else "budget"
     for title in (n, *(f"loss\n(arm {k + 1})" for k in shown), "regret", f"{n}^1.5 regret", "excess %"):
-        table.add_column(title, justify="right")
+        table.add_column(title, justify="right", overflow="fold")
     for sim in curve:
         table.add_row(
             label(sim.strategy),

@@ -18,7 +18,7 @@ import numpy as np
 
 from equipoise.arrays import Floats
 from equipoise.compiled import jit
-from equipoise.inputs import did_you_mean
+from equipoise.inputs import did_you_mean, listed
 from equipoise.problem import (
     Bernoulli,
     Constant,
@@ -376,8 +376,9 @@ def case(name: str) -> Case:
 
 def unknown(name: str) -> str:
     """Return the message about a name that no problem has."""
-    hint = did_you_mean(name, [each.name for each in suite()]) or "; docs/reference/leaderboard.md lists them all"
-    return f"there is no problem {name!r} in the suite{hint}"
+    names = [each.name for each in suite()]
+    some = f"; its {len(names)} problems are {listed(names, 3)}, and patterns such as 'binary-*' find several"
+    return f"there is no problem {name!r} in the suite{did_you_mean(name, names) or some}"
 
 
 def left_out() -> str:

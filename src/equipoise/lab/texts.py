@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import MISSING, fields
 from typing import Any
 
@@ -129,12 +130,15 @@ def objective(text: str) -> float | Stratified:
     if name.lower() == "stratified" and colon:
         return Stratified([_number(part, text) for part in _parts(rest)])
     try:
-        return _number(text, text)
+        p = _number(text, text)
     except ValueError:
+        p = math.nan
+    if not p > 0:
         raise ValueError(
             f"objective must be a positive number p, inf for the largest loss, or strata as in stratified:0.3,0.7, "
             f"got {text!r}"
-        ) from None
+        )
+    return p
 
 
 def numbers(text: str | None) -> list[float] | None:

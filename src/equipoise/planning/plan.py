@@ -308,7 +308,7 @@ class Plan:
         """
         rows = []
         for spend in self._spends() if spends is None else [budget_for(self.terms, spend) for spend in spends]:
-            counts = allocate(self.terms, spend).counts
+            counts = self.allocation.counts if spend == self.spend else allocate(self.terms, spend).counts
             losses = self.terms.losses(counts)
             rows.append(
                 {

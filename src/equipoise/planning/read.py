@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import csv
-import difflib
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+from equipoise.inputs import did_you_mean, listed
 
 COLUMNS = ("arm", "variance", "sd", "weight", "cost", "floor", "cap", "population")
 INTEGERS = ("floor", "cap", "population")
+# The other columns of the tables of results and plans.
+IGNORED: Final = (
+    "count", "declined", "mean", "corrected_mean", "bias", "standard_error", "plain_error", "loss", "low", "high",
+    "half_width", "interval_kind", "interval_level", "",
+)  # fmt: skip
 
 
 def read(path: str | Path) -> dict[str, Any]:
@@ -16,7 +22,7 @@ def read(path: str | Path) -> dict[str, Any]:
     Return the arguments of `plan` that a CSV file holds, a row for each arm.
 
     Columns: arm, variance or sd, and any of weight, cost, floor, cap, population. An empty cell means the default of
-    `plan`. Other columns are ignored, so the table of a result can be read as it is.
+    `plan`. Other columns of a result's table are ignored, so that can be read as it is.
     """
     titles, rows = _table(path)
     found: dict[str, dict[str, Any]] = {}
@@ -61,16 +67,20 @@ def _table(path: str | Path) -> tuple[list[str], list[dict[str, str]]]:
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file)
             titles = [(title or "").strip().lower() for title in reader.fieldnames or []]
+            if len(titles) == 1 and ";" in titles[0]:
+                raise ValueError(f"{path} must be separated by commas, got semicolons")
             rows = [dict(zip(titles, (v or "" for v in row.values()), strict=False)) for row in reader]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{path} must be a CSV file in UTF-8 with the columns arm and variance: {error}") from None
-    for title in titles:
-        # A word such as "value" or "count" is not a misspelt column, so only near ones are.
-        if title and title not in COLUMNS and (close := difflib.get_close_matches(title, COLUMNS, 1, 0.8)):
-            raise ValueError(f"{path} has an unknown column {title!r}; did you mean {close[0]!r}?")
+    except UnicodeDecodeError:
+        raise ValueError(f"cannot read {path}: it is not a text file in UTF-8") from None
+    except csv.Error as error:
+        raise ValueError(f"cannot read {path} as CSV: {error}") from None
     if "arm" not in titles or ("variance" in titles) == ("sd" in titles) or len(set(titles)) < len(titles):
         got = ", ".join(titles) or "none"
         raise ValueError(f"{path} must be a CSV file with the columns arm and variance (or sd), each once, got {got}")
+    for title in titles:
+        if title not in (*COLUMNS, *IGNORED):
+            known = did_you_mean(title, COLUMNS) or f"; the columns are {listed(COLUMNS, len(COLUMNS))}"
+            raise ValueError(f"{path} has an unknown column {title!r}{known}")
     if not rows:
         raise ValueError(f"{path} must have a row for each arm, got none")
     return titles, rows

@@ -203,7 +203,7 @@ def _shape(report: Report, drawn: Mapping[str, list[dict[str, Any]]]) -> dict[st
         "percent": shares,
         "factor": 100 if shares and not series.relative(report) else 1,
         "mean": f"{mean}, with its {percent(report.result.level)} interval",
-        "half": "half-width in % of the mean" if series.relative(report) else f"{half} in points" if shares else half,
+        "half": "± in % of the mean" if series.relative(report) else f"{half} in points" if shares else half,
     }
 
 

@@ -131,11 +131,11 @@ def settings(report: Report) -> Iterable[tuple[str, str]]:
 
 
 def axes(report: Report) -> tuple[str, str]:
-    """Return the names of means and half-widths on an axis, with the unit where the log says what is measured."""
+    """Return the names of means and of half-widths on an axis, with the unit where the log says what is measured."""
     if report.about.get("measure") == "exit":
-        return "share that passes", "half-width of the share"
+        return "share that passes", "± of the share"
     unit = "seconds" if report.about.get("measure") == "seconds" else report.about.get("value")
-    return ("mean", "half-width") if unit is None else (f"mean {unit}", f"half-width in {unit}")
+    return ("mean", "±") if unit is None else (f"mean {unit}", f"± in {unit}")
 
 
 def duration(seconds: float) -> str:

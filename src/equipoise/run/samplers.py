@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from equipoise.arrays import Ints
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import by_arm, check_names, integer, masked, number, printable, shown
+from equipoise.inputs import Names, by_arm, check_names, integer, masked, number, printable, shown
 from equipoise.run import seeds
 from equipoise.tables import count
 
@@ -301,11 +301,7 @@ def _by_arm(given: Any, arms: Any, populations: Any) -> tuple[Any, Sequence[Hash
         arms = tuple(populations)
     if arms is None:
         raise TypeError("one sampler for all arms needs their names, as in arms=['a', 'b']")
-    if isinstance(arms, str | bytes):
-        raise TypeError(f"arms must be a list of names or the number of arms, got {shown(arms)}; write [{shown(arms)}]")
-    if isinstance(arms, int):
-        return given, range(integer("arms", arms, least=1))
-    return given, arms if isinstance(arms, range) else tuple(arms)
+    return given, Names.of(arms).names
 
 
 def _items(populations: Any, arms: Sequence[Hashable]) -> list[Any]:

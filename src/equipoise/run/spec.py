@@ -224,6 +224,7 @@ def _of_commands(given: dict[str, Any], folder: Path, settings: dict[str, Any]) 
         )
     check_names(arms)  # before the warm-up runs any
     for arm, command in arms.items():
+        _refuse_empty(arm)
         if not isinstance(command, str) or not command.strip():
             is_key = arm in (*_COMMON, *_KINDS["shell commands"])
             hint = f"; to set {arm} for the study, move it above [arms]" if is_key else ""
@@ -338,7 +339,7 @@ def imported(what: str, text: str, folder: Path) -> Any:
     for part in name.split("."):
         if not hasattr(found, part):
             near = did_you_mean(part, vars(found))
-            raise ValueError(f"{what} must be module:name, got {text!r}: {module} has no {part!r}{near}")
+            raise ValueError(f"{what} {text!r} does not exist: {module} has no {part!r}{near}")
         found = getattr(found, part)
     return found
 
@@ -380,7 +381,15 @@ def _text(name: str, given: Any) -> str:
 def _names(name: str, given: Any) -> list[Any]:
     if not isinstance(given, list) or not given or not all(isinstance(each, str | int) for each in given):
         raise TypeError(f"{name} must be a list of names, got {shown(given)}")
+    for each in given:
+        _refuse_empty(each)
     return given
+
+
+def _refuse_empty(name: Any) -> None:
+    """Refuse a name that was typed and has nothing in it."""
+    if isinstance(name, str) and not name.strip():
+        raise ValueError(f"the name of an arm must not be empty, got {shown(name)}")
 
 
 def _change(key: str, was: Any, now: Any) -> tuple[str, str, str]:

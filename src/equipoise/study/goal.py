@@ -244,7 +244,6 @@ def _half_width(given: Any) -> tuple[float, bool]:
         wanted = math.nan
     if not 0 < wanted < math.inf:
         raise ValueError(
-            f"precision must be a positive half-width such as 0.01 or a share of the mean such as '3%', "
-            f"got {shown(given)}"
+            f"precision must be a positive number such as 0.01 or a share of the mean such as '3%', got {shown(given)}"
         )
     return wanted, text.endswith("%")

@@ -148,7 +148,7 @@ def test_exit_code_1_where_the_precision_is_not_reached(bench: Run) -> None:
         (["true", "--precision", "much"], "precision must be a share of the mean such as 2%, or a time such as 10ms"),
         (["true", "--precision", "2"], "precision must be a share of the mean such as 2%, or a time such as 10ms"),
         (["true", "--precision", "0ms"], "precision must be a positive number, got 0"),
-        (["true", "--precision", "-2%"], "precision must be a positive half-width"),
+        (["true", "--precision", "-2%"], "precision must be a positive number"),
         (["true", "-r", "9" * 21], "runs must be at most 1,000,000,000, got 999999999999999999999"),
         (["true", "-w", "9" * 21], "warmup must be at most 1,000,000,000, got 999999999999999999999"),
         (["true", "-n", ""], "a name must not be empty, got ''"),

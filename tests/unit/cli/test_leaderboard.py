@@ -151,7 +151,10 @@ def test_drawn_problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
         (["--strategy", "b-sa"], "there is no strategy 'b-sa'"),
         (["--strategy", "b-as:A=1"], "a parameter of b-as must be one of exploration, c1, c2, delta, got 'A'"),
         (["--strategy", "no.py:Such"], "cannot read the strategy 'no.py:Such': there is no file no.py"),
-        (["--strategy", f"{__file__}:Such"], "strategy must be module:name, got 'test_leaderboard:Such': test_leaderb"),
+        (
+            ["--strategy", f"{__file__}:Such"],
+            "strategy 'test_leaderboard:Such' does not exist: test_leaderboard has no",
+        ),
         (["--strategy", f"{__file__}:run"], "strategy must be FILE.py:CLASS of a subclass of eq.strategies.Strategy"),
         (["--problem", "gauss-3"], "there is no problem 'gauss-3' in the suite"),
         (["--runs", "2"], "runs must be an integer of at least 4, got 2"),

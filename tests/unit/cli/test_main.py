@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import equipoise as eq
+from equipoise import tables
 from equipoise.cli import app, main
 from equipoise.lab.paper import Design
 from tests.waiting import HANG, until
@@ -196,6 +197,22 @@ def test_simulate(tmp_path: Path) -> None:
     assert [sim["regret"] for sim in printed] == [float(row["regret"]) for row in rows]
     arms = eq.Problem([eq.Gaussian(0, 4), eq.Rademacher()])
     assert printed[0]["regret"] == eq.simulate(arms, "auto", [50, 100], runs=200, support=(-50, 50))[0].regret
+
+
+@pytest.mark.parametrize(("width", "losses"), [("120", True), ("100", True), ("70", False), ("50", False)])
+def test_simulate_never_cuts_a_number(
+    width: str, losses: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the losses of the arms do not fit, they are left out."""
+    monkeypatch.setenv("COLUMNS", width)
+    words = ["simulate", "gaussian:0,1", "gaussian:0,4", "exponential:1", "--budget", "300", "--runs", "50"]
+    app([*words, "--json"], standalone_mode=False)
+    [sim] = json.loads(capsys.readouterr().out)
+    app(words, standalone_mode=False)
+    printed = capsys.readouterr().out
+    assert "…" not in printed
+    assert ("(arm 1)" in printed) == losses
+    assert f" {tables.cell(sim['regret'])} " in printed
 
 
 def test_simulate_with_an_objective(capsys: pytest.CaptureFixture[str]) -> None:

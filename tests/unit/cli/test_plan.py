@@ -71,6 +71,22 @@ def test_precision(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
     assert "✗ Precision not reached with 100 samples for 2 of 2 arms;" in capsys.readouterr().out
 
 
+def test_the_curve_has_the_plans_own_row(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A plan for a precision has other counts than one for as large a budget, and reaches it."""
+    assert run([*TWO, "--precision", "0.1"], monkeypatch) == 0
+    printed = capsys.readouterr().out
+    assert "2,524 samples: every half-width is at most 0.1." in printed
+    [own] = [line for line in printed.splitlines() if line.startswith("│   2,524 │")]
+    assert "│    0.09998 │" in own
+
+
+def test_without_variance_there_is_no_curve(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["--variance", "a=0", "--variance", "b=0", "--budget", "9"], monkeypatch) == 0
+    assert "Expected error" not in capsys.readouterr().out
+
+
 def test_a_file_of_guesses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     table = tmp_path / "guesses.csv"
     table.write_text("arm,sd,cost\na,2,2\nb,1,\n", encoding="utf-8")
@@ -104,6 +120,11 @@ def test_a_file_of_guesses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
         ([*TWO, "--budget", "9", "--cap", "0"], "caps must be a positive integer, got 0"),
         ([*TWO, "--budget", "9", "--cost", "c=2"], "got one for 'c', which is not an arm"),
         ([*TWO, "--budget", "9", "--objective", "max"], "--objective must be a number, got 'max'"),
+        (
+            [*TWO, "--budget", "9", "--objective", "0"],
+            "--objective must be a positive number, or inf for the largest loss, got '0'",
+        ),
+        ([*TWO, "--budget", "9", "--support", "foo"], "--support must be binary, got 'foo'"),
         ([*TWO, "--budget", "9", "--level", "95"], "level"),
         ([*TWO, "--budget", "9", "--plot", "a.jpg"], "a.jpg"),
         ([*TWO, "--budget", "9", "--csv", "no/such/folder/a.csv"], "there is no folder"),

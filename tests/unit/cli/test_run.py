@@ -655,6 +655,12 @@ def _written(folder: Path, text: str) -> Path:
         ),
         ('table = "loud.csv"\ngroup = "plan"\nvalue = "a\\u0007"', r"must not contain control characters, got 'a\x07'"),
         ('function = "f"\narms = ["a"]', "function must be module:name, got 'f'"),
+        ('function = "os:open"\narms = ["a", ""]', "the name of an arm must not be empty, got ''"),
+        ('measure = "seconds"\n[arms]\n" " = "true"', "the name of an arm must not be empty, got ' '"),
+        (
+            'function = "os:opn"\narms = ["a"]',
+            "function 'os:opn' does not exist: os has no 'opn'; did you mean 'open'?",
+        ),
         ('function = "math:sin"', "needs a list of its arms"),
     ],
 )

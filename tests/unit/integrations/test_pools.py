@@ -244,7 +244,7 @@ def test_progress_toward_a_precision_is_told_from_the_first_batch() -> None:
     ("arguments", "message"),
     [
         ({"batch": 0}, "batch must be a positive integer, got 0"),
-        ({"precision": -1}, "precision must be a positive half-width"),
+        ({"precision": -1}, "precision must be a positive number"),
         ({"level": 2}, "level must be strictly between 0 and 1, got 2"),
         ({"interval": "some"}, "interval must be one of"),
         ({"progress": 3}, "progress must be True, False, None or a function, got 3"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,6 +38,11 @@ def test_a_table_of_guesses(tmp_path: Path) -> None:
         ("arm,sd\na,-1\n", "sd in row 2 of .* must be non-negative, got '-1'"),
         ("arm,variance,cap\na,1,2.5\n", "cap in row 2 of .* must be an integer, got '2.5'"),
         ("arm,variance,weights\na,1,2\n", "unknown column 'weights'; did you mean 'weight'"),
+        (
+            "arm,variance,notes\na,1,2\n",
+            "unknown column 'notes'; the columns are 'arm', 'variance', 'sd', 'weight', 'cost', 'floor', ",
+        ),
+        ("arm;variance\na;1\n", "guesses.csv must be separated by commas, got semicolons"),
     ],
 )
 def test_tables_that_are_refused(text: str, sentence: str, tmp_path: Path) -> None:
@@ -49,5 +55,16 @@ def test_tables_that_are_refused(text: str, sentence: str, tmp_path: Path) -> No
 def test_a_file_that_is_not_a_table(tmp_path: Path) -> None:
     table = tmp_path / "guesses.csv"
     table.write_bytes(b"arm,variance\n\xff,1\n")
-    with pytest.raises(ValueError, match="must be a CSV file in UTF-8"):
+    with pytest.raises(ValueError, match=r"cannot read .*guesses\.csv: it is not a text file in UTF-8"):
         read(table)
+
+
+def test_the_table_of_a_result_is_read_as_it_is(tmp_path: Path) -> None:
+    """And that of a plan."""
+    result = eq.estimate({"a": [1.0, 3.0], "b": [1.0, 5.0]}, costs=[1, 2], budget=6, progress=False)
+    table = tmp_path / "guesses.csv"
+    frame: Any = result.to_frame("pandas")
+    table.write_text(frame.to_csv(), encoding="utf-8")
+    assert read(table)["variances"] == {"a": 2.0, "b": 8.0}
+    table.write_text(eq.plan({"a": 2, "b": 8}, budget=10).to_frame("pandas").to_csv(index=False), encoding="utf-8")
+    assert read(table)["variances"] == {"a": 2.0, "b": 8.0}

@@ -234,10 +234,10 @@ def test_a_line_has_some_points_and_the_last(moments: int) -> None:
 @pytest.mark.parametrize(
     ("about", "mean", "half"),
     [
-        ({"measure": "seconds"}, "mean seconds, with its 99.9% interval", "half-width in seconds"),
-        ({"measure": "exit"}, "share that passes, with its 99.9% interval", "half-width of the share"),
-        ({"table": "a.csv", "value": "visits"}, "mean visits, with its 99.9% interval", "half-width in visits"),
-        ({"measure": "stdout"}, "mean, with its 99.9% interval", "half-width"),
+        ({"measure": "seconds"}, "mean seconds, with its 99.9% interval", "± in seconds"),
+        ({"measure": "exit"}, "share that passes, with its 99.9% interval", "± of the share"),
+        ({"table": "a.csv", "value": "visits"}, "mean visits, with its 99.9% interval", "± in visits"),
+        ({"measure": "stdout"}, "mean, with its 99.9% interval", "±"),
     ],
 )
 def test_axes_say_what_is_measured(tmp_path: Path, about: dict[str, Any], mean: str, half: str) -> None:

@@ -48,7 +48,7 @@ def test_one_for_each_arm_is_aligned_by_its_label() -> None:
 
 @pytest.mark.parametrize("wrong", [0, -1, math.nan, math.inf, "3", "-3%", "much", None])
 def test_what_is_not_a_precision(wrong: object) -> None:
-    with pytest.raises(ValueError, match=r"precision must be a positive half-width such as 0\.01 or a share"):
+    with pytest.raises(ValueError, match=r"precision must be a positive number such as 0\.01 or a share"):
         precision(wrong, 0.95, "ab")
 
 

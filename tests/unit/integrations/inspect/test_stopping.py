@@ -229,7 +229,7 @@ def test_a_summary_says_when_too_many_samples_ran_at_the_same_time(at_once: int,
     ("arguments", "message"),
     [
         ({}, "precision is required"),
-        ({"precision": -1}, "precision must be a positive half-width"),
+        ({"precision": -1}, "precision must be a positive number"),
         ({"precision": 0.1, "level": 0}, "level must be strictly between 0 and 1"),
         ({"precision": 0.1, "support": "coin"}, "support must be"),
         ({"precision": 0.1, "group_by": 3}, "group_by must be a key"),
