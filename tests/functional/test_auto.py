@@ -39,8 +39,8 @@ CLAIMS = {
     "twenty Gaussian arms in a row": Claim(
         eq.Problem([eq.Gaussian(0, sd * sd) for sd in np.geomspace(1, 10, 20).tolist()]), 300, 8000, 0.5, 55.0
     ),
-    # 12.8 (0.4), over the loss of an even split, which is the best there.
-    "six arms with one spike in thirty": Claim(eq.Problem([SPIKES] * 6), 600, 20_000, 0.5, 25.0),
+    # 14.7 (0.54, over six arms that may be the worst), over the loss of an even split, which is the best there.
+    "six arms with one spike in thirty": Claim(eq.Problem([SPIKES] * 6), 600, 20_000, 0.6, 25.0),
     # 20.4 (0.01).
     "a constant arm and a Gaussian one": Claim(
         eq.Problem([eq.Constant(3), eq.Gaussian(0, 1)]), 200, 20_000, 0.02, 22.0
