@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from equipoise import tables
-from equipoise.inputs import named
+from equipoise.inputs import named, spoken
 from equipoise.run.bench.timer import program_of
 from equipoise.run.bench.timings import LEVEL, Ratio, Timing, Timings
 
@@ -106,9 +106,9 @@ def _of_intervals(found: Timings) -> list[str]:
     wide = [each for each in found.commands if not each.reached and each not in found.too_short]
     some = [each for each in wide if math.isfinite(each.margin)]
     if names := [each.name for each in some if each.interval == "student" and found.wanted is None]:
-        told.append(f"For {_listed(names)}, ± is Student's: no precision ended the runs.")
+        told.append(f"For {spoken(names)}, ± is Student's: no precision ended the runs.")
     if names := [each.name for each in some if each.interval == "anytime"]:
-        told.append(f"For {_listed(names)}, ± is that of a confidence sequence, which holds whenever you stop.")
+        told.append(f"For {spoken(names)}, ± is that of a confidence sequence, which holds whenever you stop.")
     return told
 
 
@@ -117,7 +117,7 @@ def _of_targets(found: Timings) -> list[str]:
     wide = [each.name for each in found.commands if each.target > each.mean > 0]
     if not wide:
         return []
-    return [f"The precision is wider than the mean of {_listed(wide)} itself; a share of it, such as 5%, is not."]
+    return [f"The precision is wider than the mean of {spoken(wide)} itself; a share of it, such as 5%, is not."]
 
 
 def _of_drift(found: Timings) -> list[str]:
@@ -140,12 +140,12 @@ def _of_outliers(found: Timings) -> list[str]:
     first = [each.name for each in found.commands if 0 in each.outliers]
     if first:
         told.append(
-            f"The first run of {_listed(first)} is an outlier; use --warmup {found.warmup + 1} to leave it out."
+            f"The first run of {spoken(first)} is an outlier; use --warmup {found.warmup + 1} to leave it out."
         )
     later = [each.name for each in found.commands if any(each.outliers)]
     if later:
         told.append(
-            f"Some runs of {_listed(later)} are outliers: other programs may have been busy. On a quiet machine fewer "
+            f"Some runs of {spoken(later)} are outliers: other programs may have been busy. On a quiet machine fewer "
             "runs are needed."
         )
     return told
@@ -168,20 +168,14 @@ def _of_shell(found: Timings) -> list[str]:
     if found.too_short:
         names = [each.name for each in found.too_short]
         told.append(
-            f"That is not known precisely enough for times as short as those of {_listed(names)}; -N runs programs "
+            f"That is not known precisely enough for times as short as those of {spoken(names)}; -N runs programs "
             "without a shell."
         )
     return told
 
 
-def _listed(names: list[str]) -> str:
-    """Return names for a sentence, the last after an "and"."""
-    *others, last = map(named, names)
-    return f"{', '.join(others)} and {last}" if others else last
-
-
 def _means_of(some: list[Timing]) -> str:
-    return f"The mean{'' if len(some) == 1 else 's'} of {_listed([each.name for each in some])}"
+    return f"The mean{'' if len(some) == 1 else 's'} of {spoken([each.name for each in some])}"
 
 
 # ---- tables
