@@ -29,6 +29,8 @@ OUTPUTS: Final = ("null", "pipe", "inherit")
 _TAIL: Final = 4096
 # How much a pipe holds, in bytes.
 _PIPE: Final = 2**16
+# After this many seconds of computing, a command waits so many seconds for its start.
+_COMPUTED, _REST = 0.05, 0.25
 # Parts of a command line that mean the same with and without a shell: in quotes, and nothing in them to expand.
 _QUOTED: Final = re.compile(r"""'[^']*'|"[^"$`\\]*\"""")
 # Commands that only a shell has; those which are also programs, such as echo, are run as programs.
@@ -78,6 +80,10 @@ class ProcessTimer:
     the processor's caches nearly as the last one left them. Between the two readings of the clock is nothing but the
     start of the program and its end.
 
+    A process that has computed for a while is remembered for it: threads of its libraries turn for a tenth of a second
+    before they sleep, and Linux starts its children where it takes the load to be less, which may be behind another
+    program. So a run waits for a moment if this process has computed since the last one.
+
     Each command has a process group of its own, so that all that it starts can be killed with it. Where this process
     has a terminal, it has a session of its own: a group in the background would be stopped when it reads from the
     terminal. Linux schedules each session on its own, which takes about 10 µs.
@@ -104,6 +110,8 @@ class ProcessTimer:
     ) -> None:
         self.running = Running()
         self._clock = clock
+        # Seconds that this process had computed by the end of the last run.
+        self._computed = 0.0
         self._env = dict(os.environ)
         self._programs: dict[str, str] = {}
         self._output, self._aside = output, aside
@@ -113,6 +121,8 @@ class ProcessTimer:
 
     def __call__(self, words: Sequence[str], arm: str) -> Run:
         """Run a program with its arguments; the environment variable EQUIPOISE_ARM holds the arm."""
+        if time.process_time() - self._computed > _COMPUTED:
+            time.sleep(_REST)
         mark = secrets.token_hex(16)
         spawn, start = self._spawning(tuple(words), self._env | {"EQUIPOISE_ARM": arm, MARK: mark}), math.nan
 
@@ -131,6 +141,7 @@ class ProcessTimer:
             raise
         finally:
             self.running.ended(mark)
+            self._computed = time.process_time()
             printed = b"" if self._tail is None else self._tail.take()
             if self._sink is not None:
                 self._sink.take()

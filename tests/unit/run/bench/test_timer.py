@@ -6,6 +6,7 @@ import shutil
 import signal
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -84,6 +85,18 @@ def test_nothing_but_the_command_is_timed() -> None:
     timer = ProcessTimer(clock=clock)
     assert timer(["true"], "a").seconds == 1
     assert read == [1, 1]  # its place is taken before, and given back after
+
+
+def test_a_run_waits_if_this_process_has_computed_since_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    computed, rests = [0.01, 0.01, 0.02, 0.02, 0.4, 0.4, 0.5, 0.5], list[float]()
+    own = SimpleNamespace(process_time=lambda: computed.pop(0), sleep=rests.append, perf_counter=lambda: 0.0)
+    monkeypatch.setattr(timer_module, "time", own)
+    timer = ProcessTimer(clock=lambda: 0.0)
+    found = []
+    for _ in range(4):
+        timer(["true"], "a")
+        found.append(len(rests))
+    assert found == [0, 0, 1, 2]
 
 
 def test_what_it_prints_is_shown_or_dropped(capfd: pytest.CaptureFixture[str]) -> None:
