@@ -139,9 +139,7 @@ def _of_outliers(found: Timings) -> list[str]:
     told = []
     first = [each.name for each in found.commands if 0 in each.outliers]
     if first:
-        told.append(
-            f"The first run of {spoken(first)} is an outlier; use --warmup {found.warmup + 1} to leave it out."
-        )
+        told.append(f"The first run of {spoken(first)} is an outlier; use --warmup {found.warmup + 1} to leave it out.")
     later = [each.name for each in found.commands if any(each.outliers)]
     if later:
         told.append(
