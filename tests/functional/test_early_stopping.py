@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from types import SimpleNamespace
 from typing import Any
 
 from inspect_ai.dataset import Sample
-from inspect_ai.scorer import Score
+from inspect_ai.scorer import SampleScore, Score
 
 from equipoise.integrations import inspect as eq_inspect
+from tests.unit.integrations.inspect.questions import eval_spec
 
 RUNS = 8
 RIGHT = {"a": 0.9, "b": 0.5}
@@ -27,11 +27,10 @@ async def holds(seed: int) -> bool:
     right = {each.id: rng.random() < RIGHT[each.metadata["group"]] for each in samples}
     rng.shuffle(samples)
     stopping = eq_inspect.EarlyStopping("group", 0.12, support="binary")
-    spec = SimpleNamespace(task="task", dataset=SimpleNamespace(shuffled=True), scorers=[None])
-    await stopping.start_task(spec, samples, 1)
+    await stopping.start_task(eval_spec(), samples, 1)
 
     async def complete(id: Any) -> None:
-        await stopping.complete_sample(id, 1, {"match": SimpleNamespace(score=Score(value=int(right[id])))})
+        await stopping.complete_sample(id, 1, {"includes": SampleScore(score=Score(value=int(right[id])))})
 
     def true() -> bool:
         intervals = stopping.result().intervals()

@@ -10,6 +10,7 @@ from typing import Any
 
 from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.log import EvalSpec
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import includes
 
@@ -72,3 +73,17 @@ def task(name: str, size: int, groups: Iterable[str] = ("easy", "hard"), **kwarg
 def quietly(folder: Path) -> dict[str, Any]:
     """What makes `eval` quick and keeps its logs in a folder."""
     return {"log_dir": str(folder / "logs"), "log_realtime": False, "display": "none"}
+
+
+def eval_spec(task: str = "alpha") -> EvalSpec:
+    """What inspect_ai tells of a task with a shuffled dataset and one scorer."""
+    return EvalSpec.model_validate(
+        {
+            "created": "2026-11-16T00:00:00+00:00",
+            "task": task,
+            "dataset": {"shuffled": True},
+            "model": "mockllm/model",
+            "config": {},
+            "scorers": [{"name": "includes"}],
+        }
+    )

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from inspect_ai import Task, eval
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.scorer import Score, includes, mean, scorer
+from inspect_ai.scorer import SampleScore, Score, includes, mean, scorer
 
 from equipoise.errors import EquipoiseError
 from equipoise.integrations import inspect as eq_inspect
-from tests.unit.integrations.inspect.questions import Mock, dataset, quietly, truth
+from tests.unit.integrations.inspect.questions import Mock, dataset, eval_spec, quietly, truth
 
 
 def shuffled(size: int, groups: Any = ("easy", "hard")) -> MemoryDataset:
@@ -125,12 +124,6 @@ def test_partial_credit_for_binary_scores_names_the_sample(tmp_path: Path) -> No
 # ---- without a model: what inspect_ai calls
 
 
-def spec(**kwargs: Any) -> Any:
-    dataset, config = SimpleNamespace(shuffled=True, samples=1000), SimpleNamespace(limit=None)
-    known = {"task": "alpha", "dataset": dataset, "config": config, "scorers": [None]}
-    return SimpleNamespace(**known | kwargs)
-
-
 def samples(size: int) -> list[Sample]:
     return [Sample(input="", id=i, metadata={"subject": "all"}) for i in range(size)]
 
@@ -142,19 +135,19 @@ async def completed(stopping: Any, ids: Any, value: Any = 1) -> list[Any]:
         if await stopping.schedule_sample(id, 1) is not None:
             skipped.append(id)
         else:
-            await stopping.complete_sample(id, 1, {"includes": SimpleNamespace(score=Score(value=value))})
+            await stopping.complete_sample(id, 1, {"includes": SampleScore(score=Score(value=value))})
     return skipped
 
 
 def test_one_object_serves_one_task_at_a_time() -> None:
     async def use() -> None:
         stopping = eq_inspect.EarlyStopping(precision=0.2)
-        await stopping.start_task(spec(), samples(3), 1)
+        await stopping.start_task(eval_spec(), samples(3), 1)
         with pytest.raises(EquipoiseError, match="an EarlyStopping serves one task at a time; make one for each task"):
-            await stopping.start_task(spec(task="beta"), samples(3), 1)
+            await stopping.start_task(eval_spec("beta"), samples(3), 1)
         await completed(stopping, range(3))
         assert (await stopping.complete_task())["groups"]["alpha"]["samples"] == 3
-        await stopping.start_task(spec(task="beta"), samples(2), 1)
+        await stopping.start_task(eval_spec("beta"), samples(2), 1)
         assert dict(stopping.result().counts) == {"beta": 0}
 
     asyncio.run(use())
@@ -163,7 +156,7 @@ def test_one_object_serves_one_task_at_a_time() -> None:
 def test_a_task_that_never_ended_does_not_block_the_next() -> None:
     stopping = eq_inspect.EarlyStopping(precision=0.2)
     for _ in range(2):
-        asyncio.run(stopping.start_task(spec(), samples(3), 1))
+        asyncio.run(stopping.start_task(eval_spec(), samples(3), 1))
     assert stopping.result().samples == 0
 
 
@@ -172,10 +165,10 @@ def test_the_score_waits_for_samples_that_take_longer() -> None:
 
     async def use() -> tuple[list[Any], list[Any]]:
         stopping = eq_inspect.EarlyStopping(precision=0.1, support="binary")
-        await stopping.start_task(spec(), samples(400), 1)
+        await stopping.start_task(eval_spec(), samples(400), 1)
         assert await stopping.schedule_sample(0, 1) is None
         waiting = await completed(stopping, range(1, 200))
-        await stopping.complete_sample(0, 1, {"includes": SimpleNamespace(score=Score(value=1))})
+        await stopping.complete_sample(0, 1, {"includes": SampleScore(score=Score(value=1))})
         return waiting, await completed(stopping, range(200, 400))
 
     waiting, after = asyncio.run(use())
@@ -186,7 +179,7 @@ def test_the_score_waits_for_samples_that_take_longer() -> None:
 def test_a_sample_that_is_tried_again_is_asked_for_once() -> None:
     async def use() -> Any:
         stopping = eq_inspect.EarlyStopping(precision=0.2)
-        await stopping.start_task(spec(), samples(3), 1)
+        await stopping.start_task(eval_spec(), samples(3), 1)
         for _ in range(3):
             assert await stopping.schedule_sample(1, 1) is None
         await stopping.complete_sample(1, 1, {})
@@ -200,7 +193,7 @@ def test_a_sample_that_is_tried_again_is_asked_for_once() -> None:
 def test_a_dataset_that_was_drawn_from_others_is_never_known_exactly() -> None:
     async def use(finite: bool) -> Any:
         stopping = eq_inspect.EarlyStopping(precision=0.01, support="binary", finite=finite)
-        await stopping.start_task(spec(), samples(30), 1)
+        await stopping.start_task(eval_spec(), samples(30), 1)
         assert await completed(stopping, range(30)) == []
         return (await stopping.complete_task())["groups"]["alpha"]
 
@@ -212,13 +205,13 @@ def test_a_dataset_that_was_drawn_from_others_is_never_known_exactly() -> None:
 def test_a_summary_says_when_too_many_samples_ran_at_the_same_time(at_once: int, noted: bool) -> None:
     async def use() -> Any:
         stopping = eq_inspect.EarlyStopping(precision=0.01, support="binary")
-        await stopping.start_task(spec(), samples(60), 1)
+        await stopping.start_task(eval_spec(), samples(60), 1)
         for first in range(0, 60, at_once):
             ids = range(first, min(first + at_once, 60))
             for id in ids:
                 await stopping.schedule_sample(id, 1)
             for id in ids:
-                await stopping.complete_sample(id, 1, {"includes": SimpleNamespace(score=Score(value=id % 2))})
+                await stopping.complete_sample(id, 1, {"includes": SampleScore(score=Score(value=id % 2))})
         return (await stopping.complete_task())["notes"]
 
     note = "Up to 30 of 60 samples ran at the same time; running samples cannot be skipped, and max_samples=3 leaves"
