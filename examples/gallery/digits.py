@@ -4,7 +4,7 @@ Five classifiers, ten handwritten digits: how often is each right about each dig
 Each classifier learns from 300 images of scikit-learn's digits and then reads the others with noise on every pixel; to
 check a reading takes a person. A pair that is nearly always right is settled by few checks, and one that is right half
 of the time needs many. equipoise spreads 20,000 checks over the 50 pairs so that all accuracies are known about equally
-well.
+well. Each image is scanned ten times, and the scans come in random order.
 """
 
 import altair as alt
@@ -29,8 +29,9 @@ MODELS = {
 }
 images, labels = load_digits(return_X_y=True)
 train, test, learnt, truth = train_test_split(images, labels, train_size=300, random_state=0, stratify=labels)
-scans = np.random.default_rng(1).normal(np.tile(test, (10, 1)), 1.0)
-truth = np.tile(truth, 10)
+rng = np.random.default_rng(1)
+order = rng.permutation(np.tile(np.arange(len(test)), 10))
+scans, truth = rng.normal(test[order], 1.0), truth[order]
 
 checks = {}
 for name, model in MODELS.items():

@@ -56,6 +56,7 @@ def save(drawn: Any, name: str, title: str, subtitle: str = "") -> Path:
 def write(svg: str, name: str) -> Path:
     """Write an SVG picture with the style of the gallery."""
     path = Path(sys.argv[1] if len(sys.argv) > 1 else ".") / name
+    path.parent.mkdir(parents=True, exist_ok=True)
     head, body = svg.split(">", 1)
     path.write_text(f"{head}>{STYLE}{body}\n", encoding="utf-8")
     return path

@@ -1,5 +1,5 @@
 """
-The gallery: every script runs, what it says it gains is gained, and the picture on the site is the one that it draws.
+The gallery: every script runs, what it says it gains is gained, and its page has its picture and what it prints.
 
 All scripts are seeded, and a script prints its claim as "this instead of that". The numbers and words of a picture are
 compared with those of the one in docs/gallery, which `make gallery` draws; places are not, as fonts move them.
@@ -27,6 +27,10 @@ def run(script: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runpy.run_path(str(script), run_name="__main__")
 
 
+def page(script: Path) -> str:
+    return (ROOT / "docs" / "gallery" / f"{script.stem}.md").read_text(encoding="utf-8")
+
+
 def words(picture: Path) -> list[str]:
     return re.findall(r"<text[^>]*>([^<]+)</text>", picture.read_text(encoding="utf-8"))
 
@@ -43,6 +47,10 @@ def test_a_script_gains_what_it_claims_and_draws_the_picture_of_its_page(
         assert 0 < ours < most * theirs, printed
     drawn = tmp_path / f"{script.stem}.svg"
     assert drawn.stat().st_size < 300_000
+    shown = re.findall(r"```text\n(.*?)\n```", page(script), re.DOTALL)
+    assert len(shown) == 1
+    for part in shown[0].split("...\n"):
+        assert part.strip("\n") in printed
     assert words(drawn) == words(ROOT / "docs" / "gallery" / drawn.name), "draw the pictures again: make gallery"
     if script.stem == "audit":  # the two groups whose rates are more than twice that of the reference
         assert "26 to 40, city: 18 to 25, country and over 60, country. " in printed
@@ -50,10 +58,10 @@ def test_a_script_gains_what_it_claims_and_draws_the_picture_of_its_page(
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 def test_a_script_has_a_page_with_its_picture_and_its_command(script: Path) -> None:
-    page = (ROOT / "docs" / "gallery" / f"{script.stem}.md").read_text(encoding="utf-8")
-    assert f"]({script.stem}.svg)" in page
-    assert f"{{literalinclude}} ../../examples/gallery/{script.name}" in page
-    assert f"python examples/gallery/{script.name} docs/gallery" in page
+    text = page(script)
+    assert f"]({script.stem}.svg)" in text
+    assert f"{{literalinclude}} ../../examples/gallery/{script.name}" in text
+    assert f"python examples/gallery/{script.name} docs/gallery" in text
     assert f":link: {script.stem}\n" in (ROOT / "docs" / "gallery" / "index.md").read_text(encoding="utf-8")
 
 

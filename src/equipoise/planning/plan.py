@@ -119,7 +119,7 @@ def plan(
     arm    count  standard error  half-width  variance
     calm     200         0.07071      0.1585         1
     rough    800         0.07071      0.1585         4
-    An even split would need about 1,600 samples for the same loss.
+    An even split would need about 1,600 samples for the same largest standard error.
     >>> eq.plan({"calm": 1, "rough": 4}, precision=0.1).counts
     {'calm': 508, 'rough': 2016}
 

@@ -68,7 +68,7 @@ def remarks(plan: Plan) -> list[str]:
     need = plan.uniform_cost if plan.loss > 0 and not closing else 0.0
     if plan.cost < need < math.inf:
         what = f"cost {_money(need)}" if _priced(plan) else f"need about {count(int(need), 'sample')}"
-        found.append(f"An even split would {what} for the same loss.")
+        found.append(f"An even split would {what} for the same {plan.terms.objective.measure}.")
     return found
 
 

@@ -75,6 +75,13 @@ class Objective:
         """-1/(p+1), the power of a cost in the best allocation."""
         return 0.0 if self.p == math.inf else -1 / (self.p + 1)
 
+    @property
+    def measure(self) -> str:
+        """What two allocations are compared by, in words: a standard error where the loss is the square of one."""
+        if self.shares is not None:
+            return "standard error"
+        return "largest standard error" if self.p == math.inf and self.weights is None else "loss"
+
     def check_populations(self, sizes: Floats) -> None:
         """Refuse finite populations for p < 1, where their losses are not convex."""
         if self.p < 1 and np.isfinite(sizes).any():

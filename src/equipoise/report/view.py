@@ -178,8 +178,7 @@ def _even_split(report: Report) -> dict[str, Any] | None:
     per_price = baseline.spent / baseline.samples / account.price
     times, least, most = (each * per_price for each in (baseline.samples, baseline.low, baseline.high))
     unit = "samples" if report.result.objective.costs is None else report.result.cost_unit
-    what = f"fewer {unit}" if unit else "lower cost"
-    return _figure("Compared with an even split", f"{times:.1f}×", f"{what} ({least:.1f} to {most:.1f})")
+    return _figure("An even split needs", f"{times:.1f}×", f"the {unit or 'cost'} ({least:.1f}× to {most:.1f}×)")
 
 
 def _time(report: Report) -> dict[str, Any]:

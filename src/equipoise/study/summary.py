@@ -197,9 +197,7 @@ def even_split(result: Result, noun: str = "samples") -> str:
         if result.objective.costs is None
         else f", at a cost of {priced(result, about(found.spent, found.low, found.high))},"
     )
-    what = "precision" if result.objective.p == math.inf else "loss"
-    if result.objective.shares is not None:
-        what = "standard error"
+    what = result.objective.measure if result.precision is None else "precision"
     needed = about(found.samples, found.low, found.high)
     ends = between(found.low, found.high)
     # Of whole populations there is one number.

@@ -31,7 +31,8 @@ def test_demo() -> None:
     assert "90.8 to 100.0" in done.stdout
     *_, ending = " ".join(done.stdout.split()).partition("With 3,000 customers, ")
     assert ending.startswith("the widest interval is 12.8 percentage points wide instead of 17.8. An even split")
-    assert ending.endswith("would have needed about 5,800 customers (5,200 to 6,400) for the same precision.")
+    needed = "would have needed about 5,800 customers (5,200 to 6,400) for the same largest standard error."
+    assert ending.endswith(needed)
     assert done.stderr == ""  # no progress bar without a terminal
 
 

@@ -6,6 +6,7 @@ import csv
 import json
 import math
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +174,22 @@ def test_a_changed_strategy_is_simulated_again(tmp_path: Path, monkeypatch: pyte
     assert before["left", "B-AS"][0].mean_pulls.tolist() != after["left", "B-AS"][0].mean_pulls.tolist()
     assert before["pulls", "B-AS"] != after["pulls", "B-AS"]
     assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_jobs_that_are_the_same_are_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[Path] = []
+    monkeypatch.setattr(measure, "_write", partial(noted, written, measure._write))
+    monkeypatch.setattr(measure, "jobs", lambda design: {("left", "B-AS"): JOB, ("long", "B-AS"): JOB})
+    results = measure.measure_all(SMALL, tmp_path)
+    assert [path.suffix for path in written] == [".part"]
+    assert list(results) == [("left", "B-AS"), ("long", "B-AS")]
+    assert results["left", "B-AS"] is results["long", "B-AS"]
+
+
+def noted(written: list[Path], write: Any, job: Any, found: Any, path: Path) -> None:
+    """Write a file, and note where."""
+    written.append(path)
+    write(job, found, path)
 
 
 def test_runs_that_jobs_share_are_simulated_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

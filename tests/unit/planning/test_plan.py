@@ -415,14 +415,14 @@ def test_it_prints_verdict_table_and_remarks() -> None:
         "arm    count     cost  standard error  half-width  variance\n"
         "calm     137      137         0.08544      0.1915         1\n"
         "rough    545  1,362.5         0.08567       0.192         4\n"
-        "An even split would cost 1,907.5 for the same loss."
+        "An even split would cost 1,907.5 for the same largest standard error."
     )
     many = repr(eq.plan(range(1, 31), 10**6)).splitlines()
     assert len(many) == 24
     assert many[0] == "1,000,000 samples. Largest standard error: 0.0216 (21)."
     assert many[-2:] == [
         "... and 10 arms with no larger standard error",
-        "An even split would need about 1,935,450 samples for the same loss.",
+        "An even split would need about 1,935,450 samples for the same largest standard error.",
     ]
 
 
@@ -446,7 +446,8 @@ def test_the_verdict_is_about_what_was_asked_for() -> None:
 def test_the_html_has_the_same_parts_and_is_escaped() -> None:
     page = eq.plan({"<b>": 1, "c": 9}, 1000)._repr_html_()
     assert page.startswith("<p>1,000 samples. Largest standard error: 0.1 (&lt;b&gt;).</p><table>")
-    assert page.endswith("</table><p>An even split would need about 1,800 samples for the same loss.</p>")
+    remark = "An even split would need about 1,800 samples for the same largest standard error."
+    assert page.endswith(f"</table><p>{remark}</p>")
     assert "<b>" not in page
 
 

@@ -116,17 +116,17 @@ def test_all_parts_call_the_same_arm_the_least_precise(tmp_path: Path) -> None:
 
 def test_an_even_split_is_mentioned_where_it_needs_clearly_more(poll: report.Report, tmp_path: Path) -> None:
     n = poll.account.samples
-    for low, label in ((1.6 * n, "Compared with an even split"), (n, "Time")):
+    for low, label in ((1.6 * n, "An even split needs"), (n, "Time")):
         baseline = Baseline(1.9 * n, low, 2.2 * n, 1.9 * n)
         said = "An even split would have needed more." if low > n else ""
         certificate = replace(poll.account.certificate, baseline=baseline, even_split=said)
         shown = report.view(replace(poll, account=replace(poll.account, certificate=certificate)))["figures"][3]
         assert shown["label"] == label
         if label != "Time":
-            assert (shown["value"], shown["note"]) == ("1.9×", "fewer samples (1.6 to 2.2)")
+            assert (shown["value"], shown["note"]) == ("1.9×", "the samples (1.6× to 2.2×)")
     # In money where samples have costs, as in the certificate.
     draws = {arm: np.random.default_rng(1).normal(0, sd, 3000) for arm, sd in (("cheap", 1), ("dear", 5))}
-    for unit, noted in (("", "lower cost ("), ("tokens", "fewer tokens (")):
+    for unit, noted in (("", "the cost ("), ("tokens", "the tokens (")):
         store, about = tmp_path / f"{unit}.db", {"cost_unit": unit} if unit else None
         result = eq.estimate(draws, budget=3000, costs={"cheap": 1, "dear": 10}, store=store, about=about)
         read = report.read(store)

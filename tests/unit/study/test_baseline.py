@@ -98,7 +98,7 @@ def test_costs() -> None:
     assert found.samples == pytest.approx(12_000, rel=0.02)
     assert found.spent == pytest.approx(2 * found.samples)
     assert even_split(result).startswith("An even split would have needed about 12,000 samples, at a cost of 24,000")
-    assert ", at a cost of 24,000, for the same precision." in even_split(result)
+    assert ", at a cost of 24,000, for the same largest standard error." in even_split(result)
     # 10,000 samples of each arm cost less than what was spent on those of the dear one: nothing to boast of.
     dear = given(spreads([100, 10_000], [1, 3]), costs=[1, 100])
     assert known(dear).spent >= dear.price

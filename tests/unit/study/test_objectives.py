@@ -361,9 +361,9 @@ def test_a_person_can_read_it() -> None:
     even = r"An even split would have needed about \d+ samples \(\d+ to \d+\)"
     known = asked_for(many, objective=eq.Stratified([0.5, 0.2, 0.3])).remarks()[-1]
     assert re.fullmatch(rf"{even} for the same standard error\.", known)
-    assert re.fullmatch(rf"{even} for the same precision\.", asked_for(many).remarks()[-1])
+    assert re.fullmatch(rf"{even} for the same largest standard error\.", asked_for(many).remarks()[-1])
     paid = asked_for(many, costs=[1, 1, 2]).remarks()[-1]
-    assert re.fullmatch(rf"{even}, at a cost of \d+, for the same precision\.", paid)
+    assert re.fullmatch(rf"{even}, at a cost of \d+, for the same largest standard error\.", paid)
     assert re.fullmatch(rf"{even} for the same loss\.", asked_for(many, objective=2).remarks()[-1])
     assert len(asked_for(many, strategy="uniform").remarks()) == 1
     assert len(asked_for(many | {"c": [0.0, 10.0] * 30}).remarks()) == 1  # it was one

@@ -62,7 +62,9 @@ def measure_all(design: Design, folder: Path, progress: Progress | None = None) 
             results[key] = _read(job, paths[key])
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue
-    left = {key: job for key, job in todo.items() if key not in results}
+    # Of jobs that are the same, one.
+    first = {path: key for key, path in reversed(paths.items())}
+    left = {key: job for key, job in todo.items() if key not in results and first[paths[key]] == key}
     passes = _Passes({job: setups_of(job, design.seed) for job in left.values()})
     account = _Account(left, progress)
 
@@ -83,7 +85,7 @@ def measure_all(design: Design, folder: Path, progress: Progress | None = None) 
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    return {key: results[key] for key in todo}
+    return {key: results[key if key in results else first[paths[key]]] for key in todo}
 
 
 class _Account:
