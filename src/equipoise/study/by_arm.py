@@ -114,7 +114,7 @@ class IntervalsByArm(Mapping[Hashable, Interval]):
     def promise(self) -> str:
         """What these intervals promise, in a sentence or two."""
         others = [arm for arm, fixed in zip(self, self.fixed.tolist(), strict=True) if not fixed]
-        which = "Arms marked *" if self.marked.any() else spoken(others) if others else ""
+        which = spoken(others) if others and not self.marked.any() else ""
         return describe_each(self.kind, self.level, self.fixed, others=which)
 
     @property

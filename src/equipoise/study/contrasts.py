@@ -178,11 +178,12 @@ class Differences:
     def rows(self) -> list[list[str]]:
         """Return the printed table: a title row, and a row of texts for each of the clearest pairs."""
         found = [["pair", "difference", f"{tables.percent(self.level)} interval", "std. error", "differ"]]
+        marks = np.where(self.fixed | ~self.fixed.any(), "", " *")
         for i in range(min(len(self), tables.MOST_ROWS)):
             half, error = float(self.high[i] - self.low[i]) / 2, float(self.errors[i])
             found.append(
                 [
-                    f"{self.names.names[self.first[i]]} - {self.names.names[self.second[i]]}",
+                    f"{self.names.names[self.first[i]]} - {self.names.names[self.second[i]]}{marks[i]}",
                     tables.rounded(float(self.values[i]), half),
                     interval(float(self.low[i]), float(self.high[i])),
                     tables.rounded(error, error),

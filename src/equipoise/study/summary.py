@@ -234,9 +234,11 @@ def contrast_rows(result: Result) -> list[list[str]]:
     if asked is None or asked.combined:
         return []
     found = [[asked.noun, "value", f"{percent(result.level)} interval", "std. error"]]
-    for each in result.contrasts()[:MOST_ROWS]:
+    fixed = result.sums_found.fixed
+    marks = np.where(fixed | ~fixed.any(), "", " *")
+    for each, mark in zip(result.contrasts()[:MOST_ROWS], marks, strict=False):
         half, ends = each.half_width, interval(each.low, each.high)
-        found.append([each.words, rounded(each.value, half), ends, rounded(each.error, each.error)])
+        found.append([f"{each.words}{mark}", rounded(each.value, half), ends, rounded(each.error, each.error)])
     return found
 
 

@@ -200,7 +200,12 @@ def test_contrasts_that_were_asked_for_have_the_intervals_that_decided() -> None
         assert (compared[arm, "control"].low, compared[arm, "control"].high) == (each.low, each.high)
         assert each.words in repr(found)
     assert found.difference("b", "control", level=0.9).kind == "asymptotic"
-    assert [line for line in compared.remarks() if "Other pairs: confidence sequences" in line]
+    assert [line for line in compared.remarks() if "Pairs marked *: confidence sequences" in line]
+    assert "Differences marked *: confidence sequences" in repr(found)
+    for each in decided.values():
+        assert (f"{each.words} *" in repr(found)) == (each.kind != "fixed-width")
+    for each in compared:
+        assert (f"{each.words} *" in repr(compared)) == (each.kind != "fixed-width")
     assert repr(decided["b", "control"]).count("(fixed width)") == (decided["b", "control"].kind == "fixed-width")
 
 
