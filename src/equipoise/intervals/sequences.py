@@ -103,14 +103,15 @@ def describe_each(kind: Kind, level: float, fixed: Bools, over: str = "arms", ot
     """
     Return a sentence or two on intervals of this kind and level, some of which may be of fixed width instead.
 
-    `others` names those that are not, such as "a and b"; by default they are marked with *.
+    `others` names those that are not, such as "a and b"; by default they are marked with an asterisk.
     """
     if fixed.all() and len(fixed):
         kind = "fixed-width"
     if kind == "fixed-width" or not fixed.any():
         return describe(kind, level, over)
     promise = describe(kind, level, over).split(", ", 1)[1]
-    return f"{describe('fixed-width', level, over)} {others or f'{over.capitalize()} marked *'}: confidence sequences, {promise}"
+    others = others or f"{over.capitalize()} marked *"
+    return f"{describe('fixed-width', level, over)} {others}: confidence sequences, {promise}"
 
 
 @dataclass(frozen=True)
