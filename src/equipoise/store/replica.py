@@ -258,7 +258,7 @@ class Replica:
     def arrays(self) -> dict[str, Any]:
         """Return what a snapshot holds besides the study."""
         return {
-            "seconds": self._seconds.array[: self.study.ledger.issued],
+            "seconds": self.seconds if self.timed else self._seconds.array,
             "judged": self.judged,
             "firsts": self._firsts.array,
             "tags": self._tags.array,

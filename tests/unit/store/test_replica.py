@@ -44,6 +44,18 @@ def test_bytes_of_a_ticket(tmp_path: Path, seconds: float, told: int) -> None:
         assert [log.replica.id_of(number) for number in numbers] == list(range(100))
 
 
+def test_what_samples_took_is_replayed(where: str) -> None:
+    """Told here or folded from the log, at once or before other tickets are asked for."""
+    with Log(where, header()) as log:
+        first, _ = log.turn(lambda turn: turn.ask(2))
+        log.turn(lambda turn: turn.tell(first, 1.0, 0.25))
+    with Log(where) as log:
+        log.turn(lambda turn: turn.ask(3))
+        kept = log.replica.arrays()["seconds"]
+        np.testing.assert_array_equal(kept, replay(where).arrays()["seconds"])
+        np.testing.assert_array_equal(kept, [0.25] + [math.nan] * 4)
+
+
 def _bytes(log: Log) -> int:
     arrays = {**log.study.ledger.arrays(), **log.replica.arrays()}
     return sum(array.nbytes for array in arrays.values() if isinstance(array, np.ndarray))
