@@ -20,6 +20,11 @@ For a binary arm with s ones, s² is q(1-q) and γ² is (1-2q)²/(q(1-q)) with q
 z²/2 zeros had been seen before [4]_, so that a run of zeros does not pass for certainty; 1/(2T) is added for values
 that are T apart, and b γ²/T <= 0.3 is trusted. For a finite population of N, T/(1 - T/N) takes the place of T.
 
+If h is to be a share r of the mean, the study stops when the mean is z/r standard errors from 0. Where that is few, a
+mean of 0 gets there by chance, and a value has decided rather than a width. So no more than z/sqrt(z² + 12) of the mean
+is trusted, 0.49 for one arm at 95%: a mean of 0 is sqrt(z² + 12) standard errors from 0 at some T from 30 to 10,000
+with about a tenth of the probability of an error, φ(c)((c - 1/c) log(10,000/30) + 4/c) for c of them [5]_.
+
 References
 ----------
 .. [1] C. Stein (1945), A two-sample test for a linear hypothesis whose power is independent of the variance. Annals of
@@ -30,6 +35,7 @@ References
 .. [3] P. Hall (1992), The Bootstrap and Edgeworth Expansion, Springer, section 2.6.
 .. [4] A. Agresti, B. A. Coull (1998), Approximate is better than "exact" for interval estimation of binomial
    proportions. The American Statistician 52.
+.. [5] D. Siegmund (1985), Sequential Analysis, Springer, section 4.2.
 """
 
 from __future__ import annotations
@@ -50,6 +56,8 @@ EARLY, EARLY_SKEWED = 2.5, 4.0
 TRUSTED_BINARY, TRUSTED = 0.3, 0.08
 # The fewest samples, and the same in units of z².
 LEAST, FEWEST = 30.0, 5.0
+# How far from 0 a mean must be that h is a share of: in units of standard errors, the square beyond z².
+CLEAR = 12.0
 
 _add = jit(moments.add_shifted)
 
@@ -96,6 +104,12 @@ def skewness_term(z: float) -> float:
 def fewest(z: float) -> float:
     """Return the fewest samples of which an interval is given."""
     return max(LEAST, math.ceil(FEWEST * z * z))
+
+
+@jit
+def largest_share(z: float) -> float:
+    """Return the largest share of a mean that may be asked for: with less, the mean is clear of 0."""
+    return z / math.sqrt(z * z + CLEAR)
 
 
 @jit

@@ -288,7 +288,7 @@ def compare(
         low, high = bounds(result, places, weights, (1 - level) / max(len(first), 1))
         known = Ends(low, high, np.zeros(len(first), bool))
     low, high, fixed = known
-    means, own = result.means.array, result.errors
+    means, own = result.means.array, result.standard_errors.array
     values, errors = means[first] - means[second], np.hypot(own[first], own[second])
     with np.errstate(invalid="ignore", divide="ignore"):
         # How far 0 is from the middle of the interval, in half-widths: above 1, it is outside.

@@ -75,10 +75,10 @@ class Precision:
     interval: Stopping = "fixed-width"
     sums: Sums | None = None
 
-    def targets(self, means: Floats) -> Floats:
-        """Return the wanted half-widths for arms, or sums, with these means."""
+    def targets(self, means: Floats, largest_share: float = math.inf) -> Floats:
+        """Return the wanted half-widths for arms, or sums, with these means; no larger share of a mean than this."""
         wanted = np.array(self.wanted)
-        return np.where(self.relative, wanted * np.abs(means), wanted)
+        return np.where(self.relative, np.minimum(wanted, largest_share) * np.abs(means), wanted)
 
     @property
     def alike(self) -> bool:

@@ -47,8 +47,22 @@ def of_arms(result: Result, places: Ints, now: Floats) -> Needed:
         sooner, later = _of_fixed_width(result), endless
         # Fixed-width intervals of samples that are all equal are not trusted.
         equal = (result.variances.array[places] == 0) & (result.sequences.support != "binary")
-        return lambda *then: 1 / (1 / np.minimum(np.where(equal, math.inf, sooner(*then)), later(*then)) + 1 / sizes)
+        smaller = _smaller(result, places, (1 - result.level) / len(result.arms))
+
+        def needed(variances: Floats, targets: Floats, squared: Floats) -> Floats:
+            fixed = np.where(equal, math.inf, sooner(variances, targets * smaller, squared))
+            return np.asarray(1 / (1 / np.minimum(fixed, later(variances, targets, squared)) + 1 / sizes))
+
+        return needed
     return lambda *then: 1 / (1 / endless(*then) + 1 / sizes)
+
+
+def _smaller(result: Result, which: Ints, alpha: float) -> Floats:
+    """Return by which factors fixed-width intervals of some arms or sums must be narrower than the targets."""
+    assert result.precision is not None
+    most = fixed_width.largest_share(fixed_width.quantile(alpha))
+    wanted, relative = np.array(result.precision.wanted)[which], np.array(result.precision.relative)[which]
+    return np.where(relative, np.minimum(most / wanted, 1.0), 1.0)
 
 
 def in_proportion(counts: Floats, margins: Floats, now: Floats) -> Needed:
@@ -82,11 +96,12 @@ def of_sums(result: Result, asked: Sums, which: Ints, now: Floats, skewed: Calla
     with np.errstate(divide="ignore", invalid="ignore"):
         widens = np.nan_to_num((by_one / plain - 1)[typical, np.arange(len(which))], posinf=0.0)
         shares = np.nan_to_num(parts / parts.sum(axis=1, keepdims=True))
+    smaller = _smaller(result, which, (1 - result.level) / len(asked.weights))
     wider = 1 + skewed(float(np.median(_GROWTH[typical]))) @ shares.T * widens
 
     def needed(variances: Floats, targets: Floats, squared: Floats) -> Floats:
         # The square of a half-width is in proportion to the variance.
-        wanted = np.log(np.broadcast_to(targets, variances.shape) ** 2 * now / (variances * wider))
+        wanted = np.log(np.broadcast_to(targets * smaller, variances.shape) ** 2 * now / (variances * wider))
         found = np.full(variances.shape, math.inf)
         for j in range(len(which)):
             known = trusted[:, j] & np.isfinite(plain[:, j])

@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from equipoise.arrays import Bools, Floats, Ints
 from equipoise.inputs import MISSING, Names, labelled, number, plain_name, probability, shown
 from equipoise.intervals import Intervals, Kind, asymptotic, t_mixture
 from equipoise.intervals.asymptotic import START
+from equipoise.intervals.fixed_n import student_quantile
 from equipoise.problem.objective import Objective, Stratified
 from equipoise.problem.objective import objective as objective_of
 from equipoise.strategies import Support
@@ -53,7 +53,7 @@ class Combined(NamedTuple):
     """
     The mean of all strata together, its standard error, and the ends of its interval.
 
-    The bias of adaptive sampling is taken out of the value. The interval is value ± z error, by the normal
+    The bias of adaptive sampling is taken out of the value. The interval is value ± t error, by Student's
     distribution, for a single look; or, where the precision was asked of the combined mean, the one that decided when
     to stop. `Result.combined_kind` says which.
     """
@@ -384,9 +384,11 @@ class Result:
         Return the mean of all strata together, Σ_k W_k mean_k, with its standard error and its interval.
 
         The means are the corrected ones, as the biases of many strata add up; the standard error is
-        sqrt(Σ_k W_k² e_k²), with the strata's standard errors e_k. The interval is that of the normal distribution, for
-        one look. If the precision of the study was asked of the combined mean, it is the interval that decided: the
-        confidence sequence, or the fixed-width interval, around the corrected mean, if that is wider.
+        sqrt(Σ_k W_k² e_k²), with the strata's standard errors e_k. A stratum whose samples are all equal is taken for
+        constant; a binary one has the standard error of Agresti and Coull, with two ones and two zeros added. The
+        interval is that of Student's distribution with Welch and Satterthwaite's degrees of freedom, for one look. If
+        the precision of the study was asked of the combined mean, it is the interval that decided: the confidence
+        sequence, or the fixed-width interval, around the corrected mean, if that is wider.
 
         Parameters
         ----------
@@ -403,14 +405,30 @@ class Result:
         share = np.array(known.shares)
         counted = share > 0  # the mean of a stratum with a share of 0 may be unknown
         value = float(share[counted] @ self.corrected_means.array[counted])
-        error = math.sqrt(share[counted] ** 2 @ self.errors[counted] ** 2)
-        half = NormalDist().inv_cdf((1 + level) / 2) * error
+        squares = (share * self.errors_of_strata)[counted] ** 2
+        known_exactly = not squares.any() and not equal_samples(self)[counted].any()
+        error = math.sqrt(squares.sum()) if squares.any() or known_exactly else math.nan
+        half = error and student_quantile(_freedom(squares, self.counts.array[counted]), 1 - level) * error
         if shares is None and level == self.level:
             decided = sums.the_one_asked(self, np.arange(len(share)), share)
             if decided is not None and decided.kind != "fixed-width":
                 return Combined(value, error, decided.low, decided.high)
             half = half if decided is None else max(half, decided.half_width)
         return Combined(value, error, value - half, value + half)
+
+    @cached_property
+    def errors_of_strata(self) -> Floats:
+        """The standard errors of the strata for `combine`: of binary ones, not 0 where all samples are equal."""
+        if self.sequences.support != "binary":
+            return self.errors
+        counts = self.counts.array.astype(float)
+        likely = (counts * self.means.array + 2) / (counts + 4)
+        variances = np.where(equal_samples(self), likely * (1 - likely), self.variances.array)
+        if self.populations is not None:
+            unequal = finite.losses(variances, counts, self.populations)
+        else:
+            unequal = variances / counts
+        return np.where(equal_samples(self), np.sqrt(unequal), self.errors)
 
     @property
     def combined_kind(self) -> Kind:
@@ -679,7 +697,7 @@ class Result:
         low, high = contrasts.bounds(self, places[None], c[None], 1 - level)
         return Contrast(
             float(c @ self.means.array[places]),
-            math.sqrt(c**2 @ np.square(self.errors[places])),
+            math.sqrt(c**2 @ np.square(self.standard_errors.array[places])),
             float(low[0]),
             float(high[0]),
             level,
@@ -857,3 +875,11 @@ class Result:
         """Return the intervals of the arms that tables and charts show."""
         # Of very many arms, not all need be followed for a few lines.
         return self.intervals() if len(places) == len(self.arms) else self.intervals_of(places)
+
+
+def _freedom(squares: Floats, counts: Floats) -> float:
+    """Return Welch and Satterthwaite's degrees of freedom of a sum of squared errors of means; 1 for less than 2."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread = float(np.where(squares > 0, squares**2 / (counts - 1), 0.0).sum())
+    found = min(float(squares.sum()) ** 2 / spread, 1e6) if spread > 0 else 1e6
+    return found if found >= 2 else 1.0

@@ -83,12 +83,19 @@ def reached(result: Result) -> Bools:
             return np.asarray(result.intervals().margins <= result.targets)
     found = widths(result)
     with np.errstate(invalid="ignore"):
-        fixed = found.half <= result.targets
+        fixed = found.half <= _targets(result)
         # Of the others, sequences are followed only where they can be narrow enough.
         places = np.flatnonzero(~fixed & (found.least <= result.targets)).tolist()
         if places:
             fixed[places] = result.intervals_of(places).margins <= result.targets[places]
     return fixed
+
+
+def _targets(result: Result) -> Floats:
+    """Return the half-widths that fixed-width intervals must have, in the arms' order."""
+    assert result.precision is not None
+    z = fixed_width.quantile((1 - result.level) / len(result.arms))
+    return result.precision.targets(result.means.array, fixed_width.largest_share(z))
 
 
 def ends(
@@ -106,7 +113,7 @@ def ends(
         the result.
     """
     found = widths(result, places)
-    targets = result.targets if places is None else result.targets[np.asarray(places)]
+    targets = _targets(result) if places is None else _targets(result)[np.asarray(places)]
     least, most = result.sequences.limits
     with np.errstate(invalid="ignore"):
         fixed = found.half <= targets

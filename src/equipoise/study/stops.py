@@ -171,6 +171,7 @@ def _replayer(update: Any, bounds: Any) -> Any:
     ) -> None:
         alpha, by_width, cautious, binary, relative = settings
         z = fixed_width.quantile(alpha)
+        narrow = min(target, fixed_width.largest_share(z)) if relative > 0 else target
         np.random.seed(seed)
         drawn = np.empty(most)
         for run in range(found.shape[1]):
@@ -189,8 +190,8 @@ def _replayer(update: Any, bounds: Any) -> Any:
                 half = math.inf
                 if by_width > 0:
                     half = fixed_width.half_width(row, math.inf, z, binary > 0)
-                fixed = half <= wanted
-                low, high = mean - half, mean + half
+                fixed = half <= (narrow * abs(mean) if relative > 0 else narrow)
+                low, high = (mean - half, mean + half) if fixed else (-math.inf, math.inf)
                 # A sequence is wider than the plain interval, and takes longer to follow.
                 if not fixed and z * math.sqrt(row[fixed_width.M2] / (t * t)) <= wanted:
                     for i in range(fed, t):

@@ -15,7 +15,7 @@ import numpy as np
 
 from equipoise.arrays import Bools, Floats, Ints
 from equipoise.inputs import plain_name
-from equipoise.intervals import fixed_width_sums
+from equipoise.intervals import fixed_width, fixed_width_sums
 from equipoise.problem.contrasts import balanced
 from equipoise.study import contrasts
 
@@ -83,9 +83,8 @@ def look(result: Result, asked: Sums, everything: bool = False) -> Found:
         else:
             caution = np.ones(len(weights))
     with np.errstate(invalid="ignore"):
-        fixed = half <= targets
-        low, high = values - half, values + half
-        low, high = np.where(fixed, low, -math.inf), np.where(fixed, high, math.inf)
+        fixed = half <= result.precision.targets(values, fixed_width.largest_share(fixed_width.quantile(alpha)))
+        low, high = np.where(fixed, values - half, -math.inf), np.where(fixed, values + half, math.inf)
         follow = ~fixed & (everything | (least <= targets))
         _sequences(result, weights, alpha, np.flatnonzero(follow), np.nan_to_num(caution, nan=1.0), low, high)
         reached = fixed | (np.maximum(values - low, high - values) <= targets)
@@ -145,7 +144,8 @@ def weights(result: Result) -> Floats | None:
 def contrasts_of(result: Result, asked: Sums) -> list[contrasts.Contrast]:
     """Return the sums with their standard errors and intervals."""
     found = look(result, asked, everything=True)
-    errors = np.sqrt(np.where(asked.weights != 0, asked.weights**2 * np.square(result.errors), 0.0).sum(1))
+    of_arms = result.errors_of_strata if asked.combined else result.standard_errors.array
+    errors = np.sqrt(np.where(asked.weights != 0, asked.weights**2 * np.square(of_arms), 0.0).sum(1))
     return [
         contrasts.Contrast(
             float(found.values[j]),

@@ -268,8 +268,9 @@ def test_strata_are_combined() -> None:
     assert value == pytest.approx(0.5 * 3 + 0.2 * 5 + 0.3 * 5)
     assert error == pytest.approx(math.sqrt(0.25 * 14 / 12 + 0.04 * 25))
     assert error == pytest.approx(math.sqrt(result.loss))
-    assert (low, high) == pytest.approx((value - 1.959964 * error, value + 1.959964 * error))
-    assert result.combine(level=0.5).high == pytest.approx(value + 0.6744898 * error)
+    # b, with two samples, has most of the squared error: 1.6 degrees of freedom, and Student's quantiles for one.
+    assert (low, high) == pytest.approx((value - 12.7062 * error, value + 12.7062 * error))
+    assert result.combine(level=0.5).high == pytest.approx(value + error)
     plain = told(SAMPLES)
     assert plain.combine(shares) == plain.combine([0.5, 0.2, 0.3]) == result.combine()
     assert plain.combine([1, 0, 0]).error == pytest.approx(math.sqrt(14 / 12))
@@ -282,6 +283,27 @@ def test_strata_are_combined() -> None:
     # Of a stratum that makes up nothing, nothing need be known.
     assert told({"a": [1.0, 3.0], "b": []}).combine([1, 0])[:2] == (2.0, 1.0)
     assert math.isnan(told({"a": [1.0, 3.0], "b": []}).combine([0.5, 0.5]).value)
+
+
+def test_the_interval_of_strata_has_the_degrees_of_freedom_of_welch() -> None:
+    """Of 5 and 10 samples with squared errors 4 and 1: 25/(16/4 + 1/9) = 6.08, and t = 2.439 (6: 2.447, 7: 2.365)."""
+    a, b = np.array([-2.0, -1, 0, 1, 2]), np.arange(10.0)
+    samples = {"a": (a * math.sqrt(5 * 4 * 4 / 10)).tolist(), "b": (b * math.sqrt(10 * 1 / (82.5 / 9))).tolist()}
+    found = told(samples).combine([0.5, 0.5])
+    assert found.error == pytest.approx(math.sqrt(5) / 2)
+    assert (found.high - found.low) / 2 / found.error == pytest.approx(2.439, abs=1e-3)
+
+
+def test_strata_whose_samples_are_all_equal() -> None:
+    """A binary one has the error of Agresti and Coull; of others alone, nothing is known."""
+    zeros = {"a": [0.0] * 30, "b": [0.0] * 30}
+    found = told(zeros, support="binary").combine([0.5, 0.5])
+    assert found.error == pytest.approx(math.sqrt(2 * 0.25 * (2 / 34) * (32 / 34) / 30))
+    assert found.low < 0 < 0.05 < found.high
+    assert math.isnan(told(zeros, support=(0, 5)).combine([0.5, 0.5]).error)
+    varied = told(zeros | {"b": [0.0, 3.0] * 15}, support=(0, 5))
+    assert varied.combine([0.5, 0.5]).error == pytest.approx(varied.standard_errors["b"] / 2)
+    assert math.isnan(varied.difference("a", "b").error)
 
 
 def test_a_certificate_of_strata_speaks_of_their_mean_first() -> None:
@@ -355,7 +377,7 @@ def test_populations_that_are_used_up(objective: Any, words: str, costs: Any) ->
 
 def test_a_person_can_read_it() -> None:
     strata = told(SAMPLES, objective=eq.Stratified([0.5, 0.2, 0.3]))
-    assert strata.verdict == "9 samples. Combined mean of the strata: 4.0, 1.8 to 6.2 (95%), standard error 1.14."
+    assert strata.verdict == "9 samples. Combined mean of the strata: 4, -10 to 18 (95%), standard error 1.14."
     assert strata.remarks() == []
     many = {arm: [0.0, float(sd)] * 30 for arm, sd in zip("abc", (1, 1, 10), strict=True)} | {"c": [0.0, 10.0] * 90}
     even = r"An even split would have needed about \d+ samples \(\d+ to \d+\)"
