@@ -100,6 +100,31 @@ def test_a_support_needs_no_caution() -> None:
         assert found.intervals().half_widths == pytest.approx(found.intervals(kind="betting").half_widths)
 
 
+def test_a_large_share_of_a_mean_near_zero_is_not_known_by_fixed_width() -> None:
+    """To ±80% of its mean, an arm must be sqrt(1.96² + 12) = 3.98 standard errors from 0."""
+    centred = drawn(400) - drawn(400).mean()
+    error = centred.std(ddof=1) / 20
+    for errors, known in ((3.0, False), (4.3, True)):
+        found = told({"a": centred + errors * error}, "80%")
+        half = fixed_width.half_width(found.state_of("fixed-width", [0])[0], math.inf, 1.96, False)
+        assert half < 0.8 * found.means["a"]
+        assert found.reached_by_arm.tolist() == found.intervals().fixed.tolist() == [known]
+        assert (found.samples_left == 0) == known
+    # A share that is small enough decides alone.
+    assert told({"a": centred + 20 * error}, "20%").reached_by_arm.tolist() == [True]
+    assert fixed_width.largest_share(1.96) == pytest.approx(1.96 / math.sqrt(1.96**2 + 12))
+
+
+def test_a_large_share_of_a_combined_mean_near_zero_is_not_known_by_fixed_width() -> None:
+    """Means of 0 are soon 2.5 standard errors from 0, where the half-width is 80% of them."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        draws = {arm: rng.normal(size=300) for arm in "ab"}
+        found = eq.estimate(draws, precision="80%", objective=eq.Stratified([0.5, 0.5]), budget=300)
+        whole = found.combine()
+        assert not found.reached or abs(whole.value) > 3.5 * whole.error
+
+
 def test_populations() -> None:
     values = {"a": drawn(60)}
     endless, finite = told(values, 0.2), told(values, 0.2, populations=[100])

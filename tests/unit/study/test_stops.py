@@ -43,6 +43,14 @@ def test_a_share_of_the_mean_is_a_target() -> None:
     assert (found.high - found.means > 0.15 * found.means).any()
 
 
+def test_a_large_share_of_a_mean_near_zero_takes_a_sequence_or_a_mean_that_is_clear_of_zero() -> None:
+    values = np.random.default_rng(1).normal(size=500)
+    found = stops(values - values.mean() + 0.1 * values.std(), Target(0.8, relative=True), RULES[0], 200, 1)
+    clear = np.abs(found.means) / np.sqrt(found.variances / found.counts)
+    assert (clear[found.fixed > 0] >= math.sqrt(1.96**2 + 12)).all()
+    assert found.fixed.sum() > 0
+
+
 def test_fixed_width_intervals_need_less_than_half_of_the_samples() -> None:
     # 200 stops each; the standard error of a mean count is below 1%.
     gaussian = np.random.default_rng(1).normal(size=4000)
