@@ -205,8 +205,8 @@ def bench(
             for sentence in exports.write(found, time_unit):
                 exits.say(sentence)
                 code = Exit.BAD_INPUT if code in (Exit.SUCCESS, Exit.NOT_REACHED) else code
-        if ending:
-            exits.say(ending)
+        for sentence in dict.fromkeys([*filter(None, [ending]), *benchmark.unclean]):
+            exits.say(sentence)
     raise typer.Exit(code)
 
 

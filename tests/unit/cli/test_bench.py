@@ -130,6 +130,16 @@ def test_a_command_that_fails_is_named_in_one_sentence(bench: Run) -> None:
     )
 
 
+def test_a_cleanup_that_fails_is_told_after_what_failed_before(bench: Run, tmp_path: Path) -> None:
+    done = bench("false", "--cleanup", "exit 9")
+    first, second = done.err.splitlines()
+    assert (done.code, second) == (3, "equipoise: the cleanup command 'exit 9' failed: exit code 9")
+    assert first.startswith("equipoise: 'false' failed: exit code 1")
+    every = bench("true {x}", "-L", "x", "1,2", "-r", "2", "--cleanup", "echo {x} >> log; false")
+    assert (every.code, (tmp_path / "log").read_text().split()) == (3, ["1", "2"])
+    assert every.out.startswith("4 runs of 2 commands.")
+
+
 def test_exit_code_1_where_the_precision_is_not_reached(bench: Run) -> None:
     done = bench("true", "--precision", "0.0001%", "--max-runs", "25")
     assert done.code == 1

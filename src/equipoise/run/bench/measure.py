@@ -101,6 +101,11 @@ class Bench:
         A function that is called with each `Stage`.
     clock
         Returns the seconds by which `max_seconds` is kept.
+
+    Attributes
+    ----------
+    unclean
+        How each cleanup that failed did so, in a sentence.
     """
 
     def __init__(
@@ -137,6 +142,7 @@ class Bench:
             )
         self._prepare = dict(zip(commands, list(prepare) * (len(commands) if len(prepare) == 1 else 1), strict=False))
         self._setup, self._cleanup = setup, cleanup
+        self.unclean: list[str] = []
         self._shell = shell_for(commands.values(), shell)
         self._words = {name: words_of(command, self._shell) for name, command in commands.items()}
         self._ignore_failure = ignore_failure
@@ -173,7 +179,8 @@ class Bench:
         Raises
         ------
         EquipoiseError
-            If a command fails; its message says how. `so_far` has what was known by then.
+            If a command fails; its message says how. `so_far` has what was known by then. A cleanup that fails is
+            raised if nothing else is, and `unclean` has all of them.
         """
         try:
             for command in self._setup:
@@ -190,8 +197,9 @@ class Bench:
             self._interrupted = True
             raise
         finally:
-            for command in self._cleanup:
-                self._aside("cleanup", command)
+            self._clean_up()
+        if self.unclean:
+            raise EquipoiseError(self.unclean[0])
         found = self.so_far()
         assert found is not None  # a study that ends without an error has samples
         return found
@@ -209,6 +217,14 @@ class Bench:
         run = self._timer(words_of(command, self._shell or "/bin/sh"), arm)
         if run.code != 0:
             raise CommandError(f"the {what} command {command!r} failed: {run.said}")
+
+    def _clean_up(self) -> None:
+        """Run every cleanup command; those that fail hide neither each other nor what ended the benchmark."""
+        for command in self._cleanup:
+            try:
+                self._aside("cleanup", command)
+            except CommandError as error:
+                self.unclean.append(str(error))
 
     def _time(self, arm: str) -> Run:
         if self._prepare:

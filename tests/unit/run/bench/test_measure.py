@@ -287,13 +287,33 @@ def test_a_command_that_fails_ends_it() -> None:
         Bench({"a": "true"}, Aside(7), prepare=["x"]).run()
 
 
+@pytest.mark.parametrize(
+    ("commands", "options", "error", "sentence"),
+    [
+        ({"a": "true"}, {}, EquipoiseError, "^the cleanup command 'x 1' failed: exit code 7$"),
+        ({"a": "false"}, {}, EquipoiseError, "^'a' failed: exit code 7"),
+        ({"a": "true"}, {"setup": ["make"]}, EquipoiseError, "^the setup command 'make' failed"),
+        ({"a": "true"}, {"prepare": ["stop"]}, KeyboardInterrupt, "^$"),
+    ],
+)
+def test_a_cleanup_that_fails_hides_nothing(
+    commands: dict[str, str], options: dict[str, Any], error: type[BaseException], sentence: str
+) -> None:
+    bench = Bench(commands, Aside(7), runs=2, cleanup=["x 1", "x 2"], **options)
+    with pytest.raises(error, match=sentence):
+        bench.run()
+    assert bench.unclean == [f"the cleanup command 'x {i}' failed: exit code 7" for i in (1, 2)]
+
+
 class Aside:
-    """A timer of commands that succeed, besides whatever a shell is asked to do."""
+    """A timer of commands that succeed, besides whatever a shell is asked to do; Ctrl-C comes where that is to stop."""
 
     def __init__(self, code: int) -> None:
         self._code = code
 
     def __call__(self, words: Sequence[str], arm: str) -> Run:
+        if words[-1] == "stop":
+            raise KeyboardInterrupt
         return Run(1.0) if words == ["true"] else Run(1.0, code=self._code, said=f"exit code {self._code}")
 
 
