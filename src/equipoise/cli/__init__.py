@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from equipoise.cli import bench, demo, exits, leaderboard, paper, plan, report, run, serve, simulate
+from equipoise.cli import bench, demo, exits, leaderboard, output, paper, plan, report, run, serve, simulate
 
 __all__ = ["app", "main"]
 
@@ -78,4 +78,5 @@ def _equipoise(
 
 def main() -> None:
     """Run the command line and exit; bad input is answered with one sentence and exit code 2."""
+    output.replace_unprintable()
     sys.exit(int(exits.code_of(app)))

@@ -192,9 +192,14 @@ def bench(
         signals.ignore()  # it ends anyway
         timer.running.stop()
         found = benchmark.so_far()
+        unwritten: list[str] = []
         if found is not None:
             if code == Exit.SUCCESS and not found.reached:
                 code = Exit.NOT_REACHED
+            # Before anything is printed, which may fail.
+            unwritten = exports.write(found, time_unit)
+            if unwritten and code in (Exit.SUCCESS, Exit.NOT_REACHED):
+                code = Exit.BAD_INPUT
             if as_json:
                 print_json(words.to_dict(found) | {"exit": int(code)})
             else:
@@ -202,10 +207,7 @@ def bench(
                     exits.for_terminal(words.text(found, time_unit)),
                     file=sys.stderr if exports.to_stdout else sys.stdout,
                 )
-            for sentence in exports.write(found, time_unit):
-                exits.say(sentence)
-                code = Exit.BAD_INPUT if code in (Exit.SUCCESS, Exit.NOT_REACHED) else code
-        for sentence in dict.fromkeys([*filter(None, [ending]), *benchmark.unclean]):
+        for sentence in dict.fromkeys([*unwritten, *filter(None, [ending]), *benchmark.unclean]):
             exits.say(sentence)
     raise typer.Exit(code)
 
@@ -274,8 +276,9 @@ class Exports:
                 if path == _STDOUT:
                     print(text(), end="")
                 elif path is not None:
+                    content = text().encode()  # an error leaves what the file has
                     with writing(path):
-                        path.write_text(text(), encoding="utf-8", newline="")
+                        path.write_bytes(content)
             except ValueError as error:
                 wrong.append(str(error))
         return wrong

@@ -87,6 +87,25 @@ def test_an_export_that_fails_leaves_the_others(bench: Run, tmp_path: Path) -> N
     assert done.out.startswith("2 runs of 1 command.")
 
 
+def test_an_encoding_without_sigma_loses_nothing(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "equipoise", "bench", "echo σ", "-r", "2", "--export-json", "kept.json"]
+    environment = os.environ | {"PYTHONIOENCODING": "latin-1"}
+    run = partial(subprocess.run, cwd=tmp_path, env=environment, capture_output=True, encoding="latin-1")
+    printed, exported = run(words), run([*words, "--json"])
+    assert (printed.returncode, printed.stderr) == (0, "")
+    assert printed.stdout.splitlines()[1].split()[:5] == ["command", "mean", "±", "95%", "?"]
+    kept = json.loads((tmp_path / "kept.json").read_text(encoding="utf-8"))
+    assert kept["results"][0]["command"] == json.loads(exported.stdout)["results"][0]["command"] == "echo σ"
+
+
+def test_bytes_that_are_not_utf_8_are_refused_and_leave_the_export(bench: Run, tmp_path: Path) -> None:
+    (tmp_path / "kept.json").write_text("earlier")
+    done = bench("touch a; echo \udcff", "-r", "2", "--export-json", "kept.json")
+    assert (done.code, "must be UTF-8, got" in done.err) == (2, True)
+    assert (tmp_path / "kept.json").read_text() == "earlier"
+    assert not (tmp_path / "a").exists()
+
+
 def test_an_export_to_stdout_is_alone_there(bench: Run) -> None:
     done = bench("true", "-r", "2", "--export-json", "-")
     assert (done.code, len(json.loads(done.out)["results"])) == (0, 1)

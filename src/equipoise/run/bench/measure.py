@@ -128,6 +128,7 @@ class Bench:
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._commands = _checked(commands)
+        _check_encodable(*commands.values(), *commands, *setup, *prepare, *cleanup)
         self._timer, self._watch, self._clock = timer, watch, clock
         self._runs = None if runs is None else _number_of_runs("runs", runs)
         self._precision = precision if runs is None else None
@@ -523,6 +524,15 @@ def _checked(commands: Mapping[str, str]) -> dict[str, str]:
         if not isinstance(command, str) or not command.strip():
             raise ValueError(f"a command must not be empty, got {shown(command)}")
     return dict(commands)
+
+
+def _check_encodable(*texts: str) -> None:
+    """Refuse bytes that are not UTF-8, which no export could hold."""
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"a command and its name must be UTF-8, got {shown(text)}") from None
 
 
 def names_of(commands: Sequence[str], given: Sequence[str]) -> dict[str, str]:

@@ -410,6 +410,8 @@ def test_a_steady_drift_does_not_bias_the_ratio(ratio: float) -> None:
     [
         ({}, {}, "at least one command is needed, as in equipoise bench 'gzip -c data.bin'"),
         ({"a": " "}, {}, "a command must not be empty, got ' '"),
+        ({"a": "echo \udcff"}, {}, r"a command and its name must be UTF-8, got 'echo \udcff'"),
+        (COMMANDS, {"cleanup": ["echo \udcff"]}, r"a command and its name must be UTF-8, got 'echo \udcff'"),
         (COMMANDS, {"precision": "much"}, "precision must be a positive number"),
         (COMMANDS, {"runs": 0}, "runs must be a positive integer, got 0"),
         (COMMANDS, {"runs": 10**20}, "runs must be at most 1,000,000,000, got 100000000000000000000"),
