@@ -33,7 +33,8 @@ class _Command(TyperCommand):
 
 class _Bench(_Command):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, bench.joined(args))
+        options = {name for param in self.get_params(ctx) for name in param.opts if name.startswith("-")}
+        return super().parse_args(ctx, bench.joined(args, options))
 
 
 app = typer.Typer(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -43,11 +43,18 @@ _HYPERFINE: Final = {
 }
 
 
-def joined(args: list[str]) -> list[str]:
+def joined(args: list[str], options: Collection[str]) -> list[str]:
     """
     Return arguments with the two values of each -L in one, as VAR=a,b,c.
 
     Options with two values that may be given several times are hyperfine's, and typer has none.
+
+    Parameters
+    ----------
+    args
+        The arguments.
+    options
+        All options, none of which is a value.
     """
     found: list[str] = []
     following = iter(args)
@@ -59,6 +66,12 @@ def joined(args: list[str]) -> list[str]:
         found.append(arg)
         if arg in _LISTS:
             pair = [text for text in (next(following, None), next(following, None)) if text is not None]
+            for i, text in enumerate(pair):
+                if (option := text.partition("=")[0]) in options:
+                    raise ValueError(
+                        "parameter-list must be given a name and values, as in -L VAR a,b,c, got the option "
+                        f"{option} after {' '.join([arg, *pair[:i]])}"
+                    )
             found.append("=".join(pair))
     return found
 
@@ -161,8 +174,9 @@ def bench(
     aside = as_json or exports.to_stdout
     timer = ProcessTimer(where, aside=aside)
     watch = Watch(people.terminal() and where != "inherit")
+    named = names_of(filled.commands, filled.names)
     benchmark = Bench(
-        names_of(filled.commands, filled.names),
+        named,
         timer,
         precision=_precision(precision),
         runs=runs,
@@ -175,6 +189,7 @@ def bench(
         cleanup=filled.cleanup,
         shell="none" if no_shell else shell,
         ignore_failure=ignore_failure,
+        parameters=dict(zip(named, filled.chosen, strict=True)),
         watch=watch,
     )
     ending = ""

@@ -127,11 +127,16 @@ def test_parameters(bench: Run, tmp_path: Path) -> None:
     assert done.code == 0, done.err
     names = ["echo a 0.5", "echo b 0.5", "echo a 1.0", "echo b 1.0"]
     assert [each["name"] for each in done.json["results"]] == names
+    assert done.json["results"][1]["parameters"] == {"n": "0.5", "x": "b"}
     assert (tmp_path / "ran").read_text().split() == ["0.5", "0.5", "1.0", "1.0"]
     assert not (tmp_path / "a").exists()
     named = bench("echo {x}", "-L", "x", "a,b", "-n", "say {x}", "-r", "1", "-u", "microsecond")
     assert [line.split()[:2] for line in named.out.splitlines()[2:4]] == [["say", "a"], ["say", "b"]]
     assert "µs" in named.out
+    each = bench("echo {x}", "-L", "x", "a,b", "-n", "one", "-n", "two", "-r", "1")
+    assert [line.split()[0] for line in each.out.splitlines()[2:4]] == ["one", "two"]
+    few = bench("echo {x}", "-L", "x", "a,b,c", "-n", "one", "-n", "two", "-r", "1")
+    assert few.err == "equipoise: name must be given once for each of the 3 commands, got 2 times\n"
 
 
 def test_a_command_that_fails_is_named_in_one_sentence(bench: Run) -> None:
@@ -186,6 +191,13 @@ def test_exit_code_1_where_the_precision_is_not_reached(bench: Run) -> None:
         (["true", "-u", "hour"], "time-unit must be"),
         (["true", "--style=full"], "--style is an option of hyperfine that equipoise bench does not have: the bar"),
         (["echo {n}", "-L", "n"], "parameter-list must be given a name and values, as in -L VAR a,b,c, got 'n'"),
+        (
+            ["echo {n}", "-L", "n", "--cleanup", "touch OOPS"],
+            "parameter-list must be given a name and values, as in -L VAR a,b,c, got the option --cleanup after -L n",
+        ),
+        (["echo {n}", "-L", "n", "-r", "1"], "got the option -r after -L n"),
+        (["echo {n}", "-L", "n", "--runs=2"], "got the option --runs after -L n"),
+        (["echo {n}", "-L", "-r", "1"], "got the option -r after -L"),
         (["echo {n}", "-L", "n", "1", "-P", "n", "1", "2"], "every parameter must be given once, got 'n' twice"),
         (["echo {n}", "-D", "2"], "parameter-step-size is for --parameter-scan, which is not given, got '2'"),
         (["true", "true"], "every command needs a name of its own, got 'true' twice; use --name"),

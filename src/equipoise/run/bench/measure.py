@@ -97,6 +97,8 @@ class Bench:
         As in `shell_for`.
     ignore_failure
         Whether commands may end with another exit code than 0.
+    parameters
+        The values of the parameters of each command, by its name, which the results repeat.
     watch
         A function that is called with each `Stage`.
     clock
@@ -124,6 +126,7 @@ class Bench:
         cleanup: Sequence[str] = (),
         shell: str = "auto",
         ignore_failure: bool = False,
+        parameters: Mapping[str, Mapping[str, str]] | None = None,
         watch: Callable[[Stage], Any] | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
@@ -146,7 +149,7 @@ class Bench:
         self.unclean: list[str] = []
         self._shell = shell_for(commands.values(), shell)
         self._words = {name: words_of(command, self._shell) for name, command in commands.items()}
-        self._ignore_failure = ignore_failure
+        self._ignore_failure, self._parameters = ignore_failure, parameters or {}
         # What the study is asked for: with a shell a little more, as the error of its time is added.
         self._asked = None if self._precision is None else _asked(self._precision, 1 if self._shell is None else SHARP)
         # Runs of the shell itself: some before all others, then one in each round. And what the study subtracts.
@@ -462,6 +465,7 @@ class Bench:
             self._failed or self._interrupted,
             overhead,
             self._warmup,
+            self._parameters,
         )
 
     def _timing(self, result: Result, arm: str, k: int, runs: Sequence[Run], overhead: Overhead | None) -> Timing:

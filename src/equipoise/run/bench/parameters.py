@@ -17,13 +17,18 @@ _MOST: Final = 1000
 
 @dataclass(frozen=True)
 class Filled:
-    """Command lines, with values in the places of parameters: the commands, and what is run around them."""
+    """
+    Command lines, with values in the places of parameters: the commands, and what is run around them.
+
+    `chosen` has the values of each command.
+    """
 
     commands: list[str]
     names: list[str]
     prepare: list[str]
     setup: list[str]
     cleanup: list[str]
+    chosen: list[dict[str, str]]
 
 
 def scan(low: str, high: str, step: str | None = None) -> list[str]:
@@ -72,8 +77,8 @@ def fill(
     values
         The values of each parameter, by its name.
     commands, names, prepare
-        The commands, with a name and what is run before each; names and the latter may be left out, be one for all, or
-        one for each.
+        The commands, with a name and what is run before each; names and the latter may be left out, be one for all, one
+        for each, or one for each command that comes of the values.
     setup, cleanup
         What is run before and after all commands: once for each text that comes of it.
     """
@@ -86,15 +91,20 @@ def fill(
     if len(combined) * len(commands) > _MOST:
         raise ValueError(f"there must be at most {_MOST:,} commands, got {len(combined) * len(commands):,}")
 
+    chosen = [values_of for values_of in combined for _ in commands]
+
     def for_each(texts: Sequence[str]) -> list[str]:
-        # One text for all commands gives one for each where values differ.
-        each = [*texts] * len(commands) if len(texts) == 1 and len(commands) > 1 and values else [*texts]
-        return [_in(text, chosen) for chosen in combined for text in each]
+        if len(texts) == 1 and values:
+            texts = [*texts] * len(commands)
+        if len(texts) == len(commands):
+            texts = [*texts] * len(combined)
+        # Another number than there are commands is refused as it was given.
+        return [*map(_in, texts, chosen)] if len(texts) == len(chosen) else [*texts]
 
     def once(texts: Sequence[str]) -> list[str]:
         return [*dict.fromkeys(_in(text, chosen) for chosen in combined for text in texts)]
 
-    return Filled(for_each(commands), for_each(names), for_each(prepare), once(setup), once(cleanup))
+    return Filled(for_each(commands), for_each(names), for_each(prepare), once(setup), once(cleanup), chosen)
 
 
 def _in(text: str, chosen: Mapping[str, str]) -> str:

@@ -45,6 +45,13 @@ def test_all_combinations() -> None:
     assert (found.setup, found.cleanup) == (["make 1", "make 2"], [])
 
 
+def test_a_name_for_each_command_that_comes_of_the_values() -> None:
+    found = parameters.fill({"n": ["1", "2"]}, ["f {n}"], ["a", "b{n}"], ["p", "q {n}"])
+    assert (found.names, found.prepare) == (["a", "b2"], ["p", "q 2"])
+    found = parameters.fill({"n": ["1", "2"]}, ["f {n}", "g {n}"], ["a", "b", "c", "d{n}"], ["p", "q", "r"])
+    assert (found.names, found.prepare) == (["a", "b", "c", "d2"], ["p", "q", "r"])
+
+
 def test_nothing_changes_without_parameters() -> None:
     found = parameters.fill({}, ["a {n}", "b"], [], ["one"])
     assert (found.commands, found.prepare, found.names) == (["a {n}", "b"], ["one"], [])
