@@ -13,7 +13,7 @@ import numpy as np
 
 from equipoise.arrays import Floats
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import check_names, integer, positive, shown
+from equipoise.inputs import LONGEST_NAME, check_names, integer, positive, printable, shown
 from equipoise.run.bench import margins
 from equipoise.run.bench.timer import Run, Timer, program_of, shell_for, words_of
 from equipoise.run.bench.timings import LEVEL, SHARP, Kind, Overhead, Timing, Timings
@@ -84,7 +84,7 @@ class Bench:
     min_runs
         Run each command this many times at least.
     max_runs
-        The most runs, as a mean over commands.
+        The most runs, as a mean over commands; at least 2 with a precision.
     max_seconds
         Start no more runs after this many seconds of measuring, once every command has been run.
     warmup
@@ -136,6 +136,8 @@ class Bench:
         self._runs = None if runs is None else _number_of_runs("runs", runs)
         self._precision = precision if runs is None else None
         self._min_runs, self._max_runs = _number_of_runs("min_runs", min_runs), _number_of_runs("max_runs", max_runs)
+        if runs is None and self._max_runs < 2:
+            raise ValueError(f"max_runs must be at least 2 for a precision, got {self._max_runs}; runs may be 1")
         if self._min_runs > self._max_runs:
             raise ValueError(f"min_runs must be at most max_runs, {self._max_runs:,}, got {self._min_runs:,}")
         self._max_seconds = None if max_seconds is None else positive("max_seconds", max_seconds, "number of seconds")
@@ -548,7 +550,8 @@ def names_of(commands: Sequence[str], given: Sequence[str]) -> dict[str, str]:
     commands
         The command lines.
     given
-        Names for all of them, or none: then each goes by its program where those differ, and else by all of its words.
+        Names for all of them, or none: then each goes by its program where those differ, and else by all of its words,
+        as far as a name has room for them.
     """
     if given and len(given) != len(commands):
         raise ValueError(f"name must be given once for each of the {len(commands)} commands, got {len(given)} times")
@@ -558,5 +561,11 @@ def names_of(commands: Sequence[str], given: Sequence[str]) -> dict[str, str]:
     names = given or (programs if len(set(programs)) == len(commands) and all(programs) else commands)
     if len(set(names)) < len(names):
         twice = next(name for name in names if list(names).count(name) > 1)
-        raise ValueError(f"every command needs a name of its own, got {twice!r} twice; use --name")
-    return dict(zip(names, commands, strict=True))
+        raise ValueError(f"every command needs a name of its own, got {shown(twice)} twice; use --name")
+    return dict(zip(given or [_as_name(name, i) for i, name in enumerate(names, 1)], commands, strict=True))
+
+
+def _as_name(command: str, number: int) -> str:
+    """Return a command that can be a name: line breaks are escaped, and what is too long ends with its number."""
+    text, end = printable(command), f"… ({number})"
+    return text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - len(end)] + end

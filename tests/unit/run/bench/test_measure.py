@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from equipoise.errors import EquipoiseError
+from equipoise.inputs import check_names
 from equipoise.run.bench import Bench, Run, Stage, margins, measure
 from equipoise.run.bench.measure import names_of
 from equipoise.run.estimate import estimate
@@ -417,6 +418,7 @@ def test_a_steady_drift_does_not_bias_the_ratio(ratio: float) -> None:
         (COMMANDS, {"runs": 10**20}, "runs must be at most 1,000,000,000, got 100000000000000000000"),
         (COMMANDS, {"warmup": 10**10}, "warmup must be at most 1,000,000,000, got 10000000000"),
         (COMMANDS, {"min_runs": 5, "max_runs": 4}, "min_runs must be at most max_runs, 4, got 5"),
+        (COMMANDS, {"max_runs": 1}, "max_runs must be at least 2 for a precision, got 1"),
         (COMMANDS, {"max_seconds": -1}, "max_seconds must be a positive number of seconds, got -1"),
         (COMMANDS, {"warmup": -1}, "warmup must be"),
         (
@@ -440,6 +442,11 @@ def test_names() -> None:
     assert names_of(["/bin/gzip -1 x", "xz x"], []) == {"gzip": "/bin/gzip -1 x", "xz": "xz x"}
     assert names_of(["gzip -1 x", "gzip -9 x"], []) == {"gzip -1 x": "gzip -1 x", "gzip -9 x": "gzip -9 x"}
     assert names_of(["a", "a"], ["one", "two"]) == {"one": "a", "two": "a"}
+    scripts = ["echo 1\necho 2", "echo 1\necho 3", "echo " + 200 * "x", "echo " + 200 * "x" + "y"]
+    names = [*names_of(scripts, [])]
+    assert names[:2] == [r"echo 1\necho 2", r"echo 1\necho 3"]
+    assert [(len(name), name[-6:]) for name in names[2:]] == [(200, "x… (3)"), (200, "x… (4)")]
+    check_names(names)
     with pytest.raises(ValueError, match=r"^every command needs a name of its own, got 'a' twice; use --name$"):
         names_of(["a", "a"], [])
     with pytest.raises(ValueError, match=r"^name must be given once for each of the 2 commands, got 1 times$"):
