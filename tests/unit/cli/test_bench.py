@@ -68,7 +68,7 @@ def test_exports(bench: Run, tmp_path: Path) -> None:
     files = [word for kind in ("json", "csv", "markdown") for word in (f"--export-{kind}", f"out.{kind}")]
     done = bench("true", "echo 1", "--runs", "3", "--json", *files)
     printed, written = done.json, json.loads((tmp_path / "out.json").read_text())
-    assert printed.pop("exit") == 0
+    assert (printed.pop("exit"), printed.pop("error")) == (0, None)
     assert printed == written
     assert [len(each["times"]) for each in written["results"]] == [3, 3]
     with (tmp_path / "out.csv").open(newline="") as file:
@@ -144,6 +144,9 @@ def test_a_command_that_fails_is_named_in_one_sentence(bench: Run) -> None:
     assert (done.code, done.out) == (3, "")
     [line] = done.err.splitlines()
     assert line.startswith("equipoise: 'cat' failed: exit code 1; its stderr ends with: cat: no-such-file")
+    as_json = bench("false", "--json")
+    assert (as_json.code, as_json.json["exit"], as_json.json["results"]) == (3, 3, [])
+    assert as_json.err == f"equipoise: {as_json.json['error']}\n"
     ignored = bench("false", "-i", "--runs", "2")
     assert ignored.code == 0
     assert "2 runs of 'false' failed, and the time is included; the last one: exit code 1." in ignored.out
@@ -183,6 +186,11 @@ def test_exit_code_1_where_the_precision_is_not_reached(bench: Run) -> None:
         (["true", "--precision", "2"], "precision must be a share of the mean such as 2%, or a time such as 10ms"),
         (["true", "--precision", "0ms"], "precision must be a positive number, got 0"),
         (["true", "--precision", "-2%"], "precision must be a positive number"),
+        (["true", "--precision", "0%"], "with % or a unit of time, such as 2% or 10ms, got '0%'"),
+        (["true", "--precision", "x%"], "precision must be a number, got 'x'"),
+        (["true", "--json", "--export-csv", "-"], "stdout must be for --json or for one export, got several"),
+        (["true", "--export-json", "-", "--export-csv", "-"], "stdout must be for --json or for one export"),
+        (["echo {n}{m}", "-P", "n", "1", "2", "-P", "m", "1", "2"], "parameter-scan must be given once, got it twice"),
         (["true", "-r", "9" * 21], "runs must be at most 1,000,000,000, got 999999999999999999999"),
         (["true", "-w", "9" * 21], "warmup must be at most 1,000,000,000, got 999999999999999999999"),
         (["true", "-n", ""], "a name must not be empty, got ''"),

@@ -13,6 +13,8 @@ from equipoise.inputs import shown
 
 # The most values of a parameter, and the most commands that may come of all of them.
 _MOST: Final = 1000
+# The most digits of a number in a scan, before the point and after it: 28 are computed with.
+_PLACES: Final = 14
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ def scan(low: str, high: str, step: str | None = None) -> list[str]:
     many = int((last - first) / each) + 1
     if many > _MOST:
         raise ValueError(f"a parameter must have at most {_MOST:,} values, got {many:,}")
-    return [str(first + i * each) for i in range(many)]
+    return [f"{first + i * each:f}" for i in range(many)]
 
 
 def _decimal(what: str, text: str) -> Decimal:
@@ -53,6 +55,10 @@ def _decimal(what: str, text: str) -> Decimal:
         found = Decimal("nan")
     if not found.is_finite():
         raise ValueError(f"{what} of a parameter must be a number, got {shown(text)}")
+    if max(found.adjusted() + 1, -int(found.as_tuple().exponent)) > _PLACES:
+        raise ValueError(
+            f"{what} of a parameter must have at most {_PLACES} digits before and after the point, got {shown(text)}"
+        )
     return found
 
 

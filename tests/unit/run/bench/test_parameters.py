@@ -11,6 +11,8 @@ def test_a_scan_has_both_ends_and_exact_decimals() -> None:
     assert parameters.scan("1", "4") == ["1", "2", "3", "4"]
     assert parameters.scan("-0.1", "0.2", "0.1") == ["-0.1", "0.0", "0.1", "0.2"]
     assert parameters.scan("1", "4", "2") == ["1", "3"]
+    assert parameters.scan("1e3", "2E+3", "1e3") == ["1000", "2000"]
+    assert parameters.scan("0", "2e-7", "1e-7") == ["0.0000000", "0.0000001", "0.0000002"]
 
 
 @pytest.mark.parametrize(
@@ -19,6 +21,14 @@ def test_a_scan_has_both_ends_and_exact_decimals() -> None:
         (("1", "x"), "MAX of a parameter must be a number, got 'x'"),
         (("nan", "2"), "MIN of a parameter must be a number, got 'nan'"),
         (("1", "2", "0"), "a parameter must be scanned from MIN up to MAX by a positive step, got 1 to 2 by 0"),
+        (
+            ("0", "1e999999"),
+            "MAX of a parameter must have at most 14 digits before and after the point, got '1e999999'",
+        ),
+        (
+            ("0", "1", "1e-999999"),
+            "the step of a parameter must have at most 14 digits before and after the point, got '1e-999999'",
+        ),
         (("2", "1"), "a parameter must be scanned from MIN up to MAX by a positive step, got 2 to 1 by 1"),
         (("1", "1001.5"), "a parameter must have at most 1,000 values, got 1,001"),
     ],
