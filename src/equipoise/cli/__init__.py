@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from equipoise.cli import bench, demo, exits, leaderboard, paper, plan, report, run, serve, simulate
+from equipoise.cli import bench, demo, exits, leaderboard, output, paper, plan, report, run, serve, simulate
 
 __all__ = ["app", "main"]
 
@@ -33,7 +33,8 @@ class _Command(TyperCommand):
 
 class _Bench(_Command):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, bench.joined(args))
+        options = {name for param in self.get_params(ctx) for name in param.opts if name.startswith("-")}
+        return super().parse_args(ctx, bench.joined(args, options))
 
 
 app = typer.Typer(
@@ -78,4 +79,5 @@ def _equipoise(
 
 def main() -> None:
     """Run the command line and exit; bad input is answered with one sentence and exit code 2."""
+    output.replace_unprintable()
     sys.exit(int(exits.code_of(app)))

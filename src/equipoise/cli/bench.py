@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -29,6 +29,7 @@ _SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m
 # Where an export goes that is named so.
 _STDOUT: Final = Path("-")
 _LISTS: Final = ("-L", "--parameter-list")
+_SCANS: Final = ("-P", "--parameter-scan")
 # Options of hyperfine that have no counterpart here, and what to do instead.
 _HYPERFINE: Final = {
     "--style": "the bar is shown in a terminal alone",
@@ -43,11 +44,18 @@ _HYPERFINE: Final = {
 }
 
 
-def joined(args: list[str]) -> list[str]:
+def joined(args: list[str], options: Collection[str]) -> list[str]:
     """
     Return arguments with the two values of each -L in one, as VAR=a,b,c.
 
     Options with two values that may be given several times are hyperfine's, and typer has none.
+
+    Parameters
+    ----------
+    args
+        The arguments.
+    options
+        All options, none of which is a value.
     """
     found: list[str] = []
     following = iter(args)
@@ -56,9 +64,17 @@ def joined(args: list[str]) -> list[str]:
             return [*found, arg, *following]
         if (name := arg.partition("=")[0]) in _HYPERFINE:
             raise ValueError(f"{name} is an option of hyperfine that equipoise bench does not have: {_HYPERFINE[name]}")
+        if arg in _SCANS and any(scan in found for scan in _SCANS):
+            raise ValueError("parameter-scan must be given once, got it twice; use --parameter-list")
         found.append(arg)
         if arg in _LISTS:
             pair = [text for text in (next(following, None), next(following, None)) if text is not None]
+            for i, text in enumerate(pair):
+                if (option := text.partition("=")[0]) in options:
+                    raise ValueError(
+                        "parameter-list must be given a name and values, as in -L VAR a,b,c, got the option "
+                        f"{option} after {' '.join([arg, *pair[:i]])}"
+                    )
             found.append("=".join(pair))
     return found
 
@@ -89,7 +105,7 @@ def bench(
     cleanup: Annotated[str | None, typer.Option("--cleanup", "-c", help="Run this once, at the end.")] = None,
     parameter_scan: Annotated[
         tuple[str, str, str] | None,
-        typer.Option("--parameter-scan", "-P", metavar="VAR MIN MAX", help="Run commands with {VAR} from MIN to MAX."),
+        typer.Option(*_SCANS[::-1], metavar="VAR MIN MAX", help="Run commands with {VAR} from MIN to MAX."),
     ] = None,
     parameter_step_size: Annotated[
         str | None, typer.Option("--parameter-step-size", "-D", metavar="STEP", help="The step from MIN to MAX.")
@@ -146,6 +162,8 @@ def bench(
         choice("time-unit", time_unit, words.UNITS)
     exports = Exports(export_json, export_csv, export_markdown)
     exports.check()
+    if as_json + exports.to_stdout > 1:
+        raise ValueError("stdout must be for --json or for one export, got several; give the others a file")
     where = "inherit" if show_output else output
     if where not in OUTPUTS:
         check_writable(Path(where))
@@ -158,11 +176,12 @@ def bench(
         [] if cleanup is None else [cleanup],
     )
     # What is printed for programs is not mixed with what commands and this program tell people.
-    aside = as_json or exports.to_stdout
+    aside = as_json or exports.to_stdout > 0
     timer = ProcessTimer(where, aside=aside)
     watch = Watch(people.terminal() and where != "inherit")
+    named = names_of(filled.commands, filled.names)
     benchmark = Bench(
-        names_of(filled.commands, filled.names),
+        named,
         timer,
         precision=_precision(precision),
         runs=runs,
@@ -175,6 +194,7 @@ def bench(
         cleanup=filled.cleanup,
         shell="none" if no_shell else shell,
         ignore_failure=ignore_failure,
+        parameters=dict(zip(named, filled.chosen, strict=True)),
         watch=watch,
     )
     ending = ""
@@ -192,21 +212,25 @@ def bench(
         signals.ignore()  # it ends anyway
         timer.running.stop()
         found = benchmark.so_far()
+        unwritten: list[str] = []
         if found is not None:
             if code == Exit.SUCCESS and not found.reached:
                 code = Exit.NOT_REACHED
+            # Before anything is printed, which may fail.
+            unwritten = exports.write(found, time_unit)
+            if unwritten and code in (Exit.SUCCESS, Exit.NOT_REACHED):
+                code = Exit.BAD_INPUT
             if as_json:
-                print_json(words.to_dict(found) | {"exit": int(code)})
+                print_json(words.to_dict(found) | {"exit": int(code), "error": ending or None})
             else:
                 print(
                     exits.for_terminal(words.text(found, time_unit)),
                     file=sys.stderr if exports.to_stdout else sys.stdout,
                 )
-            for sentence in exports.write(found, time_unit):
-                exits.say(sentence)
-                code = Exit.BAD_INPUT if code in (Exit.SUCCESS, Exit.NOT_REACHED) else code
-        if ending:
-            exits.say(ending)
+        elif as_json:
+            print_json({"version": words.VERSION, "reached": False, "results": [], "exit": int(code), "error": ending})
+        for sentence in dict.fromkeys([*unwritten, *filter(None, [ending]), *benchmark.unclean]):
+            exits.say(sentence)
     raise typer.Exit(code)
 
 
@@ -238,6 +262,10 @@ def _precision(typed: str) -> float | str:
         return positive("precision", number("precision", matched[1]) * _SECONDS[unit])
     if not text.endswith("%"):
         raise ValueError(f"precision must be a share of the mean such as 2%, or a time such as 10ms, got {typed!r}")
+    if not number("precision", text[:-1]) > 0:
+        raise ValueError(
+            f"precision must be a positive number with % or a unit of time, such as 2% or 10ms, got {typed!r}"
+        )
     return text
 
 
@@ -250,9 +278,9 @@ class Exports:
     markdown: Path | None
 
     @property
-    def to_stdout(self) -> bool:
-        """Whether something is written to stdout."""
-        return _STDOUT in (self.as_json, self.csv, self.markdown)
+    def to_stdout(self) -> int:
+        """How many of them are written to stdout."""
+        return (self.as_json, self.csv, self.markdown).count(_STDOUT)
 
     def check(self) -> None:
         """Refuse what cannot be written."""
@@ -274,8 +302,9 @@ class Exports:
                 if path == _STDOUT:
                     print(text(), end="")
                 elif path is not None:
+                    content = text().encode()  # an error leaves what the file has
                     with writing(path):
-                        path.write_text(text(), encoding="utf-8", newline="")
+                        path.write_bytes(content)
             except ValueError as error:
                 wrong.append(str(error))
         return wrong

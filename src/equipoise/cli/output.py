@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 
+def replace_unprintable() -> None:
+    """Print ? for characters that the encoding of standard output or standard error lacks, as σ in Latin-1."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
+
+
 def console() -> Console:
     """Return the console that tables and sentences are printed on."""
     from rich.console import Console
@@ -28,7 +36,18 @@ def console() -> Console:
 
 def print_json(value: Any) -> None:
     """Print a value as one line of JSON; NaN and infinities become null."""
-    print(json.dumps(tables.json_ready(value), ensure_ascii=False, allow_nan=False))
+    ready = tables.json_ready(value)
+    text = json.dumps(ready, ensure_ascii=False, allow_nan=False)
+    print(text if _encodable(text) else json.dumps(ready, allow_nan=False))
+
+
+def _encodable(text: str) -> bool:
+    """Return whether the encoding of standard output has all characters of a text."""
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @contextmanager

@@ -68,7 +68,7 @@ def test_exports(bench: Run, tmp_path: Path) -> None:
     files = [word for kind in ("json", "csv", "markdown") for word in (f"--export-{kind}", f"out.{kind}")]
     done = bench("true", "echo 1", "--runs", "3", "--json", *files)
     printed, written = done.json, json.loads((tmp_path / "out.json").read_text())
-    assert printed.pop("exit") == 0
+    assert (printed.pop("exit"), printed.pop("error")) == (0, None)
     assert printed == written
     assert [len(each["times"]) for each in written["results"]] == [3, 3]
     with (tmp_path / "out.csv").open(newline="") as file:
@@ -85,6 +85,25 @@ def test_an_export_that_fails_leaves_the_others(bench: Run, tmp_path: Path) -> N
     assert (done.code, done.err) == (2, "equipoise: cannot write /dev/full: No space left on device\n")
     assert (tmp_path / "out.csv").exists()
     assert done.out.startswith("2 runs of 1 command.")
+
+
+def test_an_encoding_without_sigma_loses_nothing(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "equipoise", "bench", "echo σ", "-r", "2", "--export-json", "kept.json"]
+    environment = os.environ | {"PYTHONIOENCODING": "latin-1"}
+    run = partial(subprocess.run, cwd=tmp_path, env=environment, capture_output=True, encoding="latin-1")
+    printed, exported = run(words), run([*words, "--json"])
+    assert (printed.returncode, printed.stderr) == (0, "")
+    assert printed.stdout.splitlines()[1].split()[:5] == ["command", "mean", "±", "95%", "?"]
+    kept = json.loads((tmp_path / "kept.json").read_text(encoding="utf-8"))
+    assert kept["results"][0]["command"] == json.loads(exported.stdout)["results"][0]["command"] == "echo σ"
+
+
+def test_bytes_that_are_not_utf_8_are_refused_and_leave_the_export(bench: Run, tmp_path: Path) -> None:
+    (tmp_path / "kept.json").write_text("earlier")
+    done = bench("touch a; echo \udcff", "-r", "2", "--export-json", "kept.json")
+    assert (done.code, "must be UTF-8, got" in done.err) == (2, True)
+    assert (tmp_path / "kept.json").read_text() == "earlier"
+    assert not (tmp_path / "a").exists()
 
 
 def test_an_export_to_stdout_is_alone_there(bench: Run) -> None:
@@ -108,11 +127,16 @@ def test_parameters(bench: Run, tmp_path: Path) -> None:
     assert done.code == 0, done.err
     names = ["echo a 0.5", "echo b 0.5", "echo a 1.0", "echo b 1.0"]
     assert [each["name"] for each in done.json["results"]] == names
+    assert done.json["results"][1]["parameters"] == {"n": "0.5", "x": "b"}
     assert (tmp_path / "ran").read_text().split() == ["0.5", "0.5", "1.0", "1.0"]
     assert not (tmp_path / "a").exists()
     named = bench("echo {x}", "-L", "x", "a,b", "-n", "say {x}", "-r", "1", "-u", "microsecond")
     assert [line.split()[:2] for line in named.out.splitlines()[2:4]] == [["say", "a"], ["say", "b"]]
     assert "µs" in named.out
+    each = bench("echo {x}", "-L", "x", "a,b", "-n", "one", "-n", "two", "-r", "1")
+    assert [line.split()[0] for line in each.out.splitlines()[2:4]] == ["one", "two"]
+    few = bench("echo {x}", "-L", "x", "a,b,c", "-n", "one", "-n", "two", "-r", "1")
+    assert few.err == "equipoise: name must be given once for each of the 3 commands, got 2 times\n"
 
 
 def test_a_command_that_fails_is_named_in_one_sentence(bench: Run) -> None:
@@ -120,6 +144,9 @@ def test_a_command_that_fails_is_named_in_one_sentence(bench: Run) -> None:
     assert (done.code, done.out) == (3, "")
     [line] = done.err.splitlines()
     assert line.startswith("equipoise: 'cat' failed: exit code 1; its stderr ends with: cat: no-such-file")
+    as_json = bench("false", "--json")
+    assert (as_json.code, as_json.json["exit"], as_json.json["results"]) == (3, 3, [])
+    assert as_json.err == f"equipoise: {as_json.json['error']}\n"
     ignored = bench("false", "-i", "--runs", "2")
     assert ignored.code == 0
     assert "2 runs of 'false' failed, and the time is included; the last one: exit code 1." in ignored.out
@@ -128,6 +155,16 @@ def test_a_command_that_fails_is_named_in_one_sentence(bench: Run) -> None:
         3,
         "equipoise: cannot run 'no-such-program-here': No such file or directory\n",
     )
+
+
+def test_a_cleanup_that_fails_is_told_after_what_failed_before(bench: Run, tmp_path: Path) -> None:
+    done = bench("false", "--cleanup", "exit 9")
+    first, second = done.err.splitlines()
+    assert (done.code, second) == (3, "equipoise: the cleanup command 'exit 9' failed: exit code 9")
+    assert first.startswith("equipoise: 'false' failed: exit code 1")
+    every = bench("true {x}", "-L", "x", "1,2", "-r", "2", "--cleanup", "echo {x} >> log; false")
+    assert (every.code, (tmp_path / "log").read_text().split()) == (3, ["1", "2"])
+    assert every.out.startswith("4 runs of 2 commands.")
 
 
 def test_exit_code_1_where_the_precision_is_not_reached(bench: Run) -> None:
@@ -149,6 +186,11 @@ def test_exit_code_1_where_the_precision_is_not_reached(bench: Run) -> None:
         (["true", "--precision", "2"], "precision must be a share of the mean such as 2%, or a time such as 10ms"),
         (["true", "--precision", "0ms"], "precision must be a positive number, got 0"),
         (["true", "--precision", "-2%"], "precision must be a positive number"),
+        (["true", "--precision", "0%"], "with % or a unit of time, such as 2% or 10ms, got '0%'"),
+        (["true", "--precision", "x%"], "precision must be a number, got 'x'"),
+        (["true", "--json", "--export-csv", "-"], "stdout must be for --json or for one export, got several"),
+        (["true", "--export-json", "-", "--export-csv", "-"], "stdout must be for --json or for one export"),
+        (["echo {n}{m}", "-P", "n", "1", "2", "-P", "m", "1", "2"], "parameter-scan must be given once, got it twice"),
         (["true", "-r", "9" * 21], "runs must be at most 1,000,000,000, got 999999999999999999999"),
         (["true", "-w", "9" * 21], "warmup must be at most 1,000,000,000, got 999999999999999999999"),
         (["true", "-n", ""], "a name must not be empty, got ''"),
@@ -157,6 +199,13 @@ def test_exit_code_1_where_the_precision_is_not_reached(bench: Run) -> None:
         (["true", "-u", "hour"], "time-unit must be"),
         (["true", "--style=full"], "--style is an option of hyperfine that equipoise bench does not have: the bar"),
         (["echo {n}", "-L", "n"], "parameter-list must be given a name and values, as in -L VAR a,b,c, got 'n'"),
+        (
+            ["echo {n}", "-L", "n", "--cleanup", "touch OOPS"],
+            "parameter-list must be given a name and values, as in -L VAR a,b,c, got the option --cleanup after -L n",
+        ),
+        (["echo {n}", "-L", "n", "-r", "1"], "got the option -r after -L n"),
+        (["echo {n}", "-L", "n", "--runs=2"], "got the option --runs after -L n"),
+        (["echo {n}", "-L", "-r", "1"], "got the option -r after -L"),
         (["echo {n}", "-L", "n", "1", "-P", "n", "1", "2"], "every parameter must be given once, got 'n' twice"),
         (["echo {n}", "-D", "2"], "parameter-step-size is for --parameter-scan, which is not given, got '2'"),
         (["true", "true"], "every command needs a name of its own, got 'true' twice; use --name"),

@@ -13,7 +13,7 @@ import numpy as np
 
 from equipoise.arrays import Floats
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import check_names, integer, positive, shown
+from equipoise.inputs import LONGEST_NAME, check_names, integer, positive, printable, shown
 from equipoise.run.bench import margins
 from equipoise.run.bench.timer import Run, Timer, program_of, shell_for, words_of
 from equipoise.run.bench.timings import LEVEL, SHARP, Kind, Overhead, Timing, Timings
@@ -84,7 +84,7 @@ class Bench:
     min_runs
         Run each command this many times at least.
     max_runs
-        The most runs, as a mean over commands.
+        The most runs, as a mean over commands; at least 2 with a precision.
     max_seconds
         Start no more runs after this many seconds of measuring, once every command has been run.
     warmup
@@ -97,10 +97,17 @@ class Bench:
         As in `shell_for`.
     ignore_failure
         Whether commands may end with another exit code than 0.
+    parameters
+        The values of the parameters of each command, by its name, which the results repeat.
     watch
         A function that is called with each `Stage`.
     clock
         Returns the seconds by which `max_seconds` is kept.
+
+    Attributes
+    ----------
+    unclean
+        How each cleanup that failed did so, in a sentence.
     """
 
     def __init__(
@@ -119,14 +126,18 @@ class Bench:
         cleanup: Sequence[str] = (),
         shell: str = "auto",
         ignore_failure: bool = False,
+        parameters: Mapping[str, Mapping[str, str]] | None = None,
         watch: Callable[[Stage], Any] | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._commands = _checked(commands)
+        _check_encodable(*commands.values(), *commands, *setup, *prepare, *cleanup)
         self._timer, self._watch, self._clock = timer, watch, clock
         self._runs = None if runs is None else _number_of_runs("runs", runs)
         self._precision = precision if runs is None else None
         self._min_runs, self._max_runs = _number_of_runs("min_runs", min_runs), _number_of_runs("max_runs", max_runs)
+        if runs is None and self._max_runs < 2:
+            raise ValueError(f"max_runs must be at least 2 for a precision, got {self._max_runs}; runs may be 1")
         if self._min_runs > self._max_runs:
             raise ValueError(f"min_runs must be at most max_runs, {self._max_runs:,}, got {self._min_runs:,}")
         self._max_seconds = None if max_seconds is None else positive("max_seconds", max_seconds, "number of seconds")
@@ -137,9 +148,10 @@ class Bench:
             )
         self._prepare = dict(zip(commands, list(prepare) * (len(commands) if len(prepare) == 1 else 1), strict=False))
         self._setup, self._cleanup = setup, cleanup
+        self.unclean: list[str] = []
         self._shell = shell_for(commands.values(), shell)
         self._words = {name: words_of(command, self._shell) for name, command in commands.items()}
-        self._ignore_failure = ignore_failure
+        self._ignore_failure, self._parameters = ignore_failure, parameters or {}
         # What the study is asked for: with a shell a little more, as the error of its time is added.
         self._asked = None if self._precision is None else _asked(self._precision, 1 if self._shell is None else SHARP)
         # Runs of the shell itself: some before all others, then one in each round. And what the study subtracts.
@@ -173,7 +185,8 @@ class Bench:
         Raises
         ------
         EquipoiseError
-            If a command fails; its message says how. `so_far` has what was known by then.
+            If a command fails; its message says how. `so_far` has what was known by then. A cleanup that fails is
+            raised if nothing else is, and `unclean` has all of them.
         """
         try:
             for command in self._setup:
@@ -190,8 +203,9 @@ class Bench:
             self._interrupted = True
             raise
         finally:
-            for command in self._cleanup:
-                self._aside("cleanup", command)
+            self._clean_up()
+        if self.unclean:
+            raise EquipoiseError(self.unclean[0])
         found = self.so_far()
         assert found is not None  # a study that ends without an error has samples
         return found
@@ -209,6 +223,14 @@ class Bench:
         run = self._timer(words_of(command, self._shell or "/bin/sh"), arm)
         if run.code != 0:
             raise CommandError(f"the {what} command {command!r} failed: {run.said}")
+
+    def _clean_up(self) -> None:
+        """Run every cleanup command; those that fail hide neither each other nor what ended the benchmark."""
+        for command in self._cleanup:
+            try:
+                self._aside("cleanup", command)
+            except CommandError as error:
+                self.unclean.append(str(error))
 
     def _time(self, arm: str) -> Run:
         if self._prepare:
@@ -445,6 +467,7 @@ class Bench:
             self._failed or self._interrupted,
             overhead,
             self._warmup,
+            self._parameters,
         )
 
     def _timing(self, result: Result, arm: str, k: int, runs: Sequence[Run], overhead: Overhead | None) -> Timing:
@@ -509,6 +532,15 @@ def _checked(commands: Mapping[str, str]) -> dict[str, str]:
     return dict(commands)
 
 
+def _check_encodable(*texts: str) -> None:
+    """Refuse bytes that are not UTF-8, which no export could hold."""
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"a command and its name must be UTF-8, got {shown(text)}") from None
+
+
 def names_of(commands: Sequence[str], given: Sequence[str]) -> dict[str, str]:
     """
     Return the commands by name.
@@ -518,7 +550,8 @@ def names_of(commands: Sequence[str], given: Sequence[str]) -> dict[str, str]:
     commands
         The command lines.
     given
-        Names for all of them, or none: then each goes by its program where those differ, and else by all of its words.
+        Names for all of them, or none: then each goes by its program where those differ, and else by all of its words,
+        as far as a name has room for them.
     """
     if given and len(given) != len(commands):
         raise ValueError(f"name must be given once for each of the {len(commands)} commands, got {len(given)} times")
@@ -528,5 +561,11 @@ def names_of(commands: Sequence[str], given: Sequence[str]) -> dict[str, str]:
     names = given or (programs if len(set(programs)) == len(commands) and all(programs) else commands)
     if len(set(names)) < len(names):
         twice = next(name for name in names if list(names).count(name) > 1)
-        raise ValueError(f"every command needs a name of its own, got {twice!r} twice; use --name")
-    return dict(zip(names, commands, strict=True))
+        raise ValueError(f"every command needs a name of its own, got {shown(twice)} twice; use --name")
+    return dict(zip(given or [_as_name(name, i) for i, name in enumerate(names, 1)], commands, strict=True))
+
+
+def _as_name(command: str, number: int) -> str:
+    """Return a command that can be a name: line breaks are escaped, and what is too long ends with its number."""
+    text, end = printable(command), f"… ({number})"
+    return text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - len(end)] + end

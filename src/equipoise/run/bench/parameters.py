@@ -13,17 +13,24 @@ from equipoise.inputs import shown
 
 # The most values of a parameter, and the most commands that may come of all of them.
 _MOST: Final = 1000
+# The most digits of a number in a scan, before the point and after it: 28 are computed with.
+_PLACES: Final = 14
 
 
 @dataclass(frozen=True)
 class Filled:
-    """Command lines, with values in the places of parameters: the commands, and what is run around them."""
+    """
+    Command lines, with values in the places of parameters: the commands, and what is run around them.
+
+    `chosen` has the values of each command.
+    """
 
     commands: list[str]
     names: list[str]
     prepare: list[str]
     setup: list[str]
     cleanup: list[str]
+    chosen: list[dict[str, str]]
 
 
 def scan(low: str, high: str, step: str | None = None) -> list[str]:
@@ -38,7 +45,7 @@ def scan(low: str, high: str, step: str | None = None) -> list[str]:
     many = int((last - first) / each) + 1
     if many > _MOST:
         raise ValueError(f"a parameter must have at most {_MOST:,} values, got {many:,}")
-    return [str(first + i * each) for i in range(many)]
+    return [f"{first + i * each:f}" for i in range(many)]
 
 
 def _decimal(what: str, text: str) -> Decimal:
@@ -48,6 +55,10 @@ def _decimal(what: str, text: str) -> Decimal:
         found = Decimal("nan")
     if not found.is_finite():
         raise ValueError(f"{what} of a parameter must be a number, got {shown(text)}")
+    if max(found.adjusted() + 1, -int(found.as_tuple().exponent)) > _PLACES:
+        raise ValueError(
+            f"{what} of a parameter must have at most {_PLACES} digits before and after the point, got {shown(text)}"
+        )
     return found
 
 
@@ -72,8 +83,8 @@ def fill(
     values
         The values of each parameter, by its name.
     commands, names, prepare
-        The commands, with a name and what is run before each; names and the latter may be left out, be one for all, or
-        one for each.
+        The commands, with a name and what is run before each; names and the latter may be left out, be one for all, one
+        for each, or one for each command that comes of the values.
     setup, cleanup
         What is run before and after all commands: once for each text that comes of it.
     """
@@ -86,15 +97,20 @@ def fill(
     if len(combined) * len(commands) > _MOST:
         raise ValueError(f"there must be at most {_MOST:,} commands, got {len(combined) * len(commands):,}")
 
+    chosen = [values_of for values_of in combined for _ in commands]
+
     def for_each(texts: Sequence[str]) -> list[str]:
-        # One text for all commands gives one for each where values differ.
-        each = [*texts] * len(commands) if len(texts) == 1 and len(commands) > 1 and values else [*texts]
-        return [_in(text, chosen) for chosen in combined for text in each]
+        if len(texts) == 1 and values:
+            texts = [*texts] * len(commands)
+        if len(texts) == len(commands):
+            texts = [*texts] * len(combined)
+        # Another number than there are commands is refused as it was given.
+        return [*map(_in, texts, chosen)] if len(texts) == len(chosen) else [*texts]
 
     def once(texts: Sequence[str]) -> list[str]:
         return [*dict.fromkeys(_in(text, chosen) for chosen in combined for text in texts)]
 
-    return Filled(for_each(commands), for_each(names), for_each(prepare), once(setup), once(cleanup))
+    return Filled(for_each(commands), for_each(names), for_each(prepare), once(setup), once(cleanup), chosen)
 
 
 def _in(text: str, chosen: Mapping[str, str]) -> str:

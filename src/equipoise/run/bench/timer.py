@@ -9,7 +9,6 @@ import os
 import re
 import secrets
 import select
-import shlex
 import shutil
 import signal
 import subprocess
@@ -39,6 +38,14 @@ _BUILT_IN: Final = frozenset(
      "getopts", "hash", "jobs", "local", "read", "readonly", "return", "set", "shift", "source", "times", "trap",
      "type", "ulimit", "umask", "unalias", "unset", "wait"]
 )  # fmt: skip
+# The pieces of a command line: what lies between words, a line that is continued, and parts of words in single quotes,
+# after a backslash, without either, and in double quotes, where few characters can be escaped.
+_PIECE: Final = re.compile(
+    r"""(?P<break>[ \t\r\n]+)|\\\n|'(?P<single>[^']*)'|"(?P<double>(?:[^"\\]|\\.)*)"|\\(?P<escaped>.)"""
+    r"""|(?P<plain>[^ \t\r\n'"\\]+)""",
+    re.DOTALL,
+)
+_ESCAPED: Final = re.compile(r"""\\([$`"\\\n])""")
 _SHELL_SYNTAX: Final = re.compile(r"[|&;<>()$`\\*?\[\]{}#~!\"'\n]")
 
 
@@ -307,7 +314,7 @@ def needs_shell(command: str) -> bool:
     """Return whether a command line means something else without a shell."""
     if _SHELL_SYNTAX.search(_QUOTED.sub("", command)):
         return True
-    first = shlex.split(command)[0]
+    first = _split(command)[0]
     return "=" in first or (first in _BUILT_IN and shutil.which(first) is None)
 
 
@@ -342,7 +349,20 @@ def words_of(command: str, shell: str | None) -> list[str]:
 
 def _split(command: str) -> list[str]:
     """Return the words of a command line, as a shell has them."""
-    try:
-        return shlex.split(command)
-    except ValueError as error:  # a quotation mark that is not closed
-        raise ValueError(f"cannot split {command!r} into words: {error}") from None
+    words: list[str] = []
+    word: str | None = None
+    place = 0
+    while place < len(command):
+        found = _PIECE.match(command, place)
+        if found is None:
+            lacks = "No escaped character" if command[place] == "\\" else "No closing quotation"
+            raise ValueError(f"cannot split {command!r} into words: {lacks}")
+        place = found.end()
+        kind = found.lastgroup
+        if kind == "break":
+            words, word = words if word is None else [*words, word], None
+        elif kind == "double":
+            word = (word or "") + _ESCAPED.sub(lambda escaped: escaped[1].strip("\n"), found[kind])
+        elif kind is not None:  # else the line is continued
+            word = (word or "") + found[kind]
+    return words if word is None else [*words, word]

@@ -10,8 +10,8 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import NormalDist
 from typing import Final, Literal
@@ -19,6 +19,7 @@ from typing import Final, Literal
 import numpy as np
 
 from equipoise.arrays import Floats
+from equipoise.intervals import asymptotic, fixed_width, t_mixture
 from equipoise.run.bench import drift, ratios
 from equipoise.run.bench.ratios import Interval
 from equipoise.run.bench.timer import Run
@@ -164,6 +165,8 @@ class Timings:
         The shell's own time; None where no shell was used.
     warmup
         Runs of each command before those that count.
+    parameters
+        The values of the parameters of each command, by its name.
     """
 
     commands: tuple[Timing, ...]
@@ -174,6 +177,7 @@ class Timings:
     stopped: bool
     overhead: Overhead | None
     warmup: int = 0
+    parameters: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def reached(self) -> bool:
@@ -200,7 +204,7 @@ class Timings:
         Those of commands for whose times the shell's own is not known well enough are left out.
         """
         runs, seconds, share = 0.0, 0.0, 1.0 if self.overhead is None else SHARP
-        z = NormalDist().inv_cdf(1 - (1 - LEVEL) / len(self.commands) / 2)
+        alpha = (1 - LEVEL) / len(self.commands)
         for each in self.commands:
             n = len(each.runs)
             if self.wanted is not None:
@@ -210,7 +214,7 @@ class Timings:
             elif n < _SOME or not each.target > 0:
                 return math.inf, math.inf
             else:
-                more = math.ceil(max((z * each.deviation / (share * each.target)) ** 2 - n, 1))
+                more = float(_stopping(n, each.deviation, share * each.target, alpha) - n)
             runs += more
             seconds += more * float(np.mean([run.seconds for run in each.runs]))
         return runs, seconds
@@ -248,3 +252,15 @@ class Timings:
         error = 0.0 if self.overhead is None else self.overhead.error
         a, b = self.commands[slow].seconds, self.commands[fast].seconds
         return ratios.of_means(a, b, alpha, error, stopped=self.precision is not None)
+
+
+def _stopping(n: int, deviation: float, target: float, alpha: float) -> int:
+    """Return about which number of runs, above n, an interval at level 1 - alpha stops a command at a target."""
+    z = NormalDist().inv_cdf(1 - alpha / 2)
+    normal = math.ceil((z * deviation / target) ** 2)
+    if deviation > 0:
+        for t in range(max(n + 1, normal, int(t_mixture.first(alpha))), asymptotic.START):
+            if t_mixture.half_width(t, alpha) * deviation <= target:
+                return t
+    # Equal times are not trusted before START of them; others have the fixed-width interval.
+    return max(n + 1, normal, int(fixed_width.fewest(z)) if deviation > 0 else asymptotic.START)

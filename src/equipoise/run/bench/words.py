@@ -10,7 +10,7 @@ import numpy as np
 
 from equipoise import tables
 from equipoise.inputs import named, spoken
-from equipoise.run.bench.timer import program_of
+from equipoise.run.bench.timer import Run, program_of
 from equipoise.run.bench.timings import LEVEL, Ratio, Timing, Timings
 
 # Units of time by their names, and how many of each are a second.
@@ -49,6 +49,10 @@ def verdict(found: Timings) -> str:
         return (
             f"✗ {_means_of(wide)} cannot be known to {wanted} ({runs}): the time of {found.overhead.shell} hides {it}."
         )
+    if all(each.interval == "student" and each.margin <= each.target for each in wide):
+        # The intervals that a precision stops by are not as narrow yet, or have not begun.
+        verb = "is" if len(found.order) == 1 else "are"
+        return f"{head}{runs} {verb} too few to stop at {wanted}; {_more(found)}{tail}."
     means, verb = _means_of(wide), "is" if len(wide) == 1 else "are"
     means = means[0].lower() + means[1:] if found.stopped else means
     return f"{head}{means} {verb} not known to {wanted} yet ({runs}); {_more(found)}{tail}."
@@ -302,7 +306,7 @@ def to_dict(found: Timings) -> dict[str, Any]:
         "shell": None
         if overhead is None
         else {"program": overhead.shell, "mean": overhead.seconds, "standard_error": overhead.error},
-        "results": [{**row, **_each_run(each)} for row, each in zip(records(found), found.commands, strict=True)],
+        "results": [_result(found, row, each) for row, each in zip(_summaries(found), found.commands, strict=True)],
         "ratios": [
             {
                 "fast": ratio.fast.name,
@@ -319,6 +323,13 @@ def to_dict(found: Timings) -> dict[str, Any]:
 
 def records(found: Timings) -> list[dict[str, Any]]:
     """Return a record for each command, as for a CSV file; all times are in seconds."""
+    return [
+        row | {f"parameter_{name}": value for name, value in found.parameters.get(each.name, {}).items()}
+        for row, each in zip(_summaries(found), found.commands, strict=True)
+    ]
+
+
+def _summaries(found: Timings) -> list[dict[str, Any]]:
     relative = {ratio.slow.name: (ratio.times.value, ratio.times.low, ratio.times.high) for ratio in found.ratios}
     relative |= {ratio.fast.name: (1.0, 1.0, 1.0) for ratio in found.ratios}
     titles, unknown = ("relative", "relative_low", "relative_high"), (math.nan,) * 3
@@ -344,5 +355,13 @@ def records(found: Timings) -> list[dict[str, Any]]:
     ]
 
 
-def _each_run(timing: Timing) -> dict[str, Any]:
-    return {"times": timing.times.tolist(), "exit_codes": [run.code for run in timing.runs]}
+def _result(found: Timings, summary: dict[str, Any], timing: Timing) -> dict[str, Any]:
+    """Return what is known of a command, with each run, and with the values of its parameters if it has any."""
+    chosen = found.parameters.get(timing.name)
+    each = {"times": timing.times.tolist(), "exit_codes": [_exit_code(run) for run in timing.runs]}
+    return summary | each | ({"parameters": dict(chosen)} if chosen else {})
+
+
+def _exit_code(run: Run) -> int:
+    """Return the exit code of a run, 128 + n if signal n ended it, as a shell and hyperfine have it."""
+    return run.code if run.code >= 0 else 128 - run.code

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from equipoise.errors import EquipoiseError
+from equipoise.inputs import check_names
 from equipoise.run.bench import Bench, Run, Stage, margins, measure
 from equipoise.run.bench.measure import names_of
 from equipoise.run.estimate import estimate
@@ -287,13 +288,33 @@ def test_a_command_that_fails_ends_it() -> None:
         Bench({"a": "true"}, Aside(7), prepare=["x"]).run()
 
 
+@pytest.mark.parametrize(
+    ("commands", "options", "error", "sentence"),
+    [
+        ({"a": "true"}, {}, EquipoiseError, "^the cleanup command 'x 1' failed: exit code 7$"),
+        ({"a": "false"}, {}, EquipoiseError, "^'a' failed: exit code 7"),
+        ({"a": "true"}, {"setup": ["make"]}, EquipoiseError, "^the setup command 'make' failed"),
+        ({"a": "true"}, {"prepare": ["stop"]}, KeyboardInterrupt, "^$"),
+    ],
+)
+def test_a_cleanup_that_fails_hides_nothing(
+    commands: dict[str, str], options: dict[str, Any], error: type[BaseException], sentence: str
+) -> None:
+    bench = Bench(commands, Aside(7), runs=2, cleanup=["x 1", "x 2"], **options)
+    with pytest.raises(error, match=sentence):
+        bench.run()
+    assert bench.unclean == [f"the cleanup command 'x {i}' failed: exit code 7" for i in (1, 2)]
+
+
 class Aside:
-    """A timer of commands that succeed, besides whatever a shell is asked to do."""
+    """A timer of commands that succeed, besides whatever a shell is asked to do; Ctrl-C comes where that is to stop."""
 
     def __init__(self, code: int) -> None:
         self._code = code
 
     def __call__(self, words: Sequence[str], arm: str) -> Run:
+        if words[-1] == "stop":
+            raise KeyboardInterrupt
         return Run(1.0) if words == ["true"] else Run(1.0, code=self._code, said=f"exit code {self._code}")
 
 
@@ -390,11 +411,14 @@ def test_a_steady_drift_does_not_bias_the_ratio(ratio: float) -> None:
     [
         ({}, {}, "at least one command is needed, as in equipoise bench 'gzip -c data.bin'"),
         ({"a": " "}, {}, "a command must not be empty, got ' '"),
+        ({"a": "echo \udcff"}, {}, r"a command and its name must be UTF-8, got 'echo \udcff'"),
+        (COMMANDS, {"cleanup": ["echo \udcff"]}, r"a command and its name must be UTF-8, got 'echo \udcff'"),
         (COMMANDS, {"precision": "much"}, "precision must be a positive number"),
         (COMMANDS, {"runs": 0}, "runs must be a positive integer, got 0"),
         (COMMANDS, {"runs": 10**20}, "runs must be at most 1,000,000,000, got 100000000000000000000"),
         (COMMANDS, {"warmup": 10**10}, "warmup must be at most 1,000,000,000, got 10000000000"),
         (COMMANDS, {"min_runs": 5, "max_runs": 4}, "min_runs must be at most max_runs, 4, got 5"),
+        (COMMANDS, {"max_runs": 1}, "max_runs must be at least 2 for a precision, got 1"),
         (COMMANDS, {"max_seconds": -1}, "max_seconds must be a positive number of seconds, got -1"),
         (COMMANDS, {"warmup": -1}, "warmup must be"),
         (
@@ -418,6 +442,11 @@ def test_names() -> None:
     assert names_of(["/bin/gzip -1 x", "xz x"], []) == {"gzip": "/bin/gzip -1 x", "xz": "xz x"}
     assert names_of(["gzip -1 x", "gzip -9 x"], []) == {"gzip -1 x": "gzip -1 x", "gzip -9 x": "gzip -9 x"}
     assert names_of(["a", "a"], ["one", "two"]) == {"one": "a", "two": "a"}
+    scripts = ["echo 1\necho 2", "echo 1\necho 3", "echo " + 200 * "x", "echo " + 200 * "x" + "y"]
+    names = [*names_of(scripts, [])]
+    assert names[:2] == [r"echo 1\necho 2", r"echo 1\necho 3"]
+    assert [(len(name), name[-6:]) for name in names[2:]] == [(200, "x… (3)"), (200, "x… (4)")]
+    check_names(names)
     with pytest.raises(ValueError, match=r"^every command needs a name of its own, got 'a' twice; use --name$"):
         names_of(["a", "a"], [])
     with pytest.raises(ValueError, match=r"^name must be given once for each of the 2 commands, got 1 times$"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -154,8 +155,26 @@ def test_all_commands_have_the_same_shell_or_none() -> None:
         shell_for(["true"], "no-such-shell")
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        r'''printf '%s|' "\$HOME" "a\`b" "c\"d" "e\\f" "g\h"''',
+        "printf '%s|' \"a\\\nb\" c\\\nd \\\n e",
+        r"printf '%s|' a\ b 'c'\''d' '' x''y '\n' \$X",
+        " printf\t'%s|'  a\n",
+    ],
+)
+def test_words_are_those_of_a_shell(command: str) -> None:
+    shell = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True)
+    program, layout, *words = words_of(command, None)
+    assert (program, layout) == ("printf", "%s|")
+    assert "".join(f"{word}|" for word in words) == shell.stdout
+
+
 def test_words() -> None:
     assert words_of("echo 'a b' c", None) == ["echo", "a b", "c"]
     assert words_of("a | b", "bash --norc") == ["bash", "--norc", "-c", "a | b"]
     with pytest.raises(ValueError, match=r"^cannot split \"echo 'a\" into words: No closing quotation$"):
         words_of("echo 'a", None)
+    with pytest.raises(ValueError, match=r"into words: No escaped character$"):
+        words_of("echo a\\", None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -80,6 +81,10 @@ def test_everything_that_is_printed() -> None:
             "✗ Stopped: the mean of a is not known to ±5% yet (10 runs); about 690 more are needed (9 to 15 minutes).",
         ),
         (
+            timings(timing("a", [1.0, 1.002, 0.999], reached=False, interval="student")),
+            "✗ 3 runs are too few to stop at ±5%; about 6 more are needed (4 to 8 seconds): raise --max-runs.",
+        ),
+        (
             timings(GZIP, wanted=11, stopped=True),
             "✗ Stopped: 10 runs of 1 command instead of 11 of each; 1 more run is needed (up to 1 second).",
         ),
@@ -91,6 +96,21 @@ def test_everything_that_is_printed() -> None:
 )
 def test_verdicts(found: Timings, verdict: str) -> None:
     assert words.verdict(found) == verdict
+
+
+@pytest.mark.parametrize(
+    ("seconds", "least"),
+    [
+        ([1.0, 1.001, 0.999], 9),  # the first interval
+        ([1.0, 1.001, 0.999] * 2 + [1.0], 9),
+        ([1.0, 1.0, 1.0], 20),  # as long as all are equal
+        ([1.0, 1.06, 0.94], 30),  # the least of a fixed-width interval
+        ([1.0, 1.5, 0.5], 385),  # (1.96 · 0.5/0.05)²
+    ],
+)
+def test_what_is_left_is_enough_for_an_interval_that_stops(seconds: list[float], least: int) -> None:
+    found = timings(timing("a", seconds, reached=False))
+    assert found.left[0] == least - len(seconds)
 
 
 def test_commands_that_do_not_differ() -> None:
@@ -211,6 +231,16 @@ def test_json_has_what_hyperfine_has() -> None:
     assert ratio["low"] < 3.7 < ratio["high"]
     assert found["results"][1]["relative"] == pytest.approx(3.7)
     assert math.isnan(words.to_dict(timings(GZIP))["results"][0]["relative"])
+
+
+def test_parameters_and_signals_are_as_in_hyperfine() -> None:
+    killed = Timing("a", "a 1", [Run(1.0, code=-9), Run(1.0, code=2), Run(1.0)], np.ones(3), 0.1, 0.1, True)
+    found = replace(timings(killed), parameters={"a": {"n": "1"}})
+    [result] = words.to_dict(found)["results"]
+    assert (result["exit_codes"], result["parameters"]) == ([137, 2, 0], {"n": "1"})
+    [row] = words.records(found)
+    assert row["parameter_n"] == "1"
+    assert "parameters" not in words.to_dict(timings(killed))["results"][0]
 
 
 def test_markdown() -> None:
