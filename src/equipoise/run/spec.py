@@ -80,6 +80,8 @@ _KINDS: Final[dict[str, tuple[str, ...]]] = {
     "a table": ("table", "group", "value", "columns", "arms", "replacement", "missing"),
     "a function": ("function", "arms", "populations", "rounds"),
 }
+# Each job is a thread, and a process where arms are commands.
+_MOST_JOBS: Final = 1000
 # Times drift as the machine does, so that every command is timed at least once in this many rounds.
 _ROUNDS: Final = 2
 
@@ -205,7 +207,7 @@ def _spec(given: dict[str, Any], folder: Path, instead: dict[str, Any]) -> Spec:
         settings["precision"] = _contrasts(settings["precision"])
     if isinstance(settings.get("support"), list):
         settings["support"] = tuple(settings["support"])
-    jobs = integer("jobs", given["jobs"], least=1) if "jobs" in given else None
+    jobs = integer("jobs", given["jobs"], least=1, most=_MOST_JOBS) if "jobs" in given else None
     if kind == "a table":
         return _of_table(given, folder, settings)
     settings["executor"] = jobs

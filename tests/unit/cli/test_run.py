@@ -172,6 +172,7 @@ def test_options_go_before_the_file(run: Run) -> None:
     assert run(DICE, "--json", "--jobs", "3").json["samples"] == 60
     assert run(DICE, "--budget", "many").code == 2
     assert "jobs must be a positive integer, got 0" in run(DICE, "--jobs", "0").err
+    assert "jobs must be at most 1,000, got 100,000" in run(DICE, "--jobs", "100000").err
 
 
 # ---- failures
