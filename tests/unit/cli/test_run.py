@@ -8,6 +8,7 @@ import pty
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -254,6 +255,19 @@ def test_a_command_that_is_late_is_killed(run: Run) -> None:
     assert "the command took longer than 0.1 seconds and was killed" in done.err
     # Where passing is asked for, one that hangs has not passed.
     assert run(text.replace('"seconds"', '"exit"'), "--budget", "2", "--json").json["means"] == {"late": 0}
+
+
+def test_a_timeout_of_centuries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is cut to what a thread can wait for."""
+    waits: list[float] = []
+
+    class Timer(threading.Timer):
+        def start(self) -> None:
+            waits.append(self.interval)
+
+    monkeypatch.setattr(threading, "Timer", Timer)
+    assert Command("a", "echo 7", "stdout", tmp_path, timeout=1e300)() == 7
+    assert waits == [threading.TIMEOUT_MAX]
 
 
 # How a command starts a child: in its group, in a session of its own, and as an orphan in one.
