@@ -172,7 +172,7 @@ def load(path: Path, **instead: Any) -> Spec:
         `budget`, `precision`, `interval`, `jobs` and `store` that override those in the file, unless they are None.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError(f"cannot parse {path} as TOML: it is not a text file in UTF-8") from None
     try:
@@ -219,6 +219,11 @@ def _spec(given: dict[str, Any], folder: Path, instead: dict[str, Any]) -> Spec:
 
 def _of_commands(given: dict[str, Any], folder: Path, settings: dict[str, Any]) -> Spec:
     arms = given.get("arms")
+    if isinstance(arms, list):
+        raise ValueError(
+            'a list of arms needs the function that samples them, as in function = "module:name", or a table; '
+            "arms that are shell commands go into a section [arms]"
+        )
     if not isinstance(arms, dict) or not arms:
         raise ValueError(
             'no arms were given; add a section [arms] with lines such as gzip = "gzip -c data.bin", or use a table '

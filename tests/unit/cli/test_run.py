@@ -162,6 +162,10 @@ def test_exit_code_0_where_it_is(run: Run) -> None:
     assert "100%" not in done.out
 
 
+def test_a_file_with_a_byte_order_mark(run: Run) -> None:
+    assert run("\ufeff" + DICE, "--json").json["samples"] == 60
+
+
 def test_nothing_says_when_to_stop(run: Run) -> None:
     done = run(DICE.replace("budget = 60", ""))
     assert (done.code, done.out) == (2, "")
@@ -661,6 +665,11 @@ def _written(folder: Path, text: str) -> Path:
         ('table = "ragged.csv"\ncolumns = ["a"]', "must have 2 cells like the header, got 1"),
         ('table = "empty.csv"\ncolumns = ["a"]', "it is empty"),
         (
+            'table = "header.csv"\ngroup = "plan"\nvalue = "visits"',
+            "header.csv must have at least one row of data",
+        ),
+        ('table = "header.parquet"\ncolumns = ["a"]', "header.parquet must have at least one row of data"),
+        (
             'measure = "exit"\nwarmup = 1\n[arms]\n"a\\u001b[2J" = "touch ran"',
             r"the name of an arm must not contain control characters, got 'a\x1b[2J'",
         ),
@@ -669,6 +678,7 @@ def _written(folder: Path, text: str) -> Path:
             r"must not contain control characters, got '\x1bfree'",
         ),
         ('table = "loud.csv"\ngroup = "plan"\nvalue = "a\\u0007"', r"must not contain control characters, got 'a\x07'"),
+        ('arms = ["x"]', 'needs the function that samples them, as in function = "module:name"'),
         ('function = "f"\narms = ["a"]', "function must be module:name, got 'f'"),
         ('function = "os:open"\narms = ["a", ""]', "the name of an arm must not be empty, got ''"),
         ('measure = "seconds"\n[arms]\n" " = "true"', "the name of an arm must not be empty, got ' '"),
@@ -684,6 +694,8 @@ def test_bad_files(run: Run, tmp_path: Path, text: str, sentence: str) -> None:
     (tmp_path / "gaps.csv").write_text("plan,visits\nfree,1\nfree,\npaid,3\n")
     (tmp_path / "ragged.csv").write_text("a,b\n1\n")
     (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "header.csv").write_text("plan,visits\n")
+    polars.DataFrame({"a": []}).write_parquet(tmp_path / "header.parquet")
     (tmp_path / "loud.csv").write_text("plan,visits,a\a\n\x1bfree,1,1\npaid,3,1\n")
     done = run(text)
     assert (done.code, done.out) == (2, "")
