@@ -130,11 +130,14 @@ def text(rows: Sequence[Sequence[str]], notes: Iterable[str] = ()) -> str:
 
     The first row holds the titles.
     """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = (
-        "  ".join(cell.rjust(w) if i else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True)))
-        for row in rows
-    )
+    from rich.cells import cell_len  # which knows that a Chinese character is as wide as two letters
+
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        gaps = [" " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)]
+        first, *others = zip(row, gaps, strict=True)
+        lines.append("  ".join(["".join(first), *(gap + cell for cell, gap in others)]))
     return "\n".join([*(line.rstrip() for line in lines), *notes])
 
 

@@ -67,6 +67,8 @@ def test_cells_and_percents() -> None:
 def test_a_table_as_text() -> None:
     rows = [["arm", "count"], ["a", "1,000"], ["long name", "2"]]
     assert tables.text(rows, ["a note"]) == "arm        count\na          1,000\nlong name      2\na note"
+    wide = [["arm", "日数"], ["日本", "1"], ["a", "2"]]
+    assert tables.text(wide) == "arm   日数\n日本     1\na        2"
 
 
 def test_a_table_as_html_is_escaped() -> None:

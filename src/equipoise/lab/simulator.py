@@ -34,6 +34,8 @@ from equipoise.tables import amount, count
 # Samples that a budget may buy: more take days, and far more could not be paid for one by one in doubles.
 MOST_PULLS = 1e12
 MOST_RUNS = 1e9
+# The square of a larger variance is close to what a float can hold.
+GREATEST_VARIANCE = 1e150
 # The formula of a strategy is checked on this many arms.
 CHECKED_ARMS = 64
 
@@ -190,6 +192,9 @@ def simulate(
     if not isinstance(problem, Problem):
         example = "eq.Problem([eq.Gaussian(0, 4), eq.Rademacher()])"
         raise TypeError(f"problem must be a problem such as {example}, got {shown(problem)}")
+    for law in problem.arms:
+        if law.variance > GREATEST_VARIANCE:
+            raise ValueError(f"laws must have a variance of at most {GREATEST_VARIANCE:g}, got {shown(law)}")
     several, grid = (isinstance(each, Iterable) and not isinstance(each, str) for each in (strategy, budget))
     given: Any = strategy if several else [strategy]
     strategies = [resolve(each) for each in given]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from equipoise.inputs import did_you_mean, listed
+from equipoise.tables import count
 
 COLUMNS = ("arm", "variance", "sd", "weight", "cost", "floor", "cap", "population")
 INTEGERS = ("floor", "cap", "population")
@@ -65,11 +66,11 @@ def _table(path: str | Path) -> tuple[list[str], list[dict[str, str]]]:
     """Return the titles, in lower case, and the rows by title of a file with the columns that a plan needs."""
     try:
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file)
-            titles = [(title or "").strip().lower() for title in reader.fieldnames or []]
+            reader = csv.reader(file)
+            titles = [title.strip().lower() for title in next(reader, [])]
             if len(titles) == 1 and ";" in titles[0]:
                 raise ValueError(f"{path} must be separated by commas, got semicolons")
-            rows = [dict(zip(titles, (v or "" for v in row.values()), strict=False)) for row in reader]
+            rows = [row for row in reader if row]
     except UnicodeDecodeError:
         raise ValueError(f"cannot read {path}: it is not a text file in UTF-8") from None
     except csv.Error as error:
@@ -83,4 +84,8 @@ def _table(path: str | Path) -> tuple[list[str], list[dict[str, str]]]:
             raise ValueError(f"{path} has an unknown column {title!r}{known}")
     if not rows:
         raise ValueError(f"{path} must have a row for each arm, got none")
-    return titles, rows
+    for line, row in enumerate(rows, 2):
+        if len(row) != len(titles):
+            cells = count(len(titles), "cell")
+            raise ValueError(f"row {line} of {path} must have {cells} like the header, got {len(row):,}")
+    return titles, [dict(zip(titles, row, strict=True)) for row in rows]

@@ -82,7 +82,7 @@ class Gaussian:
 
     @property
     def fourth(self) -> float:
-        return 3 * self.variance**2
+        return _or_infinite(lambda: 3 * self.variance**2)
 
     def sample(self, rng: np.random.Generator, size: int) -> Floats:
         return rng.normal(self.mean, math.sqrt(self.variance), size)
@@ -101,11 +101,11 @@ class Rademacher:
 
     @property
     def variance(self) -> float:
-        return self.scale**2
+        return _or_infinite(lambda: self.scale**2)
 
     @property
     def fourth(self) -> float:
-        return self.scale**4
+        return _or_infinite(lambda: self.scale**4)
 
     def sample(self, rng: np.random.Generator, size: int) -> Floats:
         return np.asarray(self.scale * (2.0 * rng.integers(0, 2, size) - 1.0), dtype=float)
@@ -159,11 +159,11 @@ class Uniform:
 
     @property
     def variance(self) -> float:
-        return (self.high - self.low) ** 2 / 12
+        return _or_infinite(lambda: (self.high - self.low) ** 2 / 12)
 
     @property
     def fourth(self) -> float:
-        return (self.high - self.low) ** 4 / 80
+        return _or_infinite(lambda: (self.high - self.low) ** 4 / 80)
 
     def sample(self, rng: np.random.Generator, size: int) -> Floats:
         return rng.uniform(self.low, self.high, size)
@@ -184,15 +184,15 @@ class Exponential:
 
     @property
     def variance(self) -> float:
-        return self.scale**2
+        return _or_infinite(lambda: self.scale**2)
 
     @property
     def third(self) -> float:
-        return 2 * self.scale**3
+        return _or_infinite(lambda: 2 * self.scale**3)
 
     @property
     def fourth(self) -> float:
-        return 9 * self.scale**4
+        return _or_infinite(lambda: 9 * self.scale**4)
 
     def sample(self, rng: np.random.Generator, size: int) -> Floats:
         return rng.exponential(self.scale, size)
@@ -211,7 +211,7 @@ class Laplace:
 
     @property
     def fourth(self) -> float:
-        return 6 * self.variance**2
+        return _or_infinite(lambda: 6 * self.variance**2)
 
     def sample(self, rng: np.random.Generator, size: int) -> Floats:
         return rng.laplace(self.mean, math.sqrt(self.variance / 2), size)
@@ -262,7 +262,7 @@ class StudentT:
 
     @property
     def variance(self) -> float:
-        return self.scale**2 * self.df / (self.df - 2) if self.df > 2 else math.inf
+        return _or_infinite(lambda: self.scale**2 * self.df / (self.df - 2)) if self.df > 2 else math.inf
 
     @property
     def third(self) -> float:
@@ -271,7 +271,7 @@ class StudentT:
     @property
     def fourth(self) -> float:
         df = self.df
-        return 3 * self.scale**4 * df**2 / ((df - 2) * (df - 4)) if df > 4 else math.inf
+        return _or_infinite(lambda: 3 * self.scale**4 * df**2 / ((df - 2) * (df - 4))) if df > 4 else math.inf
 
     def sample(self, rng: np.random.Generator, size: int) -> Floats:
         return self.scale * rng.standard_t(self.df, size)

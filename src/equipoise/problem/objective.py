@@ -143,7 +143,10 @@ class Objective:
         """
         values = np.asarray(variances, dtype=float)
         each = self.cost(values.size) * self.weight(values.size) * values
-        return float(math.fsum(each**self.exponent) ** (1 / self.exponent) / budget)
+        top = float(each.max())
+        if self.p == math.inf or not 0 < top < math.inf:
+            return math.fsum(each) / budget
+        return float(top * math.fsum((each / top) ** self.exponent) ** (1 / self.exponent) / budget)
 
     def slopes(self, variances: Floats) -> Floats:
         """
@@ -230,6 +233,10 @@ def objective(
         raise TypeError(f"{wanted}, got {shown(p)}") from None
     if not power > 0:
         raise ValueError(f"{wanted}, got {shown(p)}")
+    # K equal losses have K^(1/p) times the norm of one: at most 1e100 times.
+    least = math.ceil(100 * math.log10(max(len(names), 1))) / 10_000
+    if power < least:
+        raise ValueError(f"objective must be at least {least:g} for {len(names):,} arms, got {shown(p)}")
     found = None if weights is None else numbers_by_arm("weights", weights, names)
     if found is not None and not any(found):
         raise ValueError("weights must be positive for at least one arm, got 0 for each")

@@ -285,7 +285,7 @@ class Command:
             self.running.kill(mark)
 
         # Popen.wait with a timeout polls, which would show in the measured seconds.
-        timer = threading.Timer(self.timeout, end) if self.timeout is not None else None
+        timer = None if self.timeout is None else threading.Timer(min(self.timeout, threading.TIMEOUT_MAX), end)
         if timer is not None:
             timer.daemon = True
             timer.start()

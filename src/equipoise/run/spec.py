@@ -80,6 +80,8 @@ _KINDS: Final[dict[str, tuple[str, ...]]] = {
     "a table": ("table", "group", "value", "columns", "arms", "replacement", "missing"),
     "a function": ("function", "arms", "populations", "rounds"),
 }
+# Each job is a thread, and a process where arms are commands.
+_MOST_JOBS: Final = 1000
 # Times drift as the machine does, so that every command is timed at least once in this many rounds.
 _ROUNDS: Final = 2
 
@@ -170,7 +172,7 @@ def load(path: Path, **instead: Any) -> Spec:
         `budget`, `precision`, `interval`, `jobs` and `store` that override those in the file, unless they are None.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError(f"cannot parse {path} as TOML: it is not a text file in UTF-8") from None
     try:
@@ -205,7 +207,7 @@ def _spec(given: dict[str, Any], folder: Path, instead: dict[str, Any]) -> Spec:
         settings["precision"] = _contrasts(settings["precision"])
     if isinstance(settings.get("support"), list):
         settings["support"] = tuple(settings["support"])
-    jobs = integer("jobs", given["jobs"], least=1) if "jobs" in given else None
+    jobs = integer("jobs", given["jobs"], least=1, most=_MOST_JOBS) if "jobs" in given else None
     if kind == "a table":
         return _of_table(given, folder, settings)
     settings["executor"] = jobs
@@ -217,6 +219,11 @@ def _spec(given: dict[str, Any], folder: Path, instead: dict[str, Any]) -> Spec:
 
 def _of_commands(given: dict[str, Any], folder: Path, settings: dict[str, Any]) -> Spec:
     arms = given.get("arms")
+    if isinstance(arms, list):
+        raise ValueError(
+            'a list of arms needs the function that samples them, as in function = "module:name", or a table; '
+            "arms that are shell commands go into a section [arms]"
+        )
     if not isinstance(arms, dict) or not arms:
         raise ValueError(
             'no arms were given; add a section [arms] with lines such as gzip = "gzip -c data.bin", or use a table '

@@ -41,6 +41,7 @@ def read(path: Path) -> Columns:
             frame = polars.read_parquet(path)
         except Exception as error:  # polars has an exception of its own for each kind of damage
             raise ValueError(f"cannot read {path} as Parquet: {str(error).splitlines()[0]}") from None
+        _refuse_empty(path, frame.height)
         return {name: frame.get_column(name).to_list() for name in frame.columns}
     with path.open(newline="", encoding="utf-8-sig") as file:
         try:
@@ -49,6 +50,7 @@ def read(path: Path) -> Columns:
             why = str(error) if isinstance(error, csv.Error | UnicodeDecodeError) else "it is empty"
             raise ValueError(f"cannot read {path} as a table with a header row: {why}") from None
     rows = [row for row in rows if row]
+    _refuse_empty(path, len(rows))
     for line, row in enumerate(rows, start=2):
         if len(row) != len(head):
             raise ValueError(
@@ -58,6 +60,11 @@ def read(path: Path) -> Columns:
         twice = next(name for name in head if head.count(name) > 1)
         raise ValueError(f"columns of {path} must have different titles, got {twice!r} twice")
     return {name: [row[j].strip() or None for row in rows] for j, name in enumerate(head)}
+
+
+def _refuse_empty(path: Path, rows: int) -> None:
+    if not rows:
+        raise ValueError(f"{path} must have at least one row of data, got none")
 
 
 def groups(table: Columns, group: str, value: str, arms: Sequence[Any] | None, drop: bool) -> dict[Any, Floats]:

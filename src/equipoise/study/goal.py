@@ -242,7 +242,7 @@ def _half_width(given: Any) -> tuple[float, bool]:
         wanted = float(text.removesuffix("%")) / 100 if text.endswith("%") else number("precision", given)
     except (TypeError, ValueError):
         wanted = math.nan
-    if not 0 < wanted < math.inf:
+    if isinstance(given, bool | np.bool_) or not 0 < wanted < math.inf:
         raise ValueError(
             f"precision must be a positive number such as 0.01 or a share of the mean such as '3%', got {shown(given)}"
         )

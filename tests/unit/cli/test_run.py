@@ -8,6 +8,7 @@ import pty
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -161,6 +162,10 @@ def test_exit_code_0_where_it_is(run: Run) -> None:
     assert "100%" not in done.out
 
 
+def test_a_file_with_a_byte_order_mark(run: Run) -> None:
+    assert run("\ufeff" + DICE, "--json").json["samples"] == 60
+
+
 def test_nothing_says_when_to_stop(run: Run) -> None:
     done = run(DICE.replace("budget = 60", ""))
     assert (done.code, done.out) == (2, "")
@@ -172,6 +177,7 @@ def test_options_go_before_the_file(run: Run) -> None:
     assert run(DICE, "--json", "--jobs", "3").json["samples"] == 60
     assert run(DICE, "--budget", "many").code == 2
     assert "jobs must be a positive integer, got 0" in run(DICE, "--jobs", "0").err
+    assert "jobs must be at most 1,000, got 100,000" in run(DICE, "--jobs", "100000").err
 
 
 # ---- failures
@@ -253,6 +259,19 @@ def test_a_command_that_is_late_is_killed(run: Run) -> None:
     assert "the command took longer than 0.1 seconds and was killed" in done.err
     # Where passing is asked for, one that hangs has not passed.
     assert run(text.replace('"seconds"', '"exit"'), "--budget", "2", "--json").json["means"] == {"late": 0}
+
+
+def test_a_timeout_of_centuries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is cut to what a thread can wait for."""
+    waits: list[float] = []
+
+    class Timer(threading.Timer):
+        def start(self) -> None:
+            waits.append(self.interval)
+
+    monkeypatch.setattr(threading, "Timer", Timer)
+    assert Command("a", "echo 7", "stdout", tmp_path, timeout=1e300)() == 7
+    assert waits == [threading.TIMEOUT_MAX]
 
 
 # How a command starts a child: in its group, in a session of its own, and as an orphan in one.
@@ -646,6 +665,11 @@ def _written(folder: Path, text: str) -> Path:
         ('table = "ragged.csv"\ncolumns = ["a"]', "must have 2 cells like the header, got 1"),
         ('table = "empty.csv"\ncolumns = ["a"]', "it is empty"),
         (
+            'table = "header.csv"\ngroup = "plan"\nvalue = "visits"',
+            "header.csv must have at least one row of data",
+        ),
+        ('table = "header.parquet"\ncolumns = ["a"]', "header.parquet must have at least one row of data"),
+        (
             'measure = "exit"\nwarmup = 1\n[arms]\n"a\\u001b[2J" = "touch ran"',
             r"the name of an arm must not contain control characters, got 'a\x1b[2J'",
         ),
@@ -654,6 +678,7 @@ def _written(folder: Path, text: str) -> Path:
             r"must not contain control characters, got '\x1bfree'",
         ),
         ('table = "loud.csv"\ngroup = "plan"\nvalue = "a\\u0007"', r"must not contain control characters, got 'a\x07'"),
+        ('arms = ["x"]', 'needs the function that samples them, as in function = "module:name"'),
         ('function = "f"\narms = ["a"]', "function must be module:name, got 'f'"),
         ('function = "os:open"\narms = ["a", ""]', "the name of an arm must not be empty, got ''"),
         ('measure = "seconds"\n[arms]\n" " = "true"', "the name of an arm must not be empty, got ' '"),
@@ -669,6 +694,8 @@ def test_bad_files(run: Run, tmp_path: Path, text: str, sentence: str) -> None:
     (tmp_path / "gaps.csv").write_text("plan,visits\nfree,1\nfree,\npaid,3\n")
     (tmp_path / "ragged.csv").write_text("a,b\n1\n")
     (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "header.csv").write_text("plan,visits\n")
+    polars.DataFrame({"a": []}).write_parquet(tmp_path / "header.parquet")
     (tmp_path / "loud.csv").write_text("plan,visits,a\a\n\x1bfree,1,1\npaid,3,1\n")
     done = run(text)
     assert (done.code, done.out) == (2, "")

@@ -566,6 +566,11 @@ def test_progress() -> None:
     [
         ({"problem": [eq.Gaussian()]}, TypeError, r"problem must be a problem such as eq.Problem\("),
         ({"problem": None}, TypeError, "problem must be .*, got None"),
+        (
+            {"problem": eq.Problem([eq.Gaussian(0, 1e300)])},
+            ValueError,
+            r"a variance of at most 1e\+150, got Gaussian",
+        ),
         ({"strategy": "bas"}, ValueError, "'bas'.*did you mean 'b-as'"),
         ({"strategy": eq.strategies.BAS}, TypeError, r"BAS\(\)"),
         ({"strategy": ["auto", 3]}, TypeError, "3"),

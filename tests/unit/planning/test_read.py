@@ -42,6 +42,8 @@ def test_a_table_of_guesses(tmp_path: Path) -> None:
             "arm,variance,notes\na,1,2\n",
             "unknown column 'notes'; the columns are 'arm', 'variance', 'sd', 'weight', 'cost', 'floor', ",
         ),
+        ("arm,variance\na,4\nb,1,2\n", "row 3 of .*guesses.csv must have 2 cells like the header, got 3"),
+        ("arm,variance,cost\na,4\n", "row 2 of .*guesses.csv must have 3 cells like the header, got 2"),
         ("arm;variance\na;1\n", "guesses.csv must be separated by commas, got semicolons"),
     ],
 )

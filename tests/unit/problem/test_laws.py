@@ -96,6 +96,11 @@ def test_moments_too_large_for_a_float_are_infinite() -> None:
     assert large.mean == pytest.approx(math.exp(400.5))
     assert large.variance == math.inf
     assert eq.LogNormal(800, 0).variance == math.inf  # 0 times infinity is not known to be 0
+    for wide in (eq.Gaussian(0, 1e160), eq.Laplace(0, 1e160), eq.Uniform(0, 1e100), eq.StudentT(9, 1e100)):
+        assert (wide.variance < math.inf, wide.fourth) == (True, math.inf)
+    for wider in (eq.Rademacher(1e160), eq.Exponential(1e160), eq.Uniform(0, 1e160), eq.StudentT(9, 1e160)):
+        assert (wider.variance, wider.fourth) == (math.inf, math.inf)
+    assert eq.Exponential(1e110).third == math.inf
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,19 @@ def test_the_loss_of_an_arm_without_weight_need_not_be_known() -> None:
 
 def test_a_norm_does_not_overflow() -> None:
     assert Objective(4.0).loss([1e200, 1e200]) == pytest.approx(1e200 * 2**0.25)
+    assert Objective(0.01).optimal_loss([1e200, 1e200], 1) == pytest.approx(1e200 * 2.0**101)
+
+
+@pytest.mark.parametrize("arms", [1, 2, 10, 3000])
+def test_the_smallest_p(arms: int) -> None:
+    """The norm of so many losses of 1e200 is a number, and any smaller p is refused."""
+    least = math.ceil(100 * math.log10(arms)) / 10_000
+    norm = objective(range(arms), least or 1e-9)
+    assert norm.loss(np.full(arms, 1e200)) <= 1.01e300
+    assert norm.optimal_loss(np.full(arms, 1e190), arms) <= 1.01e290
+    if arms > 1:
+        with pytest.raises(ValueError, match=f"objective must be at least {least} for {arms:,} arms, got "):
+            objective(range(arms), 0.99 * least)
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_one_for_each_arm_is_aligned_by_its_label() -> None:
         precision([1, 2, 3], 0.95, names)
 
 
-@pytest.mark.parametrize("wrong", [0, -1, math.nan, math.inf, "3", "-3%", "much", None])
+@pytest.mark.parametrize("wrong", [0, -1, math.nan, math.inf, "3", "-3%", "much", None, True, np.True_])
 def test_what_is_not_a_precision(wrong: object) -> None:
     with pytest.raises(ValueError, match=r"precision must be a positive number such as 0\.01 or a share"):
         precision(wrong, 0.95, "ab")
