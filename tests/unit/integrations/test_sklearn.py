@@ -108,6 +108,15 @@ def test_a_budget_is_the_number_of_rows() -> None:
     assert dict(again.counts) == dict(result.counts)
 
 
+def test_a_budget_may_be_as_small_as_all_rows() -> None:
+    some = [np.flatnonzero(name == LABELS)[0] for name in NAMES]
+    result = per_class_accuracy(Classifier(), TABLE[some], LABELS[some], budget=4)
+    assert dict(result.counts) == dict.fromkeys(NAMES.tolist(), 1)
+    assert (result.intervals().half_widths == 0).all()
+    with pytest.raises(ValueError, match="budget must be at least 4, got 3: auto starts with 2 samples of each arm"):
+        per_class_accuracy(Classifier(), TABLE[some], LABELS[some], budget=3)
+
+
 def test_rows_of_few_classes_may_be_predicted_as_any_other() -> None:
     """In a batch of one row, or in all, no prediction need be a class of these rows."""
     some = np.flatnonzero(LABELS == "dog")
