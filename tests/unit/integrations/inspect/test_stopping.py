@@ -126,7 +126,7 @@ def test_samples_chosen_by_their_ids_leave_others_unknown(tmp_path: Path) -> Non
 
 
 def test_a_summary_says_that_samples_waited_for_a_retry(tmp_path: Path) -> None:
-    mock = Mock(fails=lambda question: question.endswith("0") and mock.asked[question] == 1)
+    mock: Mock = Mock(fails=lambda question: question.endswith("0") and mock.asked[question] == 1)
     stopping = eq_inspect.EarlyStopping(precision=0.2, support="binary")
     exam = Task(dataset=shuffled(60, ("easy",)), scorer=includes(), early_stopping=stopping)
     (log,) = eval(exam, model=mock.model, max_samples=1, retry_on_error=1, **quietly(tmp_path))
