@@ -177,16 +177,21 @@ def json_text(value: Any) -> str:
     return json.dumps(_with_text_keys(json_ready(value)), default=str, ensure_ascii=False, allow_nan=False)
 
 
+def texts(names: Sequence[Any]) -> list[str]:
+    """Return the text of each name: as Python writes it, such as 1 and '1', where two would have the same."""
+    for written in (str, repr):
+        found = [written(name) for name in names]
+        if len(set(found)) == len(found):
+            return found
+    raise ValueError("two arms have the same text and would become one in JSON; use to_dict")
+
+
 def _with_text_keys(value: Any) -> Any:
     if isinstance(value, list):
         return [_with_text_keys(each) for each in value]
     if not isinstance(value, dict):
         return value
-    for written in (str, repr):
-        found = {written(key): _with_text_keys(each) for key, each in value.items()}
-        if len(found) == len(value):
-            return found
-    raise ValueError("two arms have the same text and would become one in JSON; use to_dict")
+    return dict(zip(texts(list(value)), map(_with_text_keys, value.values()), strict=True))
 
 
 def frame(columns: Mapping[str, Any], library: FrameLibrary | None = None) -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,7 @@ except ModuleNotFoundError as error:
 
 import joblib
 from sklearn.utils import _safe_indexing, check_consistent_length, indexable
+from sklearn.utils._missing import is_pandas_na, is_scalar_nan
 from sklearn.utils.multiclass import type_of_target
 
 
@@ -71,8 +74,9 @@ def per_class_accuracy(
         of the classes whose accuracy is still open.
     store
         A path (SQLite) or a postgresql:// URL. Everything is saved there, and the same call with the same store
-        continues where the last one ended. Other rows and other parameters of the estimator are refused; that it was
-        fitted again cannot be seen, so use another store then.
+        continues where the last one ended. Other rows and other parameters of the estimator are refused. That it was
+        fitted again cannot be seen, nor that a function among its parameters does something else under the same name,
+        so use another store then.
 
     Returns
     -------
@@ -82,7 +86,8 @@ def per_class_accuracy(
     Raises
     ------
     EquipoiseError
-        If `predict` fails. What was predicted before is kept: in the store, and in the error's attribute `study`.
+        If `predict` fails, or does not return one class for each row. What was predicted before is kept: in the store,
+        and in the error's attribute `study`.
 
     Examples
     --------
@@ -109,14 +114,8 @@ def per_class_accuracy(
             predicted = np.asarray(estimator.predict(_safe_indexing(rows, np.array(items))), dtype=object)
         except Exception as error:
             return Answers([None] * len(items), f"estimator.predict failed: {type(error).__name__}: {error}", error)
-        if predicted.shape != (len(items),):
-            raise ValueError(
-                f"estimator.predict must return one class for each of {len(items):,} rows, "
-                f"got an array of shape {predicted.shape}"
-            )
-        found = predicted.tolist()[0]
-        if isinstance(found, str) != isinstance(names[0], str):
-            raise ValueError(f"estimator must predict classes of y such as {shown(names[0])}, got {shown(found)}")
+        if failure := _unusable(predicted, len(items), names[0]):
+            return Answers([None] * len(items), failure)
         correct = predicted == labels[items].astype(object)
         return Answers([Answer(float(each)) for each in correct.tolist()])
 
@@ -137,14 +136,60 @@ def per_class_accuracy(
     )
 
 
+def _unusable(predicted: Any, size: int, known: Any) -> str:
+    """Return why predictions cannot be compared with classes such as `known`, in words; empty if they can."""
+    if predicted.shape != (size,):
+        return (
+            f"estimator.predict must return one class for each of {size:,} rows, got an array of shape "
+            f"{predicted.shape}"
+        )
+    found = predicted.tolist()[0]
+    if isinstance(found, str) != isinstance(known, str):
+        return f"estimator must predict classes of y such as {shown(known)}, got {shown(found)}"
+    return ""
+
+
 def _described(estimator: Any) -> str:
-    """Return an estimator with its parameters, or its type where it does not say them."""
-    text = " ".join(repr(estimator).split())
-    return type(estimator).__qualname__ if " at 0x" in text else text
+    """Return an estimator as it is printed, with a hash of all its parameters, which are not all printed in full."""
+    printed = re.sub(r" at 0x[0-9a-fA-F]+", "", " ".join(repr(estimator).split()))
+    return f"{printed} {joblib.hash(_text(estimator))[:8]}"
+
+
+def _text(given: Any) -> str:
+    """Return a text that is the same in every process, and differs where what is described does."""
+    if isinstance(given, np.generic):
+        given = given.item()
+    if given is None or isinstance(given, bool | int | float | str | bytes):
+        return repr(given)
+    if isinstance(given, Mapping):
+        return f"{{{', '.join(sorted(f'{_text(key)}: {_text(each)}' for key, each in given.items()))}}}"
+    if isinstance(given, Set):
+        return f"{{{', '.join(sorted(map(_text, given)))}}}"
+    if isinstance(given, list | tuple):
+        return f"[{', '.join(map(_text, given))}]"
+    if isinstance(given, np.ndarray):
+        content = _text(given.tolist()) if given.dtype.hasobject else joblib.hash(np.ascontiguousarray(given))
+        return f"array {given.shape} {given.dtype} {content}"
+    if isinstance(given, functools.partial):
+        return f"partial {_text([given.func, given.args, given.keywords])}"
+    if hasattr(given, "__qualname__"):  # a function or a type
+        return f"{given.__module__}.{given.__qualname__}"
+    name = f"{type(given).__module__}.{type(given).__qualname__}"
+    if callable(getattr(given, "get_params", None)):
+        return f"{name} {_text(given.get_params(deep=False))}"
+    if hasattr(given, "shape"):  # a data frame, or a sparse matrix
+        return f"{name} {joblib.hash(given)}"
+    printed = " ".join(repr(given).split())
+    return name if " at 0x" in printed else f"{name} {printed}"
 
 
 def _checked(X: Any, y: Any) -> tuple[Any, Any]:
     """Return rows that can be indexed and an array of their classes, or refuse them."""
+    for row, label in enumerate(given := np.asarray(y, dtype=object).reshape(-1)):
+        if label is None or is_scalar_nan(label) or is_pandas_na(label):
+            raise ValueError(f"y must have a label for every row, got {label!r} for row {row:,}")
+    if not len(given):
+        raise ValueError("y must have at least one label, got none")
     kind = type_of_target(y, input_name="y")
     if kind not in ("binary", "multiclass"):
         raise ValueError(f"y must be one class for each row, got a target that is {kind}")

@@ -678,11 +678,14 @@ class Ledger:
     def _checked_budget(self, budget: float | None) -> float | None:
         if budget is None:
             return None
-        strategy = self.strategy
+        strategy, costs = self.strategy, self.objective.cost(len(self.names))
+        first = np.full(len(costs), strategy.warmup)
+        if self.populations is not None:
+            first = np.minimum(first, self.populations)  # a smaller population is used up before that
         return money.check_budget(
             budget,
             self.objective.costs,
-            least=strategy.warmup * math.fsum(self.objective.cost(len(self.names))),
+            least=math.fsum(first * costs),
             reason=f"{label(strategy)} starts with {count(strategy.warmup, 'sample')} of each arm",
         )
 

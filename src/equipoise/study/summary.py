@@ -56,7 +56,7 @@ def verdict(result: Result, unit: Unit = PLAIN) -> str:
     than = result.precision.words(whose, unit) or "asked for"
     left = what_is_left(result)
     needed = f"; {left}" if left else ""
-    return f"✗ {short:,} of {count(len(result.arms), 'arm')} {are} still wider than {than}{needed}."
+    return f"✗ {short:,} of {count(len(result.arms), 'arm')} {are} still wider than {than}{needed}.{_too_much(result)}"
 
 
 def what_is_left(result: Result) -> str:
@@ -82,7 +82,7 @@ def _verdict_of_sums(result: Result, wanted: Precision, asked: Sums, unit: Unit)
         which = "The combined mean is"
     left = what_is_left(result)
     needed = f"; {left}" if left else ""
-    return f"✗ {which} still wider than {to}{needed}."
+    return f"✗ {which} still wider than {to}{needed}.{_too_much(result)}"
 
 
 def _decided_by(result: Result, asked: Sums, unit: Unit) -> str:
@@ -257,9 +257,24 @@ def priced(result: Result, cost: str) -> str:
 
 
 def _samples(result: Result) -> str:
-    samples, costs, budget = count(result.samples, "sample"), result.objective.costs, result.snapshot.budget
-    if costs is None:
-        return samples
-    over = result.spent > limit(budget, min(costs))
-    too_much = f", {amount(result.spent - budget)} over the budget" if over and budget is not None else ""
-    return f"{samples} (cost {priced(result, amount(result.spent))}{too_much})"
+    samples = count(result.samples, "sample")
+    return samples if result.objective.costs is None else f"{samples} ({_cost(result)})"
+
+
+def _too_much(result: Result) -> str:
+    """Return a sentence with the cost if the budget was exceeded; empty if not."""
+    return f" The samples {_cost(result)}." if _over(result) else ""
+
+
+def _cost(result: Result) -> str:
+    """Return what samples cost, and how much of it is over the budget."""
+    too_much = f", {amount(_over(result))} over the budget" if _over(result) else ""
+    return f"cost {priced(result, amount(result.spent))}{too_much}"
+
+
+def _over(result: Result) -> float:
+    """Return by how much the budget was exceeded: by 0 if it was not, but for rounding."""
+    costs, budget = result.objective.costs, result.snapshot.budget
+    if costs is None or budget is None or result.spent <= limit(budget, min(costs)):
+        return 0.0
+    return result.spent - budget

@@ -163,6 +163,22 @@ def test_a_budget_that_was_exceeded_says_by_how_much() -> None:
     assert result.verdict.startswith("2 samples (cost 105, 5 over the budget).")
 
 
+def test_a_budget_that_was_exceeded_says_so_with_a_precision_too() -> None:
+    costs = iter([10.0, 95.0])
+    groups = {"a": [("a", i) for i in range(20)]}
+    values = iter([1.0, 3.0])
+    result = sample(
+        groups,
+        lambda items: Answers([Answer(next(values), next(costs)) for _ in items]),
+        budget=100,
+        precision=0.1,
+        costs={"a": 10.0},
+        seed=1,
+    )
+    assert result.verdict.startswith("✗ 1 of 1 arm is still wider than ±0.1")
+    assert result.verdict.endswith(". The samples cost 105, 5 over the budget.")
+
+
 def test_an_objective_gives_costly_groups_fewer_items() -> None:
     costs, counts = {"a": 1.0, "b": 16.0}, []
     groups = {name: [(name, i) for i in range(2000)] for name in costs}

@@ -13,7 +13,12 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import install_hint
@@ -103,6 +108,15 @@ def test_a_budget_is_the_number_of_rows() -> None:
     assert dict(again.counts) == dict(result.counts)
 
 
+def test_a_budget_may_be_as_small_as_all_rows() -> None:
+    some = [np.flatnonzero(name == LABELS)[0] for name in NAMES]
+    result = per_class_accuracy(Classifier(), TABLE[some], LABELS[some], budget=4)
+    assert dict(result.counts) == dict.fromkeys(NAMES.tolist(), 1)
+    assert (result.intervals().half_widths == 0).all()
+    with pytest.raises(ValueError, match="budget must be at least 4, got 3: auto starts with 2 samples of each arm"):
+        per_class_accuracy(Classifier(), TABLE[some], LABELS[some], budget=3)
+
+
 def test_rows_of_few_classes_may_be_predicted_as_any_other() -> None:
     """In a batch of one row, or in all, no prediction need be a class of these rows."""
     some = np.flatnonzero(LABELS == "dog")
@@ -123,6 +137,44 @@ def test_a_store_continues_with_the_same_rows_and_parameters(tmp_path: Path) -> 
             per_class_accuracy(estimator, rows, LABELS, budget=200, **given)
 
 
+def distance(a: Any, b: Any) -> float:
+    return float(np.abs(a - b).sum())
+
+
+def transformed(**parameters: Any) -> Any:
+    return make_pipeline(FunctionTransformer(lambda X: X), LogisticRegression(**parameters))
+
+
+def priors(middle: float) -> Any:
+    return GaussianNB(priors=np.array([0.25] * 2_000 + [middle] + [0.25] * 2_000))
+
+
+def scaled(middle: float) -> Any:
+    return FunctionTransformer(np.log1p, kw_args={"where": [1.0] * 500 + [middle] + [1.0] * 500})
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (transformed(C=1.0), transformed(C=1e-6)),
+        (KNeighborsClassifier(1, metric=distance), KNeighborsClassifier(55, metric=distance)),
+        (KNeighborsClassifier(metric=distance), KNeighborsClassifier(metric=transformed)),
+        (priors(0.25), priors(0.5)),
+        (scaled(1.0), scaled(2.0)),
+        (make_pipeline(scaled(1.0), GaussianNB()), make_pipeline(scaled(2.0), GaussianNB())),
+    ],
+)
+def test_a_store_is_not_continued_with_other_parameters(one: Any, other: Any, tmp_path: Path) -> None:
+    def run(estimator: Any, budget: int) -> Any:
+        estimator.predict = Classifier().predict
+        return per_class_accuracy(estimator, TABLE, LABELS, budget=budget, store=tmp_path / "study.db", seed=1)
+
+    assert run(one, 50).samples == 50
+    assert run(clone(one), 60).samples == 60
+    with pytest.raises(ValueError, match=r"estimator must be .* to continue the study in the store"):
+        run(other, 70)
+
+
 def test_a_prediction_that_fails_leaves_what_was_predicted(tmp_path: Path) -> None:
     class Failing(Classifier):
         def predict(self, X: Any) -> Any:
@@ -136,6 +188,16 @@ def test_a_prediction_that_fails_leaves_what_was_predicted(tmp_path: Path) -> No
         per_class_accuracy(Failing(), TABLE, LABELS, budget=100, seed=1)
     assert e.value.study.result().samples == 16
     assert isinstance(e.value.__cause__, OSError)
+
+
+def test_predictions_of_another_number_leave_what_was_predicted() -> None:
+    class Short(Classifier):
+        def predict(self, X: Any) -> Any:
+            return super().predict(X)[: None if self.calls == 1 else 3]
+
+    with pytest.raises(EquipoiseError, match=r"one class for each of .* rows, got an array of shape \(3,\); the") as e:
+        per_class_accuracy(Short(), TABLE, LABELS, budget=100, seed=1)
+    assert e.value.study.result().samples == 16
 
 
 class Fitted(Classifier):
@@ -166,11 +228,15 @@ class Wrong:
         (Classifier([7, 8, 9, 10]), TABLE, LABELS, "estimator must predict classes of y such as 'cat', got "),
         (Classifier(), TABLE, CODES, "estimator must predict classes of y such as 0, got '"),
         (Fitted([7, 8]), TABLE, CODES, r"estimator must know classes of y such as 0, got \[7, 8\]"),
+        (Classifier(), TABLE[:0], LABELS[:0], "y must have at least one label, got none"),
+        (Classifier(), TABLE[:3], ["cat", None, "dog"], "y must have a label for every row, got None for row 1"),
+        (Classifier(), TABLE[:3], ["cat", "dog", np.nan], "y must have a label for every row, got nan for row 2"),
+        (Classifier(), TABLE[:2], pd.Series(["cat", pd.NA], dtype="string"), "for every row, got <NA> for row 1"),
         (Wrong(), TABLE, LABELS, r"must return one class for each of 16 rows, got an array of shape \(16, 2\)"),
     ],
 )
 def test_what_cannot_be_used_is_refused(estimator: Any, rows: Any, labels: Any, message: str) -> None:
-    with pytest.raises((ValueError, TypeError), match=message):
+    with pytest.raises((ValueError, TypeError, EquipoiseError), match=message):
         per_class_accuracy(estimator, rows, labels, budget=100)
 
 

@@ -20,7 +20,7 @@ from inspect_ai.model import GenerateConfig
 from equipoise import people
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import choice, did_you_mean, number, positive, shown
-from equipoise.integrations.inspect.groups import GroupBy, check_group_by, groups_of, with_ids
+from equipoise.integrations.inspect.groups import GroupBy, check_group_by, check_ids, groups_of, with_ids
 from equipoise.integrations.inspect.identity import check_same, identity
 from equipoise.integrations.inspect.scores import Scores
 from equipoise.integrations.pools import Answer, Answers, sample
@@ -231,6 +231,7 @@ class _Questions:
             raise ValueError(f"task {self.name!r} must have one reducer of epochs, got {len(task.epochs_reducer)}")
         scores.check(self.name, len(task.scorer or ()))
         self.samples = with_ids(task.dataset)
+        check_ids(self.name, self.samples)
 
     def some(self, positions: Sequence[int]) -> Task:
         """Return the task with some of its samples."""
@@ -269,6 +270,9 @@ def _checked_options(given: Mapping[str, Any] | None) -> dict[str, Any]:
             raise ValueError(f"eval_options must leave {name} to evaluate, got {shown(given)}")
         if name not in known:
             raise ValueError(f"eval_options must be arguments of eval, got {name!r}{did_you_mean(name, known)}")
+    reducers = getattr((given or {}).get("epochs"), "reducer", None) or ()
+    if len(reducers) > 1:
+        raise ValueError(f"eval_options must have one reducer of epochs, got {len(reducers)}")
     return {"display": "none", "fail_on_error": False} | dict(given or {})
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
+
+import numpy as np
 
 from equipoise.inputs import shown
 
@@ -28,6 +32,13 @@ def with_ids(samples: Iterable[Any]) -> list[Any]:
     ]
 
 
+def check_ids(task: str, samples: Iterable[Any]) -> None:
+    """Refuse a task with two samples of the same id, which inspect_ai could not tell apart."""
+    twice = [id for id, many in Counter(sample.id for sample in samples).items() if many > 1]
+    if twice:
+        raise ValueError(f"the samples of task {task!r} must have different ids, got {shown(twice[0])} twice or more")
+
+
 def groups_of(task: str, samples: Sequence[Any], group_by: GroupBy) -> list[Hashable]:
     """Return the group of each sample of a task, in order."""
     return [_group_of(task, sample, group_by) for sample in samples]
@@ -46,9 +57,20 @@ def _group_of(task: str, sample: Any, group_by: GroupBy) -> Hashable:
                 f"which sample {shown(sample.id)} of task {task!r} does not have"
             )
         group = metadata[group_by]
-    if not isinstance(group, str | int | float | tuple):
+    if isinstance(group, np.generic):
+        group = group.item()
+    if not _usable(group):
         raise TypeError(
             f"group_by must give a text or a number for every sample, got {shown(group)} "
             f"for sample {shown(sample.id)} of task {task!r}"
         )
     return group
+
+
+def _usable(group: Any) -> bool:
+    """Whether samples can have this group in common: a text, a number that is one, or a tuple of what can be hashed."""
+    if isinstance(group, tuple):
+        return all(
+            isinstance(each, Hashable) and (not isinstance(each, float | tuple) or _usable(each)) for each in group
+        )
+    return isinstance(group, str | int) or (isinstance(group, float) and not math.isnan(group))

@@ -60,7 +60,7 @@ class Scores:
         value = getattr(found, "score", found).value  # of a score, or of a score with its sample
         try:
             number = _as_number(value) if self._value is None else float(self._value(value))
-        except (TypeError, ValueError, LookupError) as error:
+        except Exception as error:  # of the caller's function, any
             reason = "" if self._value is None else f" ({type(error).__name__}: {error})"
             raise EquipoiseError(
                 f"the score of sample {shown(sample)} of task {task!r} must be a number, got {shown(value)}{reason}; "

@@ -24,7 +24,7 @@ from equipoise.strategies import Support
 from equipoise.study import Result
 from equipoise.study.evidence import LEVEL
 from equipoise.study.goal import Stopping
-from equipoise.tables import count
+from equipoise.tables import count, texts
 
 # With a twentieth of the samples running at the same time, few run that could have been skipped. A summary suggests it
 # where a tenth or more did.
@@ -58,8 +58,8 @@ class EarlyStopping:
         "C" and 0 for "I".
     finite
         Whether the score is that of the dataset, which a group that ran completely gives exactly. False for the score
-        of the questions that the dataset was drawn from. With the `limit` of `eval`, samples that it leaves out are not
-        known, and no group is known exactly.
+        of the questions that the dataset was drawn from. With the `limit` or the `sample_id` of `eval`, samples that it
+        leaves out are not known, and no group is known exactly.
     shuffled
         True to say that the order of the dataset is random although inspect_ai did not shuffle it.
 
@@ -67,6 +67,9 @@ class EarlyStopping:
     -----
     One object serves one task at a time. Tasks with several epochs are refused: inspect_ai runs all samples once before
     it runs any twice, so that nothing could be skipped until the last epoch.
+
+    With `retry_on_error`, inspect_ai tries a sample that failed again after all others. Later scores of its group wait
+    for it, as failures may depend on the score, so that little can be skipped.
 
     A sample that fails, or has no score, is counted as declined and left out of the score of its group.
 
@@ -125,10 +128,14 @@ class EarlyStopping:
         self._scores.check(task.task, len(task.scorers or ()))
         groups = groups_of(task.task, samples, self._group_by)
         pools = {group: range(size) for group, size in Counter(groups).items()}
-        limited = task.config.limit is not None and len(samples) < task.dataset.samples
-        header = header_of(pools, None, *self._goal, support=self._support, finite=self._finite and not limited)
+        of = task.dataset.samples
+        limited_from = None if of is None or len(samples) == of else of
+        header = header_of(
+            pools, None, *self._goal, support=self._support, finite=self._finite and limited_from is None
+        )
         group_of = dict(zip((each.id for each in samples), groups, strict=True))
-        self._task = _Task(task.task, Memory(header), group_of, task.dataset.samples if limited else None)
+        chosen = task.config.sample_id is not None
+        self._task = _Task(task.task, Memory(header), group_of, limited_from, chosen)
         self._runner, self._running = _current_task(), True
         return "equipoise"
 
@@ -137,7 +144,7 @@ class EarlyStopping:
         task = self._current
         reason = task.ask(id)
         if reason is not None:
-            return EarlyStop(id=id, epoch=epoch, reason=reason, metadata={"group": str(task.group_of[id])})
+            return EarlyStop(id=id, epoch=epoch, reason=reason, metadata={"group": task.text_of[task.group_of[id]]})
         # Every sample runs in a task of its own, and one that fails ends without a word to whoever waits for its score.
         running = _current_task()
         if running is not None:
@@ -162,12 +169,31 @@ class EarlyStopping:
 
 
 class _Task:
-    """The groups of one task, and the tickets of its samples; `limited_from` is the dataset's size under a limit."""
+    """
+    The groups of one task, and the tickets of its samples.
 
-    def __init__(self, name: str, study: Memory, group_of: dict[Any, Any], limited_from: int | None) -> None:
+    Parameters
+    ----------
+    name
+        Of the task.
+    study
+        Keeps the scores.
+    group_of
+        The group of each sample, by id.
+    limited_from
+        The dataset's size, if not all of its samples are to run.
+    chosen
+        Whether they were chosen by their ids.
+    """
+
+    def __init__(
+        self, name: str, study: Memory, group_of: dict[Any, Any], limited_from: int | None, chosen: bool
+    ) -> None:
         self.name, self.group_of = name, group_of
-        self._study, self._limited_from = study, limited_from
+        self.text_of = dict(zip(study.header.arms, texts(study.header.arms), strict=True))
+        self._study, self._limited_from, self._chosen = study, limited_from, chosen
         self._most_at_once = 0
+        self._retried: set[Any] = set()
         self._course = Course(study.header)
         self._tickets: dict[Any, int] = {}
 
@@ -178,6 +204,7 @@ class _Task:
     def ask(self, id: Any) -> str | None:
         """Ask for a sample, unless it is tried again; return why not if its group is known well enough."""
         if id in self._tickets:
+            self._retried.add(id)
             return None
         turn, group = self._turn, self.group_of[id]
         k = turn.ledger.names.find(group)
@@ -189,8 +216,7 @@ class _Task:
 
     def tell(self, id: Any, score: float | None) -> None:
         """Take the score of a sample, and judge which groups are known well enough."""
-        self.ask(id)  # for a sample that was not asked for: one of an earlier evaluation that is repeated
-        if id not in self._tickets:
+        if id not in self._tickets and self.ask(id):  # not asked for: one of an earlier evaluation that is repeated
             return
         turn = self._turn
         if score is None:
@@ -216,7 +242,7 @@ class _Task:
         sizes = Counter(self.group_of.values())
         intervals = result.intervals()
         groups = {
-            str(group): {
+            self.text_of[group]: {
                 "samples": int(result.counts[group]),
                 "of": sizes[group],
                 "mean": _plain(result.means[group]),
@@ -237,14 +263,22 @@ class _Task:
         """Return what to know about the numbers, and about how much could be skipped, in sentences."""
         found = []
         if self._limited_from is not None:
+            by, where = ("sample_id", ", if these are a random part") if self._chosen else ("limit", "")
             found.append(
-                f"Scores are estimates for the dataset's {self._limited_from:,} samples, of which `limit` left "
-                f"{len(self.group_of):,}; as the groups' shares are not known, there is no overall score."
+                f"Scores are estimates for the dataset's {self._limited_from:,} samples, of which `{by}` left "
+                f"{len(self.group_of):,}{where}; as the groups' shares are not known, there is no overall score."
             )
-        ran = len(self._tickets)
-        if ran >= PART and self._most_at_once > 2 * ran / PART:
+        ran, retried = len(self._tickets), len(self._retried)
+        if retried:
             found.append(
-                f"Up to {self._most_at_once:,} of {count(ran, 'sample')} ran at the same time; running samples cannot "
+                f"{count(retried, 'sample')} failed and had to wait for a retry until all others had begun; later "
+                "scores of a group wait for it too, and retry_on_error=0 leaves more to skip."
+            )
+        # While they waited, samples to be tried again looked as if they were running.
+        at_once = self._most_at_once - retried
+        if ran >= PART and at_once > 2 * ran / PART:
+            found.append(
+                f"Up to {at_once:,} of {count(ran, 'sample')} ran at the same time; running samples cannot "
                 f"be skipped, and max_samples={ran // PART} leaves more to skip."
             )
         return found

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from inspect_ai import Epochs, SampleSource, Task, eval
 from inspect_ai import task as task_of
+from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.scorer import Score, includes, match, mean, scorer
 
 from equipoise.errors import EquipoiseError
@@ -325,6 +326,16 @@ def test_the_reducer_of_epochs_is_the_tasks(tmp_path: Path) -> None:
             "must have a dataset of fixed samples, got a SampleSou",
         ),
         (task("a", 1, epochs=Epochs(2, ["mean", "max"])), {}, "task 'a' must have one reducer of epochs, got 2"),
+        (
+            task("a", 1),
+            {"eval_options": {"epochs": Epochs(2, ["mean", "max"])}},
+            "eval_options must have one reducer of epochs, got 2",
+        ),
+        (
+            Task(MemoryDataset([Sample(input=str(i % 3), id=i % 3) for i in range(5)]), scorer=includes(), name="a"),
+            {"group_by": None},
+            "the samples of task 'a' must have different ids, got 0 twice or more",
+        ),
         (task("a", 1, early_stopping=eq_inspect.EarlyStopping(None, 0.1)), {}, "task 'a' must have no early_stopping"),
     ],
 )

@@ -42,6 +42,18 @@ def test_what_is_not_a_number_is_refused(given: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("read", "cause"),
+    [
+        (lambda value: value.credit, "AttributeError: 'int' object has no attribute 'credit'"),
+        (lambda value: 1 / value, "ZeroDivisionError: division by zero"),
+    ],
+)
+def test_a_function_of_values_that_fails_names_the_sample(read: Any, cause: str) -> None:
+    with pytest.raises(EquipoiseError, match=rf"the score of sample 1 .* must be a number, got 0 \({cause}\); pass v"):
+        Scores(None, read).number("alpha", 1, {"same": Score(value=0)})
+
+
+@pytest.mark.parametrize(
     ("support", "value", "message"),
     [
         ("binary", "P", r"must be 0 or 1, got 0.5; leave out support, or use support=\(0, 1\)"),

@@ -106,6 +106,50 @@ def test_a_limit_leaves_samples_unknown(tmp_path: Path) -> None:
     )
 
 
+def test_samples_chosen_by_their_ids_leave_others_unknown(tmp_path: Path) -> None:
+    questions = dataset("alpha", 60)
+    for i, each in enumerate(questions.samples):
+        each.id = i
+    questions.shuffle(1)
+    stopping = eq_inspect.EarlyStopping(group_by="subject", precision=0.05, support="binary")
+    exam = Task(dataset=questions, scorer=includes(), early_stopping=stopping)
+    ids: list[str | int] = list(range(30))
+    (log,) = eval(exam, model=Mock().model, max_samples=1, sample_id=ids, **quietly(tmp_path))
+    summary, result = log.results.early_stopping.metadata, stopping.result()
+    assert result.samples == 30
+    assert result.populations is None
+    assert not any(group["precise"] for group in summary["groups"].values())
+    assert "overall" not in summary
+    assert summary["notes"][0].startswith(
+        "Scores are estimates for the dataset's 120 samples, of which `sample_id` left 30, if these are a random part; "
+    )
+
+
+def test_a_summary_says_that_samples_waited_for_a_retry(tmp_path: Path) -> None:
+    mock: Mock = Mock(fails=lambda question: question.endswith("0") and mock.asked[question] == 1)
+    stopping = eq_inspect.EarlyStopping(precision=0.2, support="binary")
+    exam = Task(dataset=shuffled(60, ("easy",)), scorer=includes(), early_stopping=stopping)
+    (log,) = eval(exam, model=mock.model, max_samples=1, retry_on_error=1, **quietly(tmp_path))
+    retried = sum(times > 1 for times in mock.asked.values())
+    assert retried > 1
+    assert log.results.early_stopping.metadata["notes"] == [
+        f"{retried} samples failed and had to wait for a retry until all others had begun; later scores of a group "
+        "wait for it too, and retry_on_error=0 leaves more to skip."
+    ]
+
+
+def test_groups_with_the_same_text_are_told_apart() -> None:
+    async def use() -> Any:
+        stopping = eq_inspect.EarlyStopping("subject", precision=0.2)
+        await stopping.start_task(
+            eval_spec(), [Sample(input="", id=i, metadata={"subject": s}) for i, s in enumerate((1, "1", "b"))], 1
+        )
+        await completed(stopping, range(3))
+        return (await stopping.complete_task())["groups"]
+
+    assert list(asyncio.run(use())) == ["1", "'1'", "'b'"]
+
+
 def test_partial_credit_for_binary_scores_names_the_sample(tmp_path: Path) -> None:
     @scorer(metrics=[mean()], name="partial")
     def partial() -> Any:
