@@ -55,6 +55,6 @@ counts = base.mark_text(align="right", fontSize=picture.SMALL).encode(
 picture.save(
     (zero + bars + points + counts).properties(width=320, height=380),
     "audit.svg",
-    f"In {len(higher)} of 11 groups, loans are clearly more often wrongly rejected",
+    f"In {len(higher)} of 11 groups, wrong rejections are clearly more common",
     f"Every difference is known to three points after {result.samples:,} of {sum(FILES):,} files",
 )

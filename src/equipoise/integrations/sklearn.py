@@ -30,7 +30,6 @@ except ModuleNotFoundError as error:
 
 import joblib
 from sklearn.utils import _safe_indexing, check_consistent_length, indexable
-from sklearn.utils._missing import is_pandas_na, is_scalar_nan
 from sklearn.utils.multiclass import type_of_target
 
 
@@ -136,6 +135,14 @@ def per_class_accuracy(
     )
 
 
+def _missing(label: Any) -> bool:
+    """Whether a label is None, NaN or pandas's NA."""
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # NA is neither equal nor unequal
+        return True
+
+
 def _unusable(predicted: Any, size: int, known: Any) -> str:
     """Return why predictions cannot be compared with classes such as `known`, in words; empty if they can."""
     if predicted.shape != (size,):
@@ -186,7 +193,7 @@ def _text(given: Any) -> str:
 def _checked(X: Any, y: Any) -> tuple[Any, Any]:
     """Return rows that can be indexed and an array of their classes, or refuse them."""
     for row, label in enumerate(given := np.asarray(y, dtype=object).reshape(-1)):
-        if label is None or is_scalar_nan(label) or is_pandas_na(label):
+        if _missing(label):
             raise ValueError(f"y must have a label for every row, got {label!r} for row {row:,}")
     if not len(given):
         raise ValueError("y must have at least one label, got none")

@@ -421,14 +421,12 @@ class Result:
         """The standard errors of the strata for `combine`: of binary ones, not 0 where all samples are equal."""
         if self.sequences.support != "binary":
             return self.errors
-        counts = self.counts.array.astype(float)
-        likely = (counts * self.means.array + 2) / (counts + 4)
-        variances = np.where(equal_samples(self), likely * (1 - likely), self.variances.array)
-        if self.populations is not None:
-            unequal = finite.losses(variances, counts, self.populations)
-        else:
-            unequal = variances / counts
-        return np.where(equal_samples(self), np.sqrt(unequal), self.errors)
+        counts, means, equal = self.counts.array.astype(float), self.means.array, equal_samples(self)
+        sizes = np.full(len(counts), math.inf) if self.populations is None else self.populations
+        with np.errstate(divide="ignore", invalid="ignore"):  # of arms without samples
+            likely = (counts * means + 2) / (counts + 4)
+            losses = finite.losses(likely * (1 - likely), counts, sizes)
+        return np.where(equal, np.sqrt(losses), self.errors)
 
     @property
     def combined_kind(self) -> Kind:

@@ -300,6 +300,9 @@ def test_strata_whose_samples_are_all_equal() -> None:
     found = told(zeros, support="binary").combine([0.5, 0.5])
     assert found.error == pytest.approx(math.sqrt(2 * 0.25 * (2 / 34) * (32 / 34) / 30))
     assert found.low < 0 < 0.05 < found.high
+    empty = told(zeros | {"c": []}, support="binary")
+    assert empty.combine([0.5, 0.5, 0]) == found
+    assert math.isnan(empty.combine([0.5, 0.25, 0.25]).value)
     assert math.isnan(told(zeros, support=(0, 5)).combine([0.5, 0.5]).error)
     varied = told(zeros | {"b": [0.0, 3.0] * 15}, support=(0, 5))
     assert varied.combine([0.5, 0.5]).error == pytest.approx(varied.standard_errors["b"] / 2)
