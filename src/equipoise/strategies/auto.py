@@ -25,6 +25,8 @@ GAUSSIAN_KURTOSIS = 3.0
 # Binary arms have two parameters and others one: code is compiled for a number of them, so that neither kind of arm
 # pays for the other's formulas.
 BINARY = 2
+# Above this, M2 times the number of samples might overflow.
+HUGE_M2 = 1e290
 # Keeps an exponential of a logarithm within the range of a float.
 HIGHEST = 700.0
 
@@ -53,6 +55,16 @@ def varies(varying: float, nu: float) -> float:
     return varying / (varying + (1 - varying) * math.sqrt(1 + nu))
 
 
+def inverses(count: float) -> tuple[float, float, float, float]:
+    """Return 1/T, 1/(T - 1) or 1 for one sample, 1/(T + 2) and 1/(2500 + T²), with a single division."""
+    dof, after, enough = max(count - 1, 1.0), count + 2, ENOUGH * ENOUGH + count * count
+    early, late = count * dof, after * enough
+    inverse = 1 / (early * late)
+    of_early, of_late = inverse * late, inverse * early
+    return of_early * dof, of_early * count, of_late * enough, of_late * after
+
+
+_inverses = callable_compiled(inverses)
 _log_gamma = callable_compiled(log_gamma)
 _varies = callable_compiled(varies)
 _binary_variance = callable_compiled(credibility.variance)
@@ -122,27 +134,28 @@ class Auto(Strategy):
             return _binary_variance(count, m2, pooled[0], pooled[1])
         _, _, prior, root, centre, dofs, skewness, varying, per_sample = pooled
         weight, third, tail = own
-        # Without branches, so that simulated runs go side by side, and with divisions and roots, most of the cost of a
-        # simulated pull, of counts alone where that can be: they do not wait for what is found of the sample. `dofs`
-        # is 2/(β - 1), and 0 before the first pooling.
+        # Without branches, so that simulated runs go side by side. Divisions and roots are most of the cost of a
+        # simulated pull, so that one division serves several fractions. `dofs` is 2/(β - 1), and 0 before the first
+        # pooling.
         equal = tail == 0.0
         dof = count - 1
+        per_count, _, per_after, per_enough = _inverses(count)
         nu = dofs * dof
         depth = math.sqrt(1 + nu)
         heavier = (dof * tail - 1) * dofs / 2
-        fade = max(heavier, 1.0) * (ENOUGH * ENOUGH / (ENOUGH * ENOUGH + count * count))
+        fade = max(heavier, 1.0) * (ENOUGH * ENOUGH * per_enough)
         d = prior * fade
-        # (T - 1) s = sqrt(M2 (T - 1)), a product that might overflow; the half makes s unbiased.
-        sd = (d * root + math.sqrt(weight * m2) * math.sqrt(dof + 0.5)) * (1 / (d + dof))
-        seen = sd * sd + fade * (centre / (d + nu + 1e-30))
-        shown = (dof * tail - 1) * (((count + 1) * dofs / 2 + 1) / count)
+        known, spread, hidden = d + dof, d + nu + 1e-30, varying + (1 - varying) * depth if equal else depth
+        inverse = 1 / (known * spread * hidden)
+        # (T - 1) s = sqrt(M2 (T - 1)), where the half makes s unbiased.
+        sd = (d * root + math.sqrt(min(weight * m2, HUGE_M2) * (dof + 0.5))) * (inverse * (spread * hidden))
+        seen = sd * sd + fade * centre * (inverse * (known * hidden))
+        shown = (dof * tail - 1) * (((count + 1) * dofs / 2 + 1) * per_count)
         missing = 1.0 if equal else min(max(1 - shown, 0.0), 1.0)
         tail_beyond = missing * (1 - dofs) * max(centre - seen, 0.0)
-        unseen = (centre * varying if equal else tail_beyond) * (
-            1 / (varying + (1 - varying) * depth if equal else depth)
-        )
+        unseen = (centre * varying if equal else tail_beyond) * (inverse * (known * spread))
         # A value that has not come in T samples comes one time in T + 2 (Laplace), and lies inside the support.
-        v = (0.0 if equal else seen) + min(unseen, params[0] * (weight / (count + 2)))
+        v = (0.0 if equal else seen) + min(unseen, params[0] * (weight * per_after))
         square = third * (1 / (m2 if m2 > 1e-300 else 1.0)) * third * count
         part = min(count * per_sample, 1.0)
         c = SECOND_ORDER + (1 - part) * (6 - 2 * part) * (square + missing * (skewness - square))
@@ -170,13 +183,12 @@ class Auto(Strategy):
         weight, third, tail = own
         told = math.isnan(sample)
         x = mean if told else sample
-        dof = max(count - 1, 1.0)
-        step = (x - mean) / dof
+        step = (x - mean) * _inverses(count)[1]
         whole = step * count
         part = min(whole * (x - mean), m2) * (1 / (m2 if m2 > 1e-300 else 1.0))
         rest = 1 - part
         grown = 1.0 if tail == 0.0 and x != mean else tail * rest * rest + part * part
-        usual = GAUSSIAN_KURTOSIS / (dof + 2) if m2 > 0.0 else 0.0
+        usual = GAUSSIAN_KURTOSIS / (count + 1) if m2 > 0.0 else 0.0
         return weight, third + part * (whole + step - third) - 3 * step, usual if told else grown
 
     @staticmethod

@@ -265,6 +265,12 @@ def test_the_constant_of_second_order() -> None:
     assert pytest.approx(4 - overshoot, abs=5e-4) == auto.SECOND_ORDER
 
 
+@pytest.mark.parametrize("count", [1.0, 2.0, 3.0, 50.0, 1e6, 2.0**53])
+def test_inverses(count: float) -> None:
+    exact = [1 / count, 1 / max(count - 1, 1), 1 / (count + 2), 1 / (2500 + count**2)]
+    assert auto.inverses(count) == pytest.approx(exact, rel=1e-15, abs=0)
+
+
 def test_the_probability_that_an_arm_varies() -> None:
     # Of two arms one varies; after ν = 3 degrees of freedom it would have shown nothing half the time.
     assert auto.varies(0.5, 3.0) == pytest.approx(1 / 3)
