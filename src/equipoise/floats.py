@@ -1,9 +1,9 @@
 """
 Arithmetic on doubles without branches or calls, so that compilers vectorise the loops around it.
 
-It is for compiled code, of kernels and of strategies; `log` may be called from Python too. No function takes liberties
-with arithmetic, and constants are literals, so that it gives the same bits in a vectorised loop, in a scalar one and on
-another machine.
+It is for compiled code, of kernels and of strategies; `log` and `exp` may be called from Python too. No function takes
+liberties with arithmetic, and constants are literals, so that it gives the same bits in a vectorised loop, in a scalar
+one and on another machine.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ U = np.uint64
 _MANTISSA, _ONE, _52 = U(0x000FFFFFFFFFFFFF), U(0x3FF0000000000000), U(52)
 _SQRT2, _LN2 = 1.4142135623730951, 0.6931471805599453
 
-# A polynomial, lowest coefficient first, fitted at Chebyshev nodes. It is literal because a fit at import would give
-# other last bits with another linear algebra library. A test derives it again.
+# Polynomials, lowest coefficient first, fitted at Chebyshev nodes. They are literals because a fit at import would give
+# other last bits with another linear algebra library. A test derives them again.
 # log(1 + g)/g for g in [1/sqrt(2) - 1, sqrt(2) - 1].
 _LOG = (
     0.9999999999999988,
@@ -45,6 +45,24 @@ _LOG = (
     0.07032589957431397,
     -0.03273604290603974,
 )
+# (exp(r) - 1 - r)/r² for r in [-log(2)/2, log(2)/2].
+_EXP = (
+    0.5000000000000004,
+    0.1666666666666674,
+    0.04166666666661593,
+    0.008333333333256344,
+    0.0013888888920924613,
+    0.00019841270087016507,
+    2.4801515810616494e-05,
+    2.7556997970276304e-06,
+    2.7622664374056676e-07,
+    2.5211978887366238e-08,
+)
+_E0, _E1, _E2, _E3, _E4, _E5, _E6, _E7, _E8, _E9 = _EXP
+# log(2) as a number of 42 bits, so that its products with exponents are exact, and the rest.
+_LN2_HIGH, _LN2_LOW, _PER_LN2 = 0.6931471805598903, 5.497923018708371e-14, 1.4426950408889634
+# Added to a number, it leaves the nearest integer in the lowest bits.
+_TO_INTEGER = 6755399441055744.0
 _L0, _L1, _L2, _L3, _L4, _L5, _L6, _L7, _L8, _L9, _L10, _L11, _L12, _L13, _L14, _L15, _L16, _L17 = _LOG
 
 
@@ -109,3 +127,16 @@ def log(u: float) -> float:
         _L1,
     )
     return fma(exponent, _LN2, g * fma(odd, g, even))
+
+
+@jit
+def exp(x: float) -> float:
+    """Return the exponential of a number, to about 4e-16 of itself; that of -708 or 709 for numbers beyond these."""
+    x = min(max(x, -708.0), 709.0)
+    whole = fma(x, _PER_LN2, _TO_INTEGER)
+    n = whole - _TO_INTEGER
+    r = fma(-n, _LN2_LOW, fma(-n, _LN2_HIGH, x))
+    r2 = r * r
+    even = fma(fma(fma(fma(_E8, r2, _E6), r2, _E4), r2, _E2), r2, _E0)
+    odd = fma(fma(fma(fma(_E9, r2, _E7), r2, _E5), r2, _E3), r2, _E1)
+    return (1.0 + fma(r2, fma(odd, r, even), r)) * as_float((as_bits(whole) << _52) + _ONE)

@@ -151,16 +151,12 @@ def halves(ends: Ends, starts: Starts | None = None, further: Ends | None = None
     runs = ends.counts.shape[-1]
     found = []
     for half, each in enumerate(members(runs, starts)):
-        mine = _take(ends, slice(half, None, 2))
+        mine = ends.take(slice(half, None, 2))
         if starts is not None and further is not None and len(each.numbers) > each.consecutive:
             beyond = (starts.simulated >= runs) & (starts.simulated % 2 == half)
-            mine = Ends.join([mine, _take(further, beyond)])
+            mine = Ends.join([mine, further.take(beyond)])
         found.append(Half(each, mine))
     return found
-
-
-def _take(ends: Ends, runs: Any) -> Ends:
-    return Ends(ends.counts[..., runs], ends.means[..., runs], ends.m2s[..., runs])
 
 
 def crossed(problem: Problem, both: Sequence[Half], chosen: Sequence[Estimator]) -> tuple[float, float, float]:

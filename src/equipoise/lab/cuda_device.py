@@ -99,6 +99,9 @@ def selects() -> Any:
     return select
 
 
+_LARGEST = float(np.finfo(np.float32).max)
+
+
 def on_device(function: Any, single: bool = False) -> Any:
     """
     Return a function, and every function that it calls, as a device function.
@@ -109,9 +112,9 @@ def on_device(function: Any, single: bool = False) -> Any:
     known: dict[int, Any] = {}
 
     def convert(thing: Any) -> Any:
-        if single and thing is floats.log:
-            # Ours is made of the bits of a double.
-            return cuda.jit(device=True, fastmath=True)(_log32)
+        if single and thing in (floats.log, floats.exp):
+            # Ours are made of the bits of a double.
+            return cuda.jit(device=True, fastmath=True)(_log32 if thing is floats.log else _exp32)
         if id(thing) in _primitives():
             return _primitives()[id(thing)]
         plain = getattr(thing, "py_func", thing)
@@ -131,7 +134,7 @@ def on_device(function: Any, single: bool = False) -> Any:
                 if hasattr(value, "py_func") or id(value) in _primitives():
                     scope[name] = convert(value)
                 elif single and type(value) is float:
-                    scope[name] = np.float32(value)
+                    scope[name] = np.float32(np.clip(value, -_LARGEST, _LARGEST))
             known[id(plain)] = cuda.jit(device=True, fastmath=single)(copy)
         return known[id(plain)]
 
@@ -178,3 +181,8 @@ def _singled(function: types.FunctionType) -> types.CodeType:
 def _log32(x: Any) -> Any:
     """Return the natural logarithm in single precision."""
     return math.log(x)
+
+
+def _exp32(x: Any) -> Any:
+    """Return the exponential in single precision."""
+    return math.exp(x)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 
@@ -77,12 +78,13 @@ class Ends:
     means: Floats
     m2s: Floats
 
+    def take(self, runs: Any) -> Ends:
+        """Return the ends of some of the runs, given as NumPy takes them: a slice, their places or a mask."""
+        return Ends(self.counts[..., runs], self.means[..., runs], self.m2s[..., runs])
+
     def split(self, runs: int) -> list[Ends]:
         """Return the ends in parts of `runs` runs, the last of which may be smaller."""
-        return [
-            Ends(*(each[..., first : first + runs] for each in (self.counts, self.means, self.m2s)))
-            for first in range(0, self.counts.shape[-1], runs)
-        ]
+        return [self.take(slice(first, first + runs)) for first in range(0, self.counts.shape[-1], runs)]
 
     @classmethod
     def join(cls, parts: Sequence[Ends]) -> Ends:

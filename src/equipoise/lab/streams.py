@@ -7,7 +7,7 @@ the order of work does not matter, and any run can be replayed alone.
 
 The functions below are written for Numba. They call fused multiply-adds explicitly and take no other liberty with
 arithmetic, and their constants are literals, so that they give the same bits in a vectorised loop, in a scalar one and
-on another machine. The exceptions are the log-normal law and Student's t, which take the exponential of the platform.
+on another machine. The exception is Student's t, which takes the exponential of the platform.
 
 References
 ----------
@@ -30,7 +30,7 @@ from numba.extending import intrinsic
 
 from equipoise.arrays import Floats, Ints
 from equipoise.compiled import address, call_address, jit
-from equipoise.floats import as_bits, as_float, fma, log, select
+from equipoise.floats import as_bits, as_float, exp, fma, log, select
 from equipoise.problem import (
     Bernoulli,
     Constant,
@@ -195,7 +195,7 @@ def pair(kind: int, a: float, b: float, table: Any, seed: Any, run: Any, arm: An
         return fma(b, z0, a), fma(b, z1, a)
     if kind == LOGNORMAL:
         z0, z1 = normals(w0, w1)
-        return math.exp(fma(b, z0, a)), math.exp(fma(b, z1, a))
+        return exp(fma(b, z0, a)), exp(fma(b, z1, a))
     return one(kind, a, b, table, w0), one(kind, a, b, table, w1)
 
 
@@ -238,7 +238,8 @@ def _filler(kind: int, drawn: Drawn) -> Any:
                 elif gaussian or lognormal:
                     w0, w1 = words(seed, run, arm, block)
                     z0, z1 = normals(w0, w1)
-                    even[i], odd[i] = fma(b, z0, a), fma(b, z1, a)
+                    x0, x1 = fma(b, z0, a), fma(b, z1, a)
+                    even[i], odd[i] = (exp(x0), exp(x1)) if lognormal else (x0, x1)
                 elif empirical:
                     w0, w1 = words(seed, run, arm, block)
                     even[i], odd[i] = float(place_in(a, b, w0)), float(place_in(a, b, w1))
@@ -246,14 +247,12 @@ def _filler(kind: int, drawn: Drawn) -> Any:
                     w0, w1 = words(seed, run, arm, block)
                     even[i], odd[i] = one(kind, a, b, table, w0), one(kind, a, b, table, w1)
             # What is no vector instruction has a loop of its own.
-            if lognormal or t or empirical:
+            if t or empirical:
                 for i in range(lanes):
                     if empirical:
                         even[i], odd[i] = table[int(even[i])], table[int(odd[i])]
-                    elif t:
-                        even[i], odd[i] = math.expm1(even[i]), math.expm1(odd[i])
                     else:
-                        even[i], odd[i] = math.exp(even[i]), math.exp(odd[i])
+                        even[i], odd[i] = math.expm1(even[i]), math.expm1(odd[i])
             # The random bits are quicker found again than kept.
             if t:
                 for i in range(lanes):

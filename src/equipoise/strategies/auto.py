@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 
 from equipoise.compiled import callable_compiled
-from equipoise.floats import log
+from equipoise.floats import exp, log
 from equipoise.strategies import credibility
 from equipoise.strategies.registry import register
 from equipoise.strategies.strategy import Numbers, Strategy, Support, width
@@ -259,8 +259,8 @@ class Auto(Strategy):
         # Σ k² (e - moved)², less the part of it that is noise.
         real = max(squares + moved * (known_squared * moved - 2 * deviations) - noise, 0.0)
         dispersion = (real + TAU2) / (known_squared * (varying - 1) / varying + 1)
-        centre = min(math.exp(min(location + dispersion / 2, HIGHEST)), v / varying)
-        narrow = math.exp(-dispersion / 8)
+        centre = min(exp(min(location + dispersion / 2, HIGHEST)), v / varying)
+        narrow = exp(-dispersion / 8)
         kurtosis = (b_squared + SHAPE * GAUSSIAN_KURTOSIS**2) / (b + SHAPE * GAUSSIAN_KURTOSIS)
         return (
             location,

@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.lab import cpu, estimators, paper
+from equipoise.lab import cpu, estimators, paper, work
 from equipoise.lab.paper import claims, figures, measure, page
 from equipoise.lab.paper import tables as rows_of
 from equipoise.lab.paper.design import AUTO, BOUNDED, PAIR, CurveJob, StatisticsJob, jobs
 from equipoise.lab.paper.measure import Results, file_name
 from equipoise.lab.paper.tables import Tables
 from equipoise.lab.setup import Ends
+from equipoise.lab.simulator import setups
 from equipoise.strategies import Numbers
 
 SMALL = paper.Design(
@@ -212,15 +213,48 @@ def test_runs_that_jobs_share_are_simulated_once(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(cpu, "simulate", simulate)
     monkeypatch.setattr(measure, "_CORES", 1)
     found = measure.measure_all(SMALL, tmp_path)
-    assert [each for each in seen if each[2] == 0] == [
+    assert seen == [
         (b_as, 100, 0, 200),
         (shared["other",].strategy, 100, 0, 200),
         (b_as, 500, 0, 64),
     ]
     for key in (("left",), ("lemma",)):
-        job = shared[key]
-        alone = eq.simulate(PAIR, [b_as], job.budgets, runs=200, estimator=job.estimator)
-        assert [sim.losses.tolist() for sim in found[key]] == [sim.losses.tolist() for sim in alone]
+        monkeypatch.setattr(measure, "jobs", lambda design, key=key: {key: shared[key]})
+        alone = measure.measure_all(SMALL, tmp_path / key[0])
+        assert [sim.losses.tolist() for sim in found[key]] == [sim.losses.tolist() for sim in alone[key]]
+
+
+@pytest.mark.parametrize("runs", [200, 3000])
+def test_each_half_of_the_runs_is_measured_with_the_multiples_of_the_other(runs: int) -> None:
+    [setup] = setups(PAIR, JOB.strategy, [100], None, seed=3)
+    ends = cpu.simulate(setup, 0, runs)
+    measurement = work.Measurement(setup, ("controls", "gaussian"), [[np.zeros(11)] * 2], runs)
+    [(sums, batches)] = measure.halves_crossed(measurement, ends)
+    half = 1024 if runs == 3000 else 100
+    parts = [ends.take(slice(half)), ends.take(slice(half, None))]
+    found = [estimators.ArmSums.of(PAIR, part, 0, measurement.estimator) for part in parts]
+    fits = [estimators.fit(each, measurement.estimator) for each in found]
+    losses = [
+        estimators.estimates(each, measurement.estimator, fit) for each, fit in zip(found, reversed(fits), strict=True)
+    ]
+    every = np.concatenate(losses, axis=1)
+    assert sums.count == batches[:, -1].sum() == runs
+    assert sums.mean[:2] == pytest.approx(every.mean(axis=1), rel=1e-12)
+    assert sums.m2[:2] == pytest.approx(runs * every.var(axis=1), rel=1e-12)
+    # Where the multiples do not matter, neither do the halves.
+    assert sums.mean[2:4] == pytest.approx(ends.counts[0].mean(axis=1), rel=1e-12)
+
+
+def test_a_curve_of_the_paper_agrees_with_a_simulation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = replace(JOB, runs=2000)
+    monkeypatch.setattr(measure, "jobs", lambda design: {("left",): job})
+    for here, there in zip(
+        measure.measure_all(SMALL, tmp_path)["left",],
+        eq.simulate(PAIR, [job.strategy], job.budgets, runs=2000, seed=99),
+        strict=True,
+    ):
+        error = np.hypot(here.loss_errors, there.loss_errors)
+        assert (abs(here.losses - there.losses) < 5 * error).all()
 
 
 def test_tables_have_every_row(tables: Tables) -> None:

@@ -80,9 +80,12 @@ def test_units() -> None:
     assert max(units) == 1.0
 
 
-# The polynomials of the Gaussian stream: what each approximates, from where to where, and with what error at most.
+HALF_LN2 = math.log(2) / 2
+# The polynomials of the Gaussian stream and of the exponential: what each approximates, from where to where, and with
+# what error at most.
 POLYNOMIALS: dict[str, tuple[tuple[float, ...], Callable[[Any], Any], float, float, float]] = {
     "log": (floats._LOG, lambda g: mpmath.log(1 + g) / g, math.sqrt(0.5) - 1, math.sqrt(2) - 1, 4e-15),
+    "exp": (floats._EXP, lambda r: (mpmath.exp(r) - 1 - r) / r**2, -HALF_LN2, HALF_LN2, 1e-15),
     "sin": (streams._SIN, lambda y: mpmath.sin(mpmath.sqrt(y) * mpmath.pi / 4) / mpmath.sqrt(y), 0.0, 1.0, 1e-15),
     "cos": (streams._COS, lambda y: mpmath.cos(mpmath.sqrt(y) * mpmath.pi / 4), 0.0, 1.0, 1e-15),
 }

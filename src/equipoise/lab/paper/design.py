@@ -9,7 +9,6 @@ from typing import Any
 from equipoise import theory
 from equipoise.inputs import integer
 from equipoise.lab import cpu
-from equipoise.lab.work import PILOT
 from equipoise.problem import Bernoulli, Constant, Exponential, Gaussian, Law, Problem, Rademacher, Uniform
 from equipoise.strategies import Strategy
 from equipoise.strategies.auto import Auto
@@ -89,7 +88,7 @@ class CurveJob:
         passes: dict[tuple[float, ...], int] = {}
         for n in self.budgets:
             passes[self.strategy.params(n, len(self.problem), None)] = n
-        return float(sum(passes.values()) * (self.runs + (0 if self.estimator == "naive" else PILOT)))
+        return float(sum(passes.values()) * self.runs)
 
 
 @dataclass(frozen=True)

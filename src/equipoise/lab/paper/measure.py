@@ -13,7 +13,7 @@ import math
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from functools import cache, partial
@@ -43,6 +43,8 @@ Results = dict[Key, Any]
 _FORMAT = "equipoise numbers 2"
 # Blocks of runs that are summed up at once: they fit into cache, and calls of NumPy are few.
 AT_ONCE = 8
+# The multiples of the controls are fitted on at most so many runs.
+FITTED = 2 * work.PILOT
 
 
 def measure_all(design: Design, folder: Path, progress: Progress | None = None) -> Results:
@@ -106,6 +108,7 @@ class _Account:
 
 def _measure(job: Job, seed: int, passes: _Passes, tell: Callable[[float], Any]) -> Curve | Numbers:
     if isinstance(job, CurveJob):
+        engine = passes.engine(job, tell)
         return simulate(
             job.problem,
             [job.strategy],
@@ -113,12 +116,10 @@ def _measure(job: Job, seed: int, passes: _Passes, tell: Callable[[float], Any])
             runs=job.runs,
             seed=seed,
             estimator=job.estimator,
-            engine=work.Engine(partial(passes.ends, job), partial(passes.measure, job)),
-            progress=lambda done, total: tell(done / total),
+            engine=engine,
         )
     [setup] = _setups(job, seed)
-    ends = passes.ends(job, setup, 0, job.runs)
-    tell(1.0)
+    ends = passes.ends(job, setup, tell)
     return STATISTICS[job.what](ends, setup.problem, job.budget)
 
 
@@ -137,7 +138,7 @@ class _Passes:
     def __init__(self, jobs: Mapping[Job, list[Setup]]) -> None:
         self._jobs: dict[Job, list[_Pass]] = {}
         self._budgets: dict[_Pass, set[float]] = defaultdict(set)
-        self._ends: dict[_Pass, dict[tuple[int, int], Ends]] = defaultdict(dict)
+        self._ends: dict[_Pass, Ends] = {}
         self._lock = threading.Lock()
         self._at_work: dict[_Pass, threading.Lock] = defaultdict(threading.Lock)
         for job, setups_of_job in jobs.items():
@@ -145,52 +146,76 @@ class _Passes:
             for setup in setups_of_job:
                 self._budgets[_pass(job, setup)].update(setup.checkpoints)
 
-    def ends(self, job: Job, setup: Setup, first: int, runs: int, done: work.Done | None = None) -> Ends:
-        """Return where runs `first` to `first + runs` end, as an engine does."""
+    def ends(self, job: Job, setup: Setup, tell: Callable[[float], Any]) -> Ends:
+        """Return where the runs of a job end; `tell` is told how much of the job is done."""
         asked = _pass(job, setup)
         with self._lock:
-            budgets, kept, at_work = sorted(self._budgets[asked]), self._ends[asked], self._at_work[asked]
+            budgets, at_work = sorted(self._budgets[asked]), self._at_work[asked]
+            before, passes = self._jobs[job].index(asked), len(self._jobs[job])
         with at_work:
-            if (first, runs) not in kept:
-                kept[first, runs] = _simulated(replace(setup, checkpoints=tuple(budgets)), first, runs, done)
-            found = kept[first, runs]
+            if asked not in self._ends:
+                everywhere = replace(setup, checkpoints=tuple(budgets))
+                self._ends[asked] = _simulated(
+                    everywhere, job.runs, lambda done: tell((before + done / job.runs) / passes)
+                )
+            found = self._ends[asked]
         places = [budgets.index(n) for n in setup.checkpoints]
         return Ends(found.counts[places], found.means[places], found.m2s[places])
 
-    def measure(self, job: Job, measurement: work.Measurement, done: work.Done | None) -> work.Results:
-        """Return the sums and batches of a measurement, as an engine does."""
-        ends = self.ends(job, measurement.setup, 0, measurement.runs, done)
-        return work.collect(measurement, _in_threads(measurement.sums, ends.split(AT_ONCE * measurement.block_runs())))
+    def engine(self, job: Job, tell: Callable[[float], Any]) -> work.Engine:
+        """Return what simulates a job: its pilots are runs that count, each half of which is the other one's pilot."""
+        return work.Engine(
+            lambda setup, first, runs: self.ends(job, setup, tell).split(runs)[0],
+            lambda measurement, done: halves_crossed(measurement, self.ends(job, measurement.setup, tell)),
+        )
 
     def done(self, job: Job) -> None:
         """Forget runs that no other job asks for."""
         with self._lock:
             self._jobs.pop(job, None)
             left = set(chain.from_iterable(self._jobs.values()))
-            self._ends = defaultdict(dict, {each: ends for each, ends in self._ends.items() if each in left})
+            self._ends = {each: ends for each, ends in self._ends.items() if each in left}
 
 
 def _pass(job: Job, setup: Setup) -> _Pass:
     return replace(setup, checkpoints=()), job.runs
 
 
+def halves_crossed(measurement: work.Measurement, ends: Ends) -> work.Results:
+    """
+    Return the sums and batches of a measurement, given where its runs ended.
+
+    The multiples of the controls are fitted in one half of the runs and used in the other, and the other way round: so
+    they do not depend on the runs that they are used on, and no other runs are needed.
+    """
+    size, blocks = measurement.block_runs(), measurement.blocks()
+    half = blocks // 2 * size if blocks > 1 else measurement.runs // 2
+    first, second = ends.take(slice(half)), ends.take(slice(half, None))
+
+    def summed(part: Ends, other: Ends) -> Iterator[list[list[work.Sums]]]:
+        setup, estimator, runs = measurement.setup, measurement.estimator, measurement.runs
+        multiples = work.multiples(setup, estimator, other.take(slice(FITTED)))
+        fitted = work.Measurement(setup, estimator, multiples, runs)
+        return map(fitted.sums, part.split(AT_ONCE * size))
+
+    return work.collect(measurement, chain(summed(first, second), summed(second, first)))
+
+
 _CORES = os.cpu_count() or 1
-_in_threads = partial(work.in_threads, _CORES)
 
 
-def _simulated(setup: Setup, first: int, runs: int, done: work.Done | None) -> Ends:
+def _simulated(setup: Setup, runs: int, done: work.Done) -> Ends:
     """Simulate runs on all cores; `done` is told how many there are so far."""
     # Few runs are divided among the cores, in whole groups that go side by side.
     groups = -(-runs // cpu.LANES)
     size, parts = min(2 * work.BLOCK, -(-groups // _CORES) * cpu.LANES), []
 
     def simulated(start: int) -> Ends:
-        return cpu.simulate(setup, start, min(size, first + runs - start))
+        return cpu.simulate(setup, start, min(size, runs - start))
 
-    for part in _in_threads(simulated, range(first, first + runs, size)):
+    for part in work.in_threads(_CORES, simulated, range(0, runs, size)):
         parts.append(part)
-        if done:
-            done(min(len(parts) * size, runs))
+        done(min(len(parts) * size, runs))
     return Ends.join(parts)
 
 
@@ -229,8 +254,7 @@ def file_name(
         **asked,
     }
     if isinstance(job, CurveJob):
-        question["chosen"] = chosen = estimators.choose(job.estimator, job.problem, job.strategy)
-        question["pilots"] = [work.pilot_runs(setup, chosen, job.runs) for setup in found]
+        question["chosen"] = estimators.choose(job.estimator, job.problem, job.strategy)
         question["sums"] = _code_of_sums(printed)
     else:
         question["statistics"] = printed(STATISTICS[job.what])
@@ -241,7 +265,13 @@ def file_name(
 def _code_of_sums(printed: Callable[[Any], str]) -> list[str]:
     """Fingerprints of the code between where runs end and the sums of a simulation."""
     methods: list[Any] = [estimators.ArmSums.of, work.Sums.of]
-    functions = [estimators.fit, estimators.estimates, work.Measurement._sums, *(each.__func__ for each in methods)]
+    functions = [
+        halves_crossed,
+        estimators.fit,
+        estimators.estimates,
+        work.Measurement._sums,
+        *(each.__func__ for each in methods),
+    ]
     return [printed(function) for function in functions]
 
 
