@@ -172,11 +172,11 @@ def crossed(problem: Problem, both: Sequence[Half], chosen: Sequence[Estimator])
     """
     sums = [ArmSums.of(problem, half.ends, 0, chosen) for half in both]
     # Multiples are fitted on the consecutive runs, which are like all others.
-    pilots = [each.first(half.members.consecutive) for half, each in zip(both, sums, strict=True)]
-    fits = [estimators.fit(pilot, chosen) for pilot in pilots]
-    seen = [
-        half.seen(estimators.estimates(each, chosen, fit)) for half, each, fit in zip(both, sums, fits, strict=True)
-    ]
+    fits, seen = [], []
+    for half, each in zip(both, sums, strict=True):
+        fit, losses = estimators.fit_and_estimate(each, chosen, half.members.consecutive)
+        fits.append(fit)
+        seen.append(half.seen(losses))
     found = [
         half.seen(estimators.estimates(each, chosen, fit, [arm])[0])
         for half, each, fit, arm in zip(both, sums, reversed(fits), named(seen), strict=True)

@@ -235,22 +235,50 @@ def fit(sums: ArmSums, chosen: Sequence[Estimator]) -> list[Floats]:
     """Return the multiples of each arm's controls, by least squares on a pilot; for "wald", s²/T² at the mean pulls."""
     multiples: list[Floats] = [np.empty(0)] * len(chosen)
     for estimator, arms in _together(sums, chosen, range(len(chosen))):
-        if len(chosen) > MOST_CONTROLLED and estimator != "wald":
-            continue
-        for k, found in zip(arms, _fit(sums, arms, estimator), strict=True):
-            multiples[k] = found
+        if _fitted(estimator, len(chosen)):
+            rows, y = controls(sums, arms, estimator), observations(sums, arms, estimator)
+            _keep(multiples, arms, _fit(sums, arms, estimator, rows, y))
     return multiples
 
 
-def _fit(sums: ArmSums, arms: Ints, estimator: Estimator) -> Floats:
-    """The multiples for arms of one estimator, from the normal equations of all at once; none if runs are too few."""
+def fit_and_estimate(sums: ArmSums, chosen: Sequence[Estimator], pilot: int) -> tuple[list[Floats], Floats]:
+    """Return the multiples that the first runs give, as many as `pilot`, and the `estimates` of all runs with them."""
+    multiples: list[Floats] = [np.empty(0)] * len(chosen)
+    losses = np.empty((len(chosen), sums.T.shape[1]))
+    first = sums.first(pilot)
+    for estimator, arms in _together(sums, chosen, range(len(chosen))):
+        losses[arms] = y = observations(sums, arms, estimator)
+        if _fitted(estimator, len(chosen)):
+            rows = controls(sums, arms, estimator)
+            found = _fit(first, arms, estimator, rows[..., :pilot], y[:, :pilot])
+            _keep(multiples, arms, found)
+            if found.size:
+                losses[arms] -= (found[:, None] @ rows)[:, 0]
+    return multiples, losses
+
+
+def _fitted(estimator: Estimator, arms: int) -> bool:
+    """Return whether multiples are fitted for an estimator, with so many arms."""
+    return arms <= MOST_CONTROLLED or estimator == "wald"
+
+
+def _keep(multiples: list[Floats], arms: Ints, found: Floats) -> None:
+    for k, each in zip(arms, found, strict=True):
+        multiples[k] = each
+
+
+def _fit(sums: ArmSums, arms: Ints, estimator: Estimator, rows: Floats, y: Floats) -> Floats:
+    """
+    The multiples for arms of one estimator, from the normal equations of all at once; none if runs are too few.
+
+    `rows` and `y` are the controls and the observations of these arms in these runs.
+    """
     if estimator == "wald":
         # With T fixed, S²/T² - M/T² would have no noise at all.
         return np.asarray((units(sums.problem)[arms, None] / sums.T[arms].mean(axis=1, keepdims=True)) ** 2)
-    rows, y = controls(sums, arms, estimator), observations(sums, arms, estimator)
     if rows.shape[1] == 0 or y.shape[1] < 4 * rows.shape[1]:
         return np.empty((len(arms), 0))
-    rows -= rows.mean(axis=2, keepdims=True)
+    rows = rows - rows.mean(axis=2, keepdims=True)
     slopes = (rows @ (y - y.mean(axis=1, keepdims=True))[:, :, None])[:, :, 0]
     return np.where((y != y[:, :1]).any(axis=1, keepdims=True), solved(rows @ rows.swapaxes(1, 2), slopes), 0.0)
 
