@@ -42,15 +42,17 @@ class Design:
     """
     Runs, budgets and values of 1/lambda_min to simulate.
 
-    Where controls leave the least noise, `half` of the runs are enough: beyond `n` in the left figure, and for B-AS
-    with A = 2 or a uniform arm in the right one. Side questions take fewer: `few` at long budgets and with a constant
-    arm, where runs hardly differ, and `one` for the pulls of that arm at very long budgets.
+    Where controls leave the least noise, `half` of the runs are enough: beyond `n` in the left figure, and in the right
+    one for B-AS with A = 2 or a uniform arm, and for auto up to the `quiet_ratios` of a second arm. Side questions take
+    fewer: `few` at long budgets and with a constant arm, where runs hardly differ, and `one` for the pulls of that arm
+    at very long budgets.
     """
 
     runs: int = PAPER_RUNS
     seed: int = 1
     budgets: tuple[int, ...] = (50, 70, 100, 150, 200, 300, 500, 1000, 2000, 5000)
     ratios: tuple[int, ...] = (2, 5, 10, 20, 50, 100)
+    quiet_ratios: tuple[tuple[str, int], ...] = (("uniform", 10), ("Rademacher", 5))
     n: int = 1000
     lemma: tuple[int, ...] = (50, 150, 500, 1000)
     quiet: tuple[int, ...] = (100, 300, 1000, 3000, 10_000)
@@ -152,7 +154,8 @@ def jobs(design: Design) -> dict[Key, Job]:
                 quiet = ratio > 2 and (each == 2.0 or partner == "uniform")
                 runs = d.half if quiet else d.runs
                 found["share", partner, ratio, b_as(each)] = CurveJob(problem, BAS(exploration=each), (d.n,), runs)
-            found["share", partner, ratio, AUTO] = CurveJob(problem, Auto(), (d.n,), d.runs)
+            runs = d.half if ratio <= dict(d.quiet_ratios).get(partner, 0) else d.runs
+            found["share", partner, ratio, AUTO] = CurveJob(problem, Auto(), (d.n,), runs)
             if ratio in (5, 20) or (ratio == 100 and partner == "Gaussian"):
                 found["long", partner, ratio] = CurveJob(problem, Auto(), d.long, d.few)
             if paper and ratio > 2:

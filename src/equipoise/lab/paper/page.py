@@ -7,6 +7,7 @@ import csv
 import html
 import math
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -101,9 +102,12 @@ details td { white-space: nowrap; }
 
 def write(folder: Path, design: Design, made: Tables, judged: Sequence[Claim], drawn: Mapping[str, Any]) -> list[Path]:
     """Write figures as PNG and SVG, tables and claims as CSV, and index.html; return the paths, the page first."""
-    files = []
-    for name, figure in drawn.items():
-        files += chart.save_all(figure, [folder / f"{name}{suffix}" for suffix in (".png", ".svg")])
+    with ThreadPoolExecutor() as pool:
+        saved = [
+            pool.submit(chart.save_all, figure, [folder / f"{name}{suffix}" for suffix in (".png", ".svg")])
+            for name, figure in drawn.items()
+        ]
+    files = [path for each in saved for path in each.result()]
     for name, rows in (made | {"claims": [claim.to_dict() for claim in judged]}).items():
         path = folder / f"{name}.csv"
         with path.open("w", newline="", encoding="utf-8") as file:
@@ -119,6 +123,7 @@ def write(folder: Path, design: Design, made: Tables, judged: Sequence[Claim], d
 def page(folder: Path, design: Design, made: Tables, judged: Sequence[Claim]) -> str:
     """Return the page, with the SVG files of the folder in it."""
     held = sum(claim.holds for claim in judged)
+    quiet = " or ".join(f"a {partner} arm up to 1/λ_min = {ratio}" for partner, ratio in design.quiet_ratios)
     parts = [
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
@@ -126,11 +131,11 @@ def page(folder: Path, design: Design, made: Tables, judged: Sequence[Claim]) ->
         "<h1>Reproducing the paper's experiments</h1>",
         "<p>Carpentier, Lazaric, Ghavamzadeh, Munos, Auer, Antos: <em>Upper-Confidence-Bound Algorithms for Active "
         f"Learning in Multi-Armed Bandits</em>. {design.runs:,} runs, seed {design.seed}; {design.half:,} in the left "
-        f"figure beyond n of {design.n:,}, and for B-AS with A = 2 or a uniform arm; {design.few:,} for auto at long "
-        f"budgets and with a constant arm, where runs hardly differ, and {design.one} for the pulls of that arm at n "
-        f"of {design.far[0]:,} and more. Regret is estimated with controls of mean zero, far more precisely than "
-        "by averaging squared errors. In the tables, a number in parentheses is the standard error of the number "
-        "before it.</p>",
+        f"figure beyond n of {design.n:,}, and in the right one for B-AS with A = 2 or a uniform arm and for auto with "
+        f"{quiet}; {design.few:,} for auto at long budgets and with a constant arm, where runs hardly differ, and "
+        f"{design.one} for the pulls of that arm at n of {design.far[0]:,} and more. Regret is estimated with controls "
+        "of mean zero, far more precisely than by averaging squared errors. In the tables, a number in parentheses is "
+        "the standard error of the number before it.</p>",
         f"<h2>The paper's claims</h2><p>{held} of {len(judged)} hold.</p>",
         '<div class="wide"><table><thead><tr><th>the paper</th><th>measured</th><th>holds</th></tr></thead><tbody>',
     ]
