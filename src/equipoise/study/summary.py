@@ -32,11 +32,13 @@ from equipoise.tables import MOST_ROWS, PLAIN, Unit, about, amount, between, cou
 if TYPE_CHECKING:
     from equipoise.study.by_arm import IntervalsByArm
     from equipoise.study.goal import Precision, Sums
-    from equipoise.study.result import Combined, Result
+    from equipoise.study.result import Result
 
 # An even split is mentioned if it would have needed at least this many times what was spent.
 CLEARLY: Final = 1.05
 _REMARKS: Final = 3
+# What the interval of a combined mean is valid for, if not at any time.
+_COMBINED: Final = {"fixed-n": "for one planned look", "fixed-width": "of fixed width"}
 BINARY: Final = (
     'All samples are 0 or 1, and the intervals assume that no other value can occur; support="binary" says so.'
 )
@@ -124,7 +126,7 @@ def least_precise(result: Result, unit: Unit = PLAIN) -> str:
             "standard error."
         )
     if result.objective.shares is not None:
-        return _combined(result.combine(), result.level, unit)
+        return _combined(result, unit)
     if result.objective.p < math.inf:
         what = "losses" if result.objective.weights is None else "weighted losses"
         return f"{result.objective.p:g}-norm of the {what}: {amount(result.loss, 3)}."
@@ -145,11 +147,13 @@ def least_precise(result: Result, unit: Unit = PLAIN) -> str:
     return f"Least precise{ranked_by(result)}: {named(result.arms[k])}, {known}."
 
 
-def _combined(found: Combined, level: float, unit: Unit) -> str:
-    """Return the combined mean of strata, with its interval and its standard error."""
+def _combined(result: Result, unit: Unit) -> str:
+    """Return the combined mean of strata, with its interval, what that is valid for, and its standard error."""
+    found = result.combine()
     half = (found.high - found.low) / 2
     value, low, high = (unit.mean(each, half) for each in (found.value, found.low, found.high))
-    ends = f"{low} to {high} ({percent(level)}), " if math.isfinite(half) else ""
+    valid = _COMBINED.get(result.combined_kind, "valid at any time")
+    ends = f"{low} to {high} ({percent(result.level)}, {valid}), " if math.isfinite(half) else ""
     return f"Combined mean of the strata: {value}, {ends}standard error {unit.size(found.error)}."
 
 

@@ -380,7 +380,10 @@ def test_populations_that_are_used_up(objective: Any, words: str, costs: Any) ->
 
 def test_a_person_can_read_it() -> None:
     strata = told(SAMPLES, objective=eq.Stratified([0.5, 0.2, 0.3]))
-    assert strata.verdict == "9 samples. Combined mean of the strata: 4, -10 to 18 (95%), standard error 1.14."
+    assert (
+        strata.verdict
+        == "9 samples. Combined mean of the strata: 4, -10 to 18 (95%, for one planned look), standard error 1.14."
+    )
     assert strata.remarks() == []
     many = {arm: [0.0, float(sd)] * 30 for arm, sd in zip("abc", (1, 1, 10), strict=True)} | {"c": [0.0, 10.0] * 90}
     even = r"An even split would have needed about \d+ samples \(\d+ to \d+\)"
