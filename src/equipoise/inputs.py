@@ -244,8 +244,10 @@ class Names:
 
 def check_names(names: Collection[Any]) -> None:
     """
-    Refuse names of arms that are too long, that a terminal or a chart would not show as they are, or that nobody could
-    tell apart, as two spellings of é in Unicode.
+    Refuse names of arms that cannot be shown or told apart.
+
+    They are those that are too long, that a terminal or a chart would not show as they are, and two spellings of é in
+    Unicode.
     """
     try:
         together = "".join(names)

@@ -81,7 +81,7 @@ def joined(args: list[str], options: Collection[str]) -> list[str]:
 
 def bench(
     commands: Annotated[
-        list[str], typer.Argument(help="The commands, each quoted as one argument.", metavar="COMMAND...")
+        list[str], typer.Argument(help="The commands, each quoted as one argument.", metavar="COMMAND")
     ],
     precision: Annotated[str, typer.Option(help="Run until every mean is known to ± this (95%): 2%, or 10ms.")] = "5%",
     runs: Annotated[

@@ -27,7 +27,7 @@ _ANY_WIDTH: Final = 1000
 def simulate(
     laws: Annotated[
         list[str],
-        typer.Argument(help="The law of each arm, as in gaussian:0,4 rademacher bernoulli:0.3.", metavar="LAW..."),
+        typer.Argument(help="The law of each arm, as in gaussian:0,4 rademacher bernoulli:0.3.", metavar="LAW"),
     ],
     strategy: Annotated[
         list[str] | None,

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from equipoise.inputs import install_hint, shown
+from equipoise.integrations import described
 from equipoise.integrations.pools import Answer, Answers, sample
 from equipoise.keywords import suggests_keywords
 from equipoise.run.progress import Progress
@@ -74,8 +74,7 @@ def per_class_accuracy(
     store
         A path (SQLite) or a postgresql:// URL. Everything is saved there, and the same call with the same store
         continues where the last one ended. Other rows and other parameters of the estimator are refused. That it was
-        fitted again cannot be seen, nor that a function among its parameters does something else under the same name,
-        so use another store then.
+        fitted again cannot be seen, so use another store then.
 
     Returns
     -------
@@ -159,35 +158,24 @@ def _unusable(predicted: Any, size: int, known: Any) -> str:
 def _described(estimator: Any) -> str:
     """Return an estimator as it is printed, with a hash of all its parameters, which are not all printed in full."""
     printed = re.sub(r" at 0x[0-9a-fA-F]+", "", " ".join(repr(estimator).split()))
-    return f"{printed} {joblib.hash(_text(estimator))[:8]}"
+    return f"{printed} {described.short_hash(described.text(estimator, _special))}"
 
 
-def _text(given: Any) -> str:
-    """Return a text that is the same in every process, and differs where what is described does."""
+def _special(given: Any, inner: described.Inner) -> str | None:
+    """Return the text of arrays, tables, estimators and types; None for anything else."""
     if isinstance(given, np.generic):
-        given = given.item()
-    if given is None or isinstance(given, bool | int | float | str | bytes):
-        return repr(given)
-    if isinstance(given, Mapping):
-        return f"{{{', '.join(sorted(f'{_text(key)}: {_text(each)}' for key, each in given.items()))}}}"
-    if isinstance(given, Set):
-        return f"{{{', '.join(sorted(map(_text, given)))}}}"
-    if isinstance(given, list | tuple):
-        return f"[{', '.join(map(_text, given))}]"
+        return inner(given.item())
     if isinstance(given, np.ndarray):
-        content = _text(given.tolist()) if given.dtype.hasobject else joblib.hash(np.ascontiguousarray(given))
+        content = inner(given.tolist()) if given.dtype.hasobject else joblib.hash(np.ascontiguousarray(given))
         return f"array {given.shape} {given.dtype} {content}"
-    if isinstance(given, functools.partial):
-        return f"partial {_text([given.func, given.args, given.keywords])}"
-    if hasattr(given, "__qualname__"):  # a function or a type
-        return f"{given.__module__}.{given.__qualname__}"
     name = f"{type(given).__module__}.{type(given).__qualname__}"
+    if isinstance(given, type):
+        return f"{given.__module__}.{given.__qualname__}"
     if callable(getattr(given, "get_params", None)):
-        return f"{name} {_text(given.get_params(deep=False))}"
+        return f"{name} {inner(given.get_params(deep=False))}"
     if hasattr(given, "shape"):  # a data frame, or a sparse matrix
         return f"{name} {joblib.hash(given)}"
-    printed = " ".join(repr(given).split())
-    return name if " at 0x" in printed else f"{name} {printed}"
+    return None
 
 
 def _checked(X: Any, y: Any) -> tuple[Any, Any]:

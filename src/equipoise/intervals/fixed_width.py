@@ -107,8 +107,9 @@ def fewest(z: float) -> float:
 
 
 @jit
-def largest_share(z: float) -> float:
-    """Return the largest share of a mean that may be asked for: with less, the mean is clear of 0."""
+def largest_share(alpha: float) -> float:
+    """Return the largest share of a mean that may be asked for at 1 - alpha: with less, the mean is clear of 0."""
+    z = quantile(alpha)
     return z / math.sqrt(z * z + CLEAR)
 
 

@@ -99,9 +99,6 @@ def selects() -> Any:
     return select
 
 
-_LARGEST = float(np.finfo(np.float32).max)
-
-
 def on_device(function: Any, single: bool = False) -> Any:
     """
     Return a function, and every function that it calls, as a device function.
@@ -134,7 +131,7 @@ def on_device(function: Any, single: bool = False) -> Any:
                 if hasattr(value, "py_func") or id(value) in _primitives():
                     scope[name] = convert(value)
                 elif single and type(value) is float:
-                    scope[name] = np.float32(np.clip(value, -_LARGEST, _LARGEST))
+                    scope[name] = np.float32(value)
             known[id(plain)] = cuda.jit(device=True, fastmath=single)(copy)
         return known[id(plain)]
 

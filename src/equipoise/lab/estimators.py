@@ -233,12 +233,7 @@ def _less(totals: tuple[Floats, Floats], *own: Floats) -> list[Floats]:
 
 def fit(sums: ArmSums, chosen: Sequence[Estimator]) -> list[Floats]:
     """Return the multiples of each arm's controls, by least squares on a pilot; for "wald", s²/T² at the mean pulls."""
-    multiples: list[Floats] = [np.empty(0)] * len(chosen)
-    for estimator, arms in _together(sums, chosen, range(len(chosen))):
-        if _fitted(estimator, len(chosen)):
-            rows, y = controls(sums, arms, estimator), observations(sums, arms, estimator)
-            _keep(multiples, arms, _fit(sums, arms, estimator, rows, y))
-    return multiples
+    return fit_and_estimate(sums, chosen, sums.T.shape[1])[0]
 
 
 def fit_and_estimate(sums: ArmSums, chosen: Sequence[Estimator], pilot: int) -> tuple[list[Floats], Floats]:
@@ -248,23 +243,18 @@ def fit_and_estimate(sums: ArmSums, chosen: Sequence[Estimator], pilot: int) -> 
     first = sums.first(pilot)
     for estimator, arms in _together(sums, chosen, range(len(chosen))):
         losses[arms] = y = observations(sums, arms, estimator)
-        if _fitted(estimator, len(chosen)):
+        if len(chosen) <= MOST_CONTROLLED or estimator == "wald":
             rows = controls(sums, arms, estimator)
             found = _fit(first, arms, estimator, rows[..., :pilot], y[:, :pilot])
-            _keep(multiples, arms, found)
-            if found.size:
-                losses[arms] -= (found[:, None] @ rows)[:, 0]
+            losses[arms] = _less_noise(y, found, rows)
+            for k, each in zip(arms, found, strict=True):
+                multiples[k] = each
     return multiples, losses
 
 
-def _fitted(estimator: Estimator, arms: int) -> bool:
-    """Return whether multiples are fitted for an estimator, with so many arms."""
-    return arms <= MOST_CONTROLLED or estimator == "wald"
-
-
-def _keep(multiples: list[Floats], arms: Ints, found: Floats) -> None:
-    for k, each in zip(arms, found, strict=True):
-        multiples[k] = each
+def _less_noise(y: Floats, multiples: Floats, rows: Floats) -> Floats:
+    """Return the observations of some arms less the multiples of their controls, if there are any."""
+    return y - (multiples[:, None] @ rows)[:, 0] if multiples.size else y
 
 
 def _fit(sums: ArmSums, arms: Ints, estimator: Estimator, rows: Floats, y: Floats) -> Floats:
@@ -301,8 +291,8 @@ def estimates(
     for estimator, some in _together(sums, chosen, wanted):
         losses[some] = observations(sums, some, estimator)
         if multiples[some[0]].size:
-            by = np.array([multiples[k] for k in some])[:, None]
-            losses[some] -= (by @ controls(sums, some, estimator))[:, 0]
+            by = np.array([multiples[k] for k in some])
+            losses[some] = _less_noise(losses[some], by, controls(sums, some, estimator))
     return losses[wanted]
 
 

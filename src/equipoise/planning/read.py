@@ -23,7 +23,8 @@ def read(path: str | Path) -> dict[str, Any]:
     Return the arguments of `plan` that a CSV file holds, a row for each arm.
 
     Columns: arm, variance or sd, and any of weight, cost, floor, cap, population. An empty cell means the default of
-    `plan`. Other columns of a result's table are ignored, so that can be read as it is.
+    `plan`. Other columns of a result's table are ignored, so that such a table can be read as it is; unknown ones are
+    refused.
     """
     titles, rows = _table(path)
     found: dict[str, dict[str, Any]] = {}

@@ -25,8 +25,6 @@ GAUSSIAN_KURTOSIS = 3.0
 # Binary arms have two parameters and others one: code is compiled for a number of them, so that neither kind of arm
 # pays for the other's formulas.
 BINARY = 2
-# Above this, M2 times the number of samples might overflow.
-HUGE_M2 = 1e290
 # Keeps an exponential of a logarithm within the range of a float.
 HIGHEST = 700.0
 
@@ -147,8 +145,9 @@ class Auto(Strategy):
         d = prior * fade
         known, spread, hidden = d + dof, d + nu + 1e-30, varying + (1 - varying) * depth if equal else depth
         inverse = 1 / (known * spread * hidden)
-        # (T - 1) s = sqrt(M2 (T - 1)), where the half makes s unbiased.
-        sd = (d * root + math.sqrt(min(weight * m2, HUGE_M2) * (dof + 0.5))) * (inverse * (spread * hidden))
+        # (T - 1) s = sqrt(M2 (T - 1)), where the half makes s unbiased; divided by T, the product does not overflow.
+        spreads = count * math.sqrt(weight * m2 * ((dof + 0.5) * per_count * per_count))
+        sd = (d * root + spreads) * (inverse * (spread * hidden))
         seen = sd * sd + fade * centre * (inverse * (known * hidden))
         shown = (dof * tail - 1) * (((count + 1) * dofs / 2 + 1) * per_count)
         missing = 1.0 if equal else min(max(1 - shown, 0.0), 1.0)

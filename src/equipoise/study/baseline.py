@@ -1,5 +1,5 @@
 """
-What an even split would have needed for the same precision.
+What an even split would have needed for the same largest standard error, or the same precision if one was asked for.
 
 **With a budget**, it is the number N of samples, N/K of each arm, whose loss is that of the study. This is the loss of
 the best allocation times the price of not knowing the variances, which the replay finds (`replay`). Where a study was
@@ -42,7 +42,7 @@ MOST_ARMS: Final = 20_000
 
 class Baseline(NamedTuple):
     """
-    How many samples an even split would have needed for the same precision.
+    How many samples an even split would have needed for the same largest standard error, or precision.
 
     Attributes
     ----------

@@ -199,8 +199,8 @@ class Certificate:
         had; and what the best allocation would have had. All are based on the observed variances, as if the counts had
         been fixed in advance; `standard_error` accounts for how they were chosen.
     baseline, even_split
-        What an even split would have needed for the same precision, and the sentence about it, which is empty where
-        that is not clearly more than were taken.
+        What an even split would have needed for the same standard error or precision, and the sentence about it, which
+        is empty where that is not clearly more than were taken.
     combined, proportional_loss
         Where the arms are strata: their common mean with its standard error and interval; and what sampling in
         proportion to the shares would have had. None and NaN where they are not strata.

@@ -60,7 +60,7 @@ def of_arms(result: Result, places: Ints, now: Floats) -> Needed:
 def _smaller(result: Result, which: Ints, alpha: float) -> Floats:
     """Return by which factors fixed-width intervals of some arms or sums must be narrower than the targets."""
     assert result.precision is not None
-    most = fixed_width.largest_share(fixed_width.quantile(alpha))
+    most = fixed_width.largest_share(alpha)
     wanted, relative = np.array(result.precision.wanted)[which], np.array(result.precision.relative)[which]
     return np.where(relative, np.minimum(most / wanted, 1.0), 1.0)
 

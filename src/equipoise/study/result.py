@@ -111,9 +111,9 @@ class Result:
     uniform_loss
         The loss of an even split of the same budget, if the variances are those observed.
     baseline
-        How many samples an even split would have needed for the same precision, or for the same loss where none was
-        asked for: `samples`, a range from `low` to `high`, and what the samples cost, `spent`. None where that cannot
-        be said: for one arm, `uniform`, a precision that is not reached, fewer than two samples of an arm.
+        How many samples an even split would have needed for the same largest standard error, or the same precision
+        where one was asked for: `samples`, a range from `low` to `high`, and what the samples cost, `spent`. None where
+        that cannot be said: for one arm, `uniform`, a precision that is not reached, fewer than two samples of an arm.
     proportional_loss
         The loss of a proportional allocation at the same cost, where the arms are strata; else NaN.
     spent

@@ -94,8 +94,8 @@ def reached(result: Result) -> Bools:
 def _targets(result: Result) -> Floats:
     """Return the half-widths that fixed-width intervals must have, in the arms' order."""
     assert result.precision is not None
-    z = fixed_width.quantile((1 - result.level) / len(result.arms))
-    return result.precision.targets(result.means.array, fixed_width.largest_share(z))
+    alpha = (1 - result.level) / len(result.arms)
+    return result.precision.targets(result.means.array, fixed_width.largest_share(alpha))
 
 
 def ends(

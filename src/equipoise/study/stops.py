@@ -171,7 +171,7 @@ def _replayer(update: Any, bounds: Any) -> Any:
     ) -> None:
         alpha, by_width, cautious, binary, relative = settings
         z = fixed_width.quantile(alpha)
-        narrow = min(target, fixed_width.largest_share(z)) if relative > 0 else target
+        narrow = min(target, fixed_width.largest_share(alpha)) if relative > 0 else target
         np.random.seed(seed)
         drawn = np.empty(most)
         for run in range(found.shape[1]):

@@ -166,8 +166,10 @@ def ranked_by(result: Result) -> str:
 
 def remarks(result: Result, unit: Unit = PLAIN) -> list[str]:
     """
-    Return at most three of: what the intervals promise, that arms look binary, have heavy tails or are skewed, what is
-    still least precise, who declined, and what an even split would have needed.
+    Return at most three remarks.
+
+    They are on what the intervals promise, on arms that look binary, have heavy tails or are skewed, on what is still
+    least precise, on who declined, and on what an even split would have needed.
     """
     found = [result.intervals_shown(result.shown()).promise] if with_interval(result).any() else []
     asked = None if result.precision is None else result.precision.sums

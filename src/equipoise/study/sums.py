@@ -83,7 +83,7 @@ def look(result: Result, asked: Sums, everything: bool = False) -> Found:
         else:
             caution = np.ones(len(weights))
     with np.errstate(invalid="ignore"):
-        fixed = half <= result.precision.targets(values, fixed_width.largest_share(fixed_width.quantile(alpha)))
+        fixed = half <= result.precision.targets(values, fixed_width.largest_share(alpha))
         low, high = np.where(fixed, values - half, -math.inf), np.where(fixed, values + half, math.inf)
         follow = ~fixed & (everything | (least <= targets))
         _sequences(result, weights, alpha, np.flatnonzero(follow), np.nan_to_num(caution, nan=1.0), low, high)

@@ -112,7 +112,7 @@ def test_a_large_share_of_a_mean_near_zero_is_not_known_by_fixed_width() -> None
         assert (found.samples_left == 0) == known
     # A share that is small enough decides alone.
     assert told({"a": centred + 20 * error}, "20%").reached_by_arm.tolist() == [True]
-    assert fixed_width.largest_share(1.96) == pytest.approx(1.96 / math.sqrt(1.96**2 + 12))
+    assert fixed_width.largest_share(0.05) == pytest.approx(1.959964 / math.sqrt(1.959964**2 + 12))
 
 
 def test_a_large_share_of_a_combined_mean_near_zero_is_not_known_by_fixed_width() -> None:

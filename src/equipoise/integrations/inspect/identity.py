@@ -1,13 +1,11 @@
-"""What decides the scores of an evaluation, so that a store is continued with the same one only."""
+"""What tells an evaluation from another, so that a store is continued with the same one only."""
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from types import CellType, CodeType
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from inspect_ai import Epochs, Task
@@ -15,6 +13,8 @@ from inspect_ai._util.registry import has_registry_params, is_registry_dict, reg
 from inspect_ai.model import GenerateConfig, Model
 from inspect_ai.solver import Plan
 from pydantic import BaseModel
+
+from equipoise.integrations import described
 
 # What each part is called where it differs.
 _PARTS: Final = {
@@ -63,9 +63,8 @@ _SETTINGS: Final = (
 # What a store must not hold, and what may change without another model.
 _SECRETS: Final = re.compile(r"(api_?|access_?)key|secret|password|authorization", re.IGNORECASE)
 
-# Texts that are longer are cut, and told apart by a hash of the whole; what lies deeper is known by its type alone.
+# Texts that are longer are cut, and told apart by a hash of the whole.
 _LONGEST: Final = 100
-_DEEPEST: Final = 12
 
 
 def identity(
@@ -140,68 +139,35 @@ def _words(given: Any) -> str:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... {_hash(text)}"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... {described.short_hash(text)}"
 
 
-def _hash(text: str) -> str:
-    return hashlib.blake2b(text.encode(), digest_size=4).hexdigest()
+def _text(given: Any) -> str:
+    return described.text(given, _special)
 
 
-def _text(given: Any, depth: int = 0) -> str:
-    """Return a text that is the same in every process, and differs where what is described does."""
-    if given is None or isinstance(given, bool | int | float | str):
-        return ascii(given)
-    if depth > _DEEPEST:
-        return type(given).__qualname__
-    inner = functools.partial(_text, depth=depth + 1)
+def _special(given: Any, inner: described.Inner) -> str | None:
+    """Return the text of what Inspect has besides plain values and functions; None for those."""
     if isinstance(given, Plan):
-        given = [given.steps, given.finish]
-    elif isinstance(given, Epochs):
-        given = [given.epochs, *(given.reducer or ())]
-    elif isinstance(given, GenerateConfig):
-        given = given.model_dump(exclude_none=True, exclude=_HOW)
-    elif isinstance(given, BaseModel):
-        given = given.model_dump(exclude_none=True, exclude={"id"})  # messages have random ids
-    elif isinstance(given, Model):
+        return inner([given.steps, given.finish])
+    if isinstance(given, Epochs):
+        return inner([given.epochs, *(given.reducer or ())])
+    if isinstance(given, GenerateConfig):
+        return inner(given.model_dump(exclude_none=True, exclude=_HOW))
+    if isinstance(given, BaseModel):
+        return inner(given.model_dump(exclude_none=True, exclude={"id"}))  # messages have random ids
+    if isinstance(given, Model):
         arguments = {"base_url": given.api.base_url, "config": given.config} | given.model_args
         return f"{given}{_arguments(arguments, inner)}".removesuffix("()")
-    elif has_registry_params(given) and not isinstance(given, Sequence):  # chains are sequences
+    if has_registry_params(given) and not isinstance(given, Sequence):  # chains are sequences
         given = registry_value(given)
     if is_registry_dict(given):
         return f"{given['name']}{_arguments(given['params'], inner)}"
-    if isinstance(given, Mapping):
-        return _arguments(given, inner)
-    if isinstance(given, Set):
-        return f"[{', '.join(sorted(map(inner, given)))}]"
-    if isinstance(given, Sequence) and not isinstance(given, bytes):
-        return f"[{', '.join(map(inner, given))}]"
-    if isinstance(given, functools.partial):
-        return f"partial{inner([given.func, given.args, given.keywords])}"
-    if callable(given):
-        return _function(given, inner)
-    text = ascii(given)
-    return type(given).__qualname__ if " at 0x" in text else text
+    return _arguments(given, inner) if isinstance(given, Mapping) else None
 
 
-def _arguments(given: Mapping[Any, Any], inner: Callable[[Any], str]) -> str:
+def _arguments(given: Mapping[Any, Any], inner: described.Inner) -> str:
     """Return the arguments that were given, by name, without secrets."""
     texts = {str(name): inner(argument) for name, argument in given.items() if argument is not None}
     shown = [f"{name}={texts[name]}" for name in sorted(texts) if texts[name] != "()" and not _SECRETS.search(name)]
     return f"({', '.join(shown)})"
-
-
-def _function(function: Any, inner: Callable[[Any], str]) -> str:
-    """Return a function's name with a hash of what it does; of an object that can be called, its type."""
-    name = getattr(function, "__qualname__", type(function).__qualname__)
-    function = getattr(function, "__func__", function)
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return name
-    cells = [cell.cell_contents for cell in function.__closure__ or () if cell != CellType()]
-    return f"{name} {_hash(_instructions(code) + inner([function.__defaults__, function.__kwdefaults__, cells]))}"
-
-
-def _instructions(code: CodeType) -> str:
-    """Return what a function does, whatever it and its lines are called."""
-    constants = [_instructions(each) if isinstance(each, CodeType) else _text(each) for each in code.co_consts]
-    return ascii((code.co_code, code.co_names, constants))

@@ -133,15 +133,20 @@ class Bench:
         self._commands = _checked(commands)
         _check_encodable(*commands.values(), *commands, *setup, *prepare, *cleanup)
         self._timer, self._watch, self._clock = timer, watch, clock
-        self._runs = None if runs is None else _number_of_runs("runs", runs)
+        self._runs = None if runs is None else integer("runs", runs, 1, _MOST)
         self._precision = precision if runs is None else None
-        self._min_runs, self._max_runs = _number_of_runs("min_runs", min_runs), _number_of_runs("max_runs", max_runs)
+        self._min_runs, self._max_runs = (
+            integer("min_runs", min_runs, 1, _MOST),
+            integer("max_runs", max_runs, 1, _MOST),
+        )
         if runs is None and self._max_runs < 2:
-            raise ValueError(f"max_runs must be at least 2 for a precision, got {self._max_runs}; runs may be 1")
+            raise ValueError(
+                f"max_runs must be at least 2 with a precision, got {self._max_runs}; for one run, use --runs 1"
+            )
         if self._min_runs > self._max_runs:
             raise ValueError(f"min_runs must be at most max_runs, {self._max_runs:,}, got {self._min_runs:,}")
         self._max_seconds = None if max_seconds is None else positive("max_seconds", max_seconds, "number of seconds")
-        self._warmup = _number_of_runs("warmup", warmup, least=0)
+        self._warmup = integer("warmup", warmup, 0, _MOST)
         if len(prepare) not in (0, 1, len(commands)):
             raise ValueError(
                 f"prepare must be given once or once for each of the {len(commands)} commands, got {len(prepare)} times"
@@ -244,8 +249,10 @@ class Bench:
 
     def _calibrate(self) -> None:
         """
-        Time the shell itself, which does nothing: first a number of times, and once the commands were run, so often
-        that it is known well enough for them. Where that would take too long, it is not begun.
+        Time the shell itself until it is known well enough for the commands.
+
+        That is first a number of times, and once the commands were run, so often as they need. Where that would take
+        too long, it is not begun.
 
         From then on it is run once in each round, as it drifts as everything does.
         """
@@ -502,13 +509,6 @@ class Bench:
 def _nets(runs: Sequence[Run], overhead: Overhead | None) -> Floats:
     """Return the times of runs without the shell's own."""
     return np.array([run.seconds for run in runs]) - (0.0 if overhead is None else overhead.seconds)
-
-
-def _number_of_runs(what: str, given: int, least: int = 1) -> int:
-    found = integer(what, given, least=least)
-    if found > _MOST:
-        raise ValueError(f"{what} must be at most {_MOST:,}, got {shown(given)}")
-    return found
 
 
 def _asked(given: str | float, share: float) -> Precision:

@@ -244,7 +244,7 @@ class Tail:
         self._kept, self._guard = bytearray(), threading.Lock()
         weakref.finalize(self, os.close, self.pipe)
         reading = threading.Thread(
-            target=_follow, args=(self._reader, self._kept, self._guard), daemon=True, name="equipoise-stderr"
+            target=_follow, args=(self._reader, self._kept, self._guard), daemon=True, name="equipoise-output"
         )
         reading.start()
 

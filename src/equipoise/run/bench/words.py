@@ -121,7 +121,7 @@ def _of_targets(found: Timings) -> list[str]:
     wide = [each.name for each in found.commands if each.target > each.mean > 0]
     if not wide:
         return []
-    return [f"The precision is wider than the mean of {spoken(wide)} itself; a share of it, such as 5%, is not."]
+    return [f"The precision is larger than the mean time of {spoken(wide)}; give a share of the mean, such as 5%."]
 
 
 def _of_drift(found: Timings) -> list[str]:

@@ -415,10 +415,10 @@ def test_a_steady_drift_does_not_bias_the_ratio(ratio: float) -> None:
         (COMMANDS, {"cleanup": ["echo \udcff"]}, r"a command and its name must be UTF-8, got 'echo \udcff'"),
         (COMMANDS, {"precision": "much"}, "precision must be a positive number"),
         (COMMANDS, {"runs": 0}, "runs must be a positive integer, got 0"),
-        (COMMANDS, {"runs": 10**20}, "runs must be at most 1,000,000,000, got 100000000000000000000"),
-        (COMMANDS, {"warmup": 10**10}, "warmup must be at most 1,000,000,000, got 10000000000"),
+        (COMMANDS, {"runs": 10**20}, "runs must be at most 1,000,000,000, got 100,000,000,000,000,000,000"),
+        (COMMANDS, {"warmup": 10**10}, "warmup must be at most 1,000,000,000, got 10,000,000,000"),
         (COMMANDS, {"min_runs": 5, "max_runs": 4}, "min_runs must be at most max_runs, 4, got 5"),
-        (COMMANDS, {"max_runs": 1}, "max_runs must be at least 2 for a precision, got 1"),
+        (COMMANDS, {"max_runs": 1}, "max_runs must be at least 2 with a precision, got 1"),
         (COMMANDS, {"max_seconds": -1}, "max_seconds must be a positive number of seconds, got -1"),
         (COMMANDS, {"warmup": -1}, "warmup must be"),
         (

@@ -185,7 +185,7 @@ def test_which_interval_it_is() -> None:
 
 def test_a_precision_wider_than_the_mean() -> None:
     [told] = words.remarks(timings(Timing("a", "a", GZIP.runs, GZIP.seconds, 0.001, 2.0, True), precision=2.0))
-    assert told == "The precision is wider than the mean of a itself; a share of it, such as 5%, is not."
+    assert told == "The precision is larger than the mean time of a; give a share of the mean, such as 5%."
 
 
 def test_no_time_is_below_zero() -> None:
