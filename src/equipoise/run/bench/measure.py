@@ -16,7 +16,7 @@ from equipoise.errors import EquipoiseError
 from equipoise.inputs import LONGEST_NAME, check_names, integer, positive, printable, shown
 from equipoise.run.bench import margins
 from equipoise.run.bench.timer import Run, Timer, program_of, shell_for, words_of
-from equipoise.run.bench.timings import LEVEL, SHARP, Kind, Overhead, Timing, Timings
+from equipoise.run.bench.timings import LEVEL, SHARP, MarginKind, Overhead, Timing, Timings
 from equipoise.run.commands import CommandError
 from equipoise.run.estimate import estimate
 from equipoise.run.progress import Progress
@@ -481,7 +481,7 @@ class Bench:
         times = _nets(runs, overhead)
         target, alpha = self._target(float(times.mean())), (1 - LEVEL) / len(self._commands)
         known = self._precision is not None and bool(result.reached_by_arm[k])
-        kind: Kind = "student"
+        kind: MarginKind = "fixed-n"
         if known and len(runs) == result.counts.array[k]:
             margin = float(result.intervals().margins[k])
             kind = "fixed-width" if result.intervals().fixed[k] else "anytime"

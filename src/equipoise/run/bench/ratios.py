@@ -33,7 +33,7 @@ STOPPED: Final = 2.5
 
 
 @dataclass(frozen=True)
-class Interval:
+class RatioInterval:
     """A ratio of means with the ends of its interval; the interval is infinite where too little is known."""
 
     value: float
@@ -51,7 +51,7 @@ class Interval:
         return self.low > 1 or self.high < 1
 
 
-def of_means(a: Floats, b: Floats, alpha: float, offset: float = 0.0, stopped: bool = False) -> Interval:
+def of_means(a: Floats, b: Floats, alpha: float, offset: float = 0.0, stopped: bool = False) -> RatioInterval:
     """
     Return the ratio of the mean of a to the mean of b, with an interval at level 1 - alpha.
 
@@ -78,7 +78,7 @@ def of_means(a: Floats, b: Floats, alpha: float, offset: float = 0.0, stopped: b
     return _around(means[0] / means[1], math.sqrt(sum(parts) + common), max(degrees, 1.0), alpha)
 
 
-def of_pairs(a: Floats, b: Floats, alpha: float) -> Interval:
+def of_pairs(a: Floats, b: Floats, alpha: float) -> RatioInterval:
     """
     Return the ratio of the mean of a to the mean of b from pairs of rounds, with an interval at level 1 - alpha.
 
@@ -97,13 +97,15 @@ def of_pairs(a: Floats, b: Floats, alpha: float) -> Interval:
     return _around(means[0] / means[1], error, n - 1, alpha)
 
 
-def _around(value: float, error: float, degrees: float, alpha: float) -> Interval:
+def _around(value: float, error: float, degrees: float, alpha: float) -> RatioInterval:
     """Return the interval of a ratio whose logarithm has this standard error."""
     half = student_quantile(float(degrees), alpha) * error
     return (
-        Interval(value, value * math.exp(-half), value * math.exp(half)) if half < 700 else Interval(value, 0, math.inf)
+        RatioInterval(value, value * math.exp(-half), value * math.exp(half))
+        if half < 700
+        else RatioInterval(value, 0, math.inf)
     )
 
 
-def _unknown(a: float, b: float) -> Interval:
-    return Interval(a / b if b > 0 else math.nan, 0.0, math.inf)
+def _unknown(a: float, b: float) -> RatioInterval:
+    return RatioInterval(a / b if b > 0 else math.nan, 0.0, math.inf)

@@ -21,13 +21,13 @@ import numpy as np
 from equipoise.arrays import Floats
 from equipoise.intervals import asymptotic, fixed_width, t_mixture
 from equipoise.run.bench import drift, ratios
-from equipoise.run.bench.ratios import Interval
+from equipoise.run.bench.ratios import RatioInterval
 from equipoise.run.bench.timer import Run
 
 LEVEL: Final = 0.95
 # Which interval the margin of a mean is of: that which stopped a command at its precision (either of the first two),
 # one that holds whenever a person looks, or one for runs that nobody decided about by looking.
-Kind = Literal["fixed-width", "anytime", "student"]
+MarginKind = Literal["fixed-width", "anytime", "fixed-n"]
 # The shell's own time is not known well enough for a command if its margin is more than this share of the target. The
 # margins of the commands themselves have SHARP of it left: the two are added as errors are.
 BLUR: Final = 0.3
@@ -102,7 +102,7 @@ class Timing:
     margin: float
     target: float
     reached: bool
-    interval: Kind = "fixed-width"
+    interval: MarginKind = "fixed-width"
 
     @property
     def times(self) -> Floats:
@@ -141,7 +141,7 @@ class Ratio:
 
     fast: Timing
     slow: Timing
-    times: Interval
+    times: RatioInterval
 
 
 @dataclass(frozen=True)
@@ -246,7 +246,7 @@ class Timings:
         first, *others = np.argsort(means, kind="stable").tolist()
         return tuple(Ratio(self.commands[first], self.commands[k], self._ratio(k, first, alpha)) for k in others)
 
-    def _ratio(self, slow: int, fast: int, alpha: float) -> Interval:
+    def _ratio(self, slow: int, fast: int, alpha: float) -> RatioInterval:
         if self.drifts:
             return ratios.of_pairs(self.pairs[:, slow], self.pairs[:, fast], alpha)
         error = 0.0 if self.overhead is None else self.overhead.error

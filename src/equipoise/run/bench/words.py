@@ -49,7 +49,7 @@ def verdict(found: Timings) -> str:
         return (
             f"✗ {_means_of(wide)} cannot be known to {wanted} ({runs}): the time of {found.overhead.shell} hides {it}."
         )
-    if all(each.interval == "student" and each.margin <= each.target for each in wide):
+    if all(each.interval == "fixed-n" and each.margin <= each.target for each in wide):
         # The intervals that a precision stops by are not as narrow yet, or have not begun.
         verb = "is" if len(found.order) == 1 else "are"
         return f"{head}{runs} {verb} too few to stop at {wanted}; {_more(found)}{tail}."
@@ -109,7 +109,7 @@ def _of_intervals(found: Timings) -> list[str]:
     told = []
     wide = [each for each in found.commands if not each.reached and each not in found.too_short]
     some = [each for each in wide if math.isfinite(each.margin)]
-    if names := [each.name for each in some if each.interval == "student" and found.wanted is None]:
+    if names := [each.name for each in some if each.interval == "fixed-n" and found.wanted is None]:
         told.append(f"For {spoken(names)}, ± is Student's: no precision ended the runs.")
     if names := [each.name for each in some if each.interval == "anytime"]:
         told.append(f"For {spoken(names)}, ± is that of a confidence sequence, which holds whenever you stop.")

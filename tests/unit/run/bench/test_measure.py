@@ -77,7 +77,7 @@ def test_a_failure_leaves_the_runs_before_it(seconds: float) -> None:
     assert found is not None
     assert found.order == (0, 1, 1, 0) * 4 + (0,)
     assert found.stopped
-    assert [each.interval for each in found.commands] == ["student"] * 2
+    assert [each.interval for each in found.commands] == ["fixed-n"] * 2
 
 
 def test_a_number_of_runs() -> None:
@@ -205,7 +205,7 @@ def test_what_the_shell_hides_is_not_run_to_the_limit() -> None:
     no, yes = found.commands
     assert 20 <= len(no.runs) <= 22
     assert (no.reached, yes.reached) == (False, True)
-    assert no.interval == "student"
+    assert no.interval == "fixed-n"
     assert no.mean >= 0
     assert found.too_short == (no,)
     arms = [arm for arm, _ in timer.ran]
@@ -241,7 +241,7 @@ def test_where_nobody_looked_it_is_students() -> None:
     for options in ({"max_seconds": 4.0}, {"max_runs": 2}, {"runs": 9, "max_seconds": 4.0}):
         timer.ran.clear()
         for each in Bench(COMMANDS_AB, timer, clock=clock, **options).run().commands:
-            assert (len(each.runs), each.interval) == (2, "student")
+            assert (len(each.runs), each.interval) == (2, "fixed-n")
             # t(1) at 97.5%
             assert each.margin == pytest.approx(25.4517 * each.deviation / math.sqrt(2), rel=1e-4)
 
@@ -250,7 +250,7 @@ def test_a_least_number_of_runs() -> None:
     """Where the precision is reached before: the interval of as many runs as were asked for."""
     found = Bench(COMMANDS_AB, Drawn({arm: normal(1.0, 0.02) for arm in "ab"}), min_runs=60).run()
     assert found.order == (0, 1, 1, 0) * 30
-    assert [each.interval for each in found.commands] == ["student"] * 2
+    assert [each.interval for each in found.commands] == ["fixed-n"] * 2
     assert found.reached
 
 
@@ -359,7 +359,7 @@ def test_before_there_is_a_precision_to_look_at_an_interrupt_says_nothing_about_
     found = bench.so_far()
     assert found is not None
     assert [(len(each.runs), each.interval, math.isfinite(each.margin)) for each in found.commands] == [
-        (4, "student", True)
+        (4, "fixed-n", True)
     ] * 2
 
 

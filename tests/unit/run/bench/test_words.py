@@ -10,7 +10,7 @@ import pytest
 
 from equipoise import tables
 from equipoise.run.bench import Run, Timing, Timings, words
-from equipoise.run.bench.timings import Kind, Overhead
+from equipoise.run.bench.timings import MarginKind, Overhead
 
 
 def timing(
@@ -19,7 +19,7 @@ def timing(
     margin: float = 0.001,
     reached: bool = True,
     code: int = 0,
-    interval: Kind = "fixed-width",
+    interval: MarginKind = "fixed-width",
     command: str = "",
 ) -> Timing:
     runs = [Run(s, 0.5, 0.25, code, "exit code 4" if code else "") for s in seconds]
@@ -81,7 +81,7 @@ def test_everything_that_is_printed() -> None:
             "✗ Stopped: the mean of a is not known to ±5% yet (10 runs); about 690 more are needed (9 to 15 minutes).",
         ),
         (
-            timings(timing("a", [1.0, 1.002, 0.999], reached=False, interval="student")),
+            timings(timing("a", [1.0, 1.002, 0.999], reached=False, interval="fixed-n")),
             "✗ 3 runs are too few to stop at ±5%; about 6 more are needed (4 to 8 seconds): raise --max-runs.",
         ),
         (
@@ -172,7 +172,7 @@ def test_the_shell() -> None:
 
 def test_which_interval_it_is() -> None:
     """Where a command is not known to its precision; nothing for those that are, or whose number of runs was given."""
-    student = timing("a", [0.02, 0.03], reached=False, interval="student")
+    student = timing("a", [0.02, 0.03], reached=False, interval="fixed-n")
     assert words.remarks(timings(student, XZ)) == ["For a, ± is Student's: no precision ended the runs."]
     assert words.remarks(timings(student, XZ, wanted=2)) == []
     stopped = timing("b", [0.02, 0.03], reached=False, interval="anytime")
