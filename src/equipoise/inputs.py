@@ -202,6 +202,8 @@ class Names:
             )
         if isinstance(arms, int | np.integer) and not isinstance(arms, bool):
             return cls(range(integer("arms", arms, least=1)), None)
+        if isinstance(arms, set | frozenset):
+            raise TypeError(f"arms must be in an order, such as a list, got the set {shown(arms)}")
         try:
             names = arms if isinstance(arms, range) else tuple(map(plain_name, arms))  # type: ignore[arg-type]
         except TypeError:
@@ -222,7 +224,7 @@ class Names:
         return cls(names, index)
 
     def place(self, arm: Hashable) -> int:
-        """Return where an arm stands; KeyError if there is none of that name."""
+        """Return where an arm stands; KeyError with its name if there is none."""
         if self.index is not None:
             return self.index[arm]
         # A range would compare what is not an int, as NumPy's are not, with every arm.

@@ -1,4 +1,4 @@
-"""Misspelt keyword arguments, refused by name and with a suggestion."""
+"""Misspelt and misplaced arguments, refused by name and with a suggestion."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from equipoise.inputs import did_you_mean
+from equipoise.inputs import did_you_mean, shown
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -15,7 +15,7 @@ R = TypeVar("R")
 
 def suggests_keywords(function: Callable[P, R]) -> Callable[P, R]:
     """
-    Decorate a function so that an unknown keyword is refused with the nearest one that it has.
+    Decorate a function so that an unknown keyword is refused with the nearest one, and what is given twice by name.
 
     The signature, the docstring and the types stay those of the function. For a class, decorate `__init__`.
 
@@ -30,6 +30,9 @@ def suggests_keywords(function: Callable[P, R]) -> Callable[P, R]:
     """
     parameters = inspect.signature(function).parameters.values()
     known = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name != "self"]
+    # With `self`, where there is one: it is among the arguments by position.
+    first = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    endless = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     name = function.__qualname__.rpartition("<locals>.")[2].removesuffix(".__init__")
 
     @functools.wraps(function)
@@ -37,6 +40,19 @@ def suggests_keywords(function: Callable[P, R]) -> Callable[P, R]:
         for keyword in kwargs:
             if keyword not in known:
                 raise TypeError(f"{name}() has no argument {keyword!r}{did_you_mean(keyword, known)}")
+        for argument, given in zip(first, args, strict=False):
+            if argument in kwargs:
+                raise TypeError(
+                    f"{name}() must be given {argument} once, got {shown(given)} by position and "
+                    f"{shown(kwargs[argument])} by name"
+                )
+        if len(args) > len(first) and not endless:
+            others = [each for each in known if each not in first]
+            by_name = f"; give the others by name, as in {others[0]}=..." if others else ""
+            raise TypeError(
+                f"{name}() must be given at most {' and '.join(each for each in first if each != 'self')} by position, "
+                f"got {shown(args[len(first)])} besides{by_name}"
+            )
         return function(*args, **kwargs)
 
     return checked

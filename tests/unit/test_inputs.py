@@ -100,6 +100,7 @@ def test_names_know_their_places() -> None:
             TypeError,
             "arms must be a list of names or the number of arms, got 'ab'; write ['ab']",
         ),
+        (lambda: Names.of({"a"}), TypeError, "arms must be in an order, such as a list, got the set {'a'}"),
         (lambda: Names.of(2.5), TypeError, "arms must be a list of names or the number of arms, got 2.5"),  # type: ignore[arg-type]
         (lambda: Names.of(0), ValueError, "arms must be a positive integer, got 0"),
         (lambda: Names.of([]), ValueError, "arms must have at least one name, got an empty list"),

@@ -39,6 +39,18 @@ def test_a_suggestion() -> None:
         call(Poll.__init__, Poll(), self=1)
 
 
+def test_arguments_in_the_wrong_place() -> None:
+    with pytest.raises(TypeError, match=r"^measure\(\) must be given size once, got 3 by position and 5 by name$"):
+        call(measure, "a", 3, size=5)
+    sentence = r"^measure\(\) must be given at most arm and size by position, got 7 besides; give the others by name"
+    with pytest.raises(TypeError, match=sentence):
+        call(measure, "a", 3, 7)
+    with pytest.raises(TypeError, match=r"^estimate\(\) must be given budget once, got \['a', 'b'\] by position and 9"):
+        call(eq.estimate, lambda arm: 1.0, ["a", "b"], budget=9)
+    with pytest.raises(TypeError, match=r"^Study\(\) must be given budget once, got 'b' by position and 9 by name$"):
+        call(eq.Study, "a", "b", budget=9)
+
+
 def test_nothing_else_changes() -> None:
     assert measure("a", 3, budget=4) == ("a", 3, 4)
     assert measure("a", size=3) == ("a", 3, 10)

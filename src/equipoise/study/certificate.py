@@ -55,7 +55,7 @@ def no_interval(result: Result) -> str:
     counts, first = result.counts.array[places], _first_interval(result)
     # Those from elsewhere, and those that came before an earlier one was answered, do not count.
     which = "" if first is None or (counts < first).all() else " in the order of asking"
-    begin = [] if first is None else [f"intervals begin at {first} samples{which}"]
+    begin = [] if first is None else [f"intervals begin at {first} samples of an arm{which}"]
     interval = f"{percent(result.level)} interval yet"
     arms = len(result.arms)
     if len(places) > MOST_NAMED or len(places) == arms > 1:

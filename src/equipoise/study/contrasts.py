@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 # More pairs than this are not compared at once.
 MOST_PAIRS: Final = 500_000
+# The remark on samples whose support was not declared, and whose intervals are those of binary arms.
+BINARY: Final = (
+    'All samples are 0 or 1, and the intervals assume that no other value can occur; support="binary" says so.'
+)
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,8 @@ class Differences:
         Whether each pair is an arm and the control.
     fixed
         Of each pair, whether its interval is of fixed width instead. If all are, that is the kind.
+    recognised
+        Whether no support was declared, and the intervals are those of binary arms, as all samples are 0 or 1.
     """
 
     names: Names
@@ -120,6 +126,7 @@ class Differences:
     kind: Kind
     control: bool
     fixed: Bools
+    recognised: bool
 
     @property
     def kinds(self) -> list[Kind]:
@@ -196,7 +203,8 @@ class Differences:
         """Return which pairs the table leaves out, if any, and what the intervals promise."""
         left = len(self) - tables.MOST_ROWS
         some = [f"Showing the {tables.MOST_ROWS} clearest of {len(self):,} pairs; {left:,} are left out."]
-        return [*(some if left > 0 else []), describe_each(self.kind, self.level, self.fixed, "pairs")]
+        binary = [BINARY] if self.recognised and np.isfinite(self.half_widths).any() else []
+        return [*(some if left > 0 else []), describe_each(self.kind, self.level, self.fixed, "pairs"), *binary]
 
     def __repr__(self) -> str:
         return f"{self.verdict}\n{tables.text(self.rows(), self.remarks())}"
@@ -307,6 +315,7 @@ def compare(
         "fixed-width" if len(fixed) and fixed.all() else result.interval_kind,
         control,
         fixed[order],
+        result.recognised,
     )
 
 
@@ -323,13 +332,17 @@ def bounds(result: Result, places: Ints, weights: Floats, alpha: float) -> tuple
     rows = rows.reshape(places.shape)
     state = result.state_of(sequences.kind, None if len(arms) == len(result.arms) else arms.tolist())
     deviations = _deviations(result, state) if sequences.kind in ("asymptotic", "fixed-n") else None
-    if result.populations is None:
-        return sequences.contrasts(state, rows, weights, alpha, deviations)
 
     def ends(alpha: float) -> tuple[Floats, Floats]:
         return result.bounds_of(sequences, arms.tolist(), alpha)
 
-    return finite.contrasts(sequences, rows, weights, alpha, state, deviations, result.populations[arms], ends)
+    if result.populations is None:
+        low, high = sequences.contrasts(state, rows, weights, alpha, deviations)
+    else:
+        sizes = result.populations[arms]
+        low, high = finite.contrasts(sequences, rows, weights, alpha, state, deviations, sizes, ends)
+    few = result.too_few(sequences, state, arms, alpha)[rows].any(axis=1)
+    return np.where(few, -math.inf, low), np.where(few, math.inf, high)
 
 
 def _deviations(result: Result, state: Floats) -> Floats:

@@ -24,10 +24,11 @@ from equipoise.study import contrasts, corrections, finite, replay, stopping, su
 from equipoise.study.baseline import Baseline, baseline
 from equipoise.study.by_arm import ByArm, IntervalsByArm
 from equipoise.study.certificate import Certificate, certify, equal_samples
-from equipoise.study.contrasts import Contrast, Differences
+from equipoise.study.contrasts import Contrast, Differences, interval
 from equipoise.study.goal import Goal, Precision
 from equipoise.study.left import Left, ToCome, by_arm, left, to_come
 from equipoise.study.snapshot import Snapshot
+from equipoise.tables import rounded
 
 if TYPE_CHECKING:
     import pandas
@@ -62,6 +63,11 @@ class Combined(NamedTuple):
     error: float
     low: float
     high: float
+
+    def __repr__(self) -> str:
+        half = (self.high - self.low) / 2
+        ends = f"interval {interval(self.low, self.high)}, " if math.isfinite(half) else ""
+        return f"{rounded(self.value, half)}, {ends}standard error {rounded(self.error, self.error)}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -528,17 +534,19 @@ class Result:
     ) -> tuple[Floats, Floats]:
         """Return the ends of the intervals of some arms, None for all, from the rows of their state."""
         low, high = sequences.bounds_at(state, alpha)
-        enough: Any = self.first_interval(alpha)
         where = np.arange(len(self.arms)) if places is None else np.asarray(places)
         if self.populations is not None:
             counts, means, sizes = self.counts.array[where], self.means.array[where], self.populations[where]
             low, high = finite.bounds(sequences, state, alpha, counts, means, sizes, np.array([low, high]))
-            enough = np.minimum(enough, sizes)
-        if self.recognised and sequences.kind != "fixed-n":
-            # Of so few samples, nobody knows yet that there are no others than 0 and 1.
-            few = state[:, asymptotic.COUNT] < enough
-            low, high = np.where(few, -math.inf, low), np.where(few, math.inf, high)
-        return low, high
+        few = self.too_few(sequences, state, where, alpha)
+        return np.where(few, -math.inf, low), np.where(few, math.inf, high)
+
+    def too_few(self, sequences: Intervals, state: Floats, places: Ints, alpha: float) -> Bools:
+        """Return which of some arms have so few samples that nobody knows yet whether all are 0 or 1, as these are."""
+        if not self.recognised or sequences.kind == "fixed-n":
+            return np.zeros(len(places), bool)
+        sizes = math.inf if self.populations is None else self.populations[places]
+        return np.asarray(state[:, asymptotic.COUNT] < np.minimum(self.first_interval(alpha), sizes))
 
     def first_interval(self, alpha: float) -> int:
         """

@@ -26,7 +26,7 @@ from equipoise.study.certificate import (
     with_interval,
     without_error,
 )
-from equipoise.study.contrasts import interval
+from equipoise.study.contrasts import BINARY, interval
 from equipoise.tables import MOST_ROWS, PLAIN, Unit, about, amount, between, count, duration, percent, rounded
 
 if TYPE_CHECKING:
@@ -39,9 +39,6 @@ CLEARLY: Final = 1.05
 _REMARKS: Final = 3
 # What the interval of a combined mean is valid for, if not at any time.
 _COMBINED: Final = {"fixed-n": "for one planned look", "fixed-width": "of fixed width"}
-BINARY: Final = (
-    'All samples are 0 or 1, and the intervals assume that no other value can occur; support="binary" says so.'
-)
 
 
 def verdict(result: Result, unit: Unit = PLAIN) -> str:

@@ -153,7 +153,8 @@ def test_a_command_that_fails_is_named_in_one_sentence(bench: Run) -> None:
     missing = bench("no-such-program-here", "true")
     assert (missing.code, missing.err) == (
         3,
-        "equipoise: cannot run 'no-such-program-here': No such file or directory\n",
+        "equipoise: cannot run 'no-such-program-here': No such file or directory; quote a command and its arguments as "
+        "one\n",
     )
 
 

@@ -227,3 +227,34 @@ def test_finite_populations() -> None:
 def test_wrong_arguments(call: Any, sentence: str) -> None:
     with pytest.raises((ValueError, TypeError), match=sentence):
         call(eq.Study(["a", "b"]).result())
+
+
+def test_zeros_and_ones_are_not_taken_for_binary_before_they_are_enough() -> None:
+    """As the intervals of arms: other values may follow as long as few samples were seen."""
+
+    def zeros_and_ones(each: int, support: Any = None) -> eq.Result:
+        samples = {"a": [i % 2 for i in range(each)], "b": [1] * each}
+        return eq.estimate(samples, budget=2 * each, strategy="uniform", support=support, seed=1)
+
+    few, enough = zeros_and_ones(8), zeros_and_ones(30)
+    assert few.difference("b", "a").half_width == math.inf
+    assert not few.compare().differing.any()
+    assert np.isfinite(zeros_and_ones(8, "binary").difference("b", "a").half_width)
+    declared, undeclared = (found.difference("b", "a") for found in (zeros_and_ones(30, "binary"), enough))
+    assert (undeclared.low, undeclared.high) == (declared.low, declared.high)
+    assert "assume that no other value can occur" in repr(enough.compare())
+    assert "assume that no other value can occur" not in repr(few.compare())
+    assert "assume that no other value can occur" not in repr(zeros_and_ones(30, "binary").compare())
+
+
+def test_a_difference_of_a_coin_and_a_rare_large_value_is_not_guaranteed() -> None:
+    """None of 300 studies that have seen no large value yet has an interval that misses the true difference."""
+    missed = 0
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        coin, rare = (rng.random(8) < 0.5).astype(float), 20.0 * (rng.random(8) < 0.05)
+        found = eq.estimate({"a": coin.tolist(), "b": rare.tolist()}, budget=16, strategy="uniform", seed=seed)
+        if found.recognised:
+            contrast = found.difference("b", "a")
+            missed += not contrast.low <= 0.5 <= contrast.high
+    assert missed == 0

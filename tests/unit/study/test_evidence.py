@@ -409,7 +409,7 @@ def test_few_zeros_and_ones_say_little() -> None:
     found = told([[0, 1] * 4, [0, 1] * 4]).result()
     assert found.recognised
     assert found.intervals().margins.tolist() == [math.inf, math.inf]
-    assert "No 95% interval yet for any arm (intervals begin at 10 samples)." in repr(found)
+    assert "No 95% interval yet for any arm (intervals begin at 10 samples of an arm)." in repr(found)
     small = told([[0, 1] * 4, [0, 1] * 4], populations=[8, 40]).result()
     assert small.intervals().margins.tolist() == [0, math.inf]
     some: list[list[list[float]]] = [[[0, 1] * 5, [0] * 10], [[0] * 20, [1] * 20]]

@@ -321,8 +321,8 @@ def test_a_certificate_of_strata_speaks_of_their_mean_first() -> None:
         f"Based on the observed variances, the same budget would have given {math.sqrt(even):.3g} with equal sample "
         f"sizes, {math.sqrt(found.proportional_loss):.3g} with proportional allocation and "
         f"{math.sqrt(best):.3g} with the best allocation. Stratum b contributes most to this error: standard error 5. "
-        "No 95% interval yet for any arm (intervals begin at 11 samples). All samples of c are equal, so no standard "
-        "error can be estimated."
+        "No 95% interval yet for any arm (intervals begin at 11 samples of an arm). All samples of c are equal, so no "
+        "standard error can be estimated."
     )
     assert report.certificate(result) == f"9 samples. {found}"
     # Of money: 17 buys 17 W/(0.5 + 2 * 0.2 + 3 * 0.3) of each.
@@ -397,8 +397,8 @@ def test_a_person_can_read_it() -> None:
     assert len(asked_for(many | {"c": [0.0, 10.0] * 30}).remarks()) == 1  # it was one
     dear = told(SAMPLES, costs=[1, 2, 3], weights=[2, 1, 1])
     assert dear.verdict == (
-        "9 samples (cost 17). No 95% interval yet for any arm (intervals begin at 11 samples). Least precise by "
-        "weighted error: b, standard error 5."
+        "9 samples (cost 17). No 95% interval yet for any arm (intervals begin at 11 samples of an arm). Least precise "
+        "by weighted error: b, standard error 5."
     )
     assert told(SAMPLES, objective=2).verdict == "9 samples. 2-norm of the losses: 25."
     assert "2-norm of the weighted losses: " in repr(told(SAMPLES, objective=2, weights=[1, 2, 3]))

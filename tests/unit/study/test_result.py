@@ -195,13 +195,16 @@ def test_to_frame_of_what_is_not_there(result: eq.Result, monkeypatch: pytest.Mo
 def test_arms_without_an_interval_are_named() -> None:
     """Whatever their errors are: the largest is that of another arm."""
     for counts, sentence in [
-        ({"a": 9, "b": 30}, "No 95% interval yet for a (it has 9 samples; intervals begin at 10 samples)."),
+        ({"a": 9, "b": 30}, "No 95% interval yet for a (it has 9 samples; intervals begin at 10 samples of an arm)."),
         (
             {"a": 7, "b": 9, "c": 30},
-            "No 95% interval yet for a and b (they have 7 and 9 samples; intervals begin at 11 samples).",
+            "No 95% interval yet for a and b (they have 7 and 9 samples; intervals begin at 11 samples of an arm).",
         ),
-        (dict.fromkeys("abcd", 5) | {"e": 30}, "No 95% interval yet for 4 of 5 arms (intervals begin at 11 samples)."),
-        ({"a": 5, "b": 5}, "No 95% interval yet for any arm (intervals begin at 10 samples)."),
+        (
+            dict.fromkeys("abcd", 5) | {"e": 30},
+            "No 95% interval yet for 4 of 5 arms (intervals begin at 11 samples of an arm).",
+        ),
+        ({"a": 5, "b": 5}, "No 95% interval yet for any arm (intervals begin at 10 samples of an arm)."),
     ]:
         # The later the arm, the more it varies.
         samples = {arm: [k * (i % 3) * (1 + i % 2) for i in range(counts[arm])] for k, arm in enumerate(counts, 1)}
@@ -247,7 +250,8 @@ def test_skewed_arms_are_named() -> None:
 
 def test_a_person_can_read_it(result: eq.Result) -> None:
     assert repr(result).splitlines() == [
-        "9 samples. No 95% interval yet for any arm (intervals begin at 11 samples). Largest standard error: b, 5.",
+        "9 samples. No 95% interval yet for any arm (intervals begin at 11 samples of an arm). Largest standard error: "
+        "b, 5.",
         "arm  count  mean  95% interval  std. error",
         "a        4     3             —         1.1",
         "b        2     5             —         5.0",

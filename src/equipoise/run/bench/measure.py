@@ -40,6 +40,8 @@ _BLOCK: Final = 0.02
 _TELL: Final = 0.2
 # Times drift as the machine does, so that every command that is not known yet is run at least once in this many rounds.
 _ROUNDS: Final = 1
+# How often the study is done again, with the runs there are, because the shell's own time has changed what is known.
+_AGAIN: Final = 10
 
 
 @dataclass(frozen=True)
@@ -322,20 +324,33 @@ class Bench:
         if self._broken is None:
             self._calibrate()
         try:
-            estimate(
-                {arm: self._samples(arm) for arm in self._commands},
-                level=LEVEL,
-                progress=self._follow,
-                about={"measure": "seconds"},
-                **fixed,
-            )
-            if self._broken is not None:
-                raise self._broken
-            self._calibrate()
+            for _ in range(_AGAIN):
+                estimate(
+                    {arm: self._samples(arm) for arm in self._commands},
+                    level=LEVEL,
+                    progress=self._follow,
+                    about={"measure": "seconds"},
+                    **fixed,
+                )
+                if self._broken is not None:
+                    raise self._broken
+                self._calibrate()
+                if not self._moved():
+                    break
+                self._ready = {arm: deque(runs) for arm, runs in self._by_command.items()}
         except EquipoiseError:
             if not self._failure:
                 raise
             raise EquipoiseError(self._failure) from None
+
+    def _moved(self) -> bool:
+        """Whether a mean that was known well enough is not, now that the shell's own time is known better."""
+        found = self.so_far()
+        if found is None or self._last is None or self._shell is None or self._asked is None or self._over:
+            return False
+        known = zip(self._last.result.reached_by_arm.tolist(), found.commands, strict=True)
+        wide = [each for reached, each in known if reached and not each.reached]
+        return any(each not in found.too_short for each in wide)
 
     def _samples(self, arm: str) -> Iterator[float]:
         """Yield the times of a command until time is up, or more runs would not help."""
@@ -490,10 +505,10 @@ class Bench:
         else:
             # Also of a benchmark that was stopped before there was any precision to look at.
             margin = margins.student(times, alpha)
-            known = known and margin <= target
         if overhead is not None:
             margin = math.hypot(margin, 2 * overhead.error)
             known = known and not overhead.blurs(float(times.mean()), target)
+        known = known and margin <= target
         return Timing(arm, self._commands[arm], tuple(runs), times, margin, target, known, kind)
 
     @property

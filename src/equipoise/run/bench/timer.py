@@ -142,7 +142,7 @@ class ProcessTimer:
             process = self.running.launch(mark, begin)
             end, user, system = self._wait(process, mark)
         except OSError as error:
-            raise CommandError(f"cannot run {words[0]!r}: {error.strerror}") from None
+            raise CommandError(_cannot_run(words, error.strerror)) from None
         except BaseException:
             self.running.kill(mark)
             raise
@@ -165,7 +165,7 @@ class ProcessTimer:
         """
         if sys.platform != "linux":
             return lambda: self._popen(words, env)
-        program = self._program(words[0])
+        program = self._program(words)
         files: list[Any] = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
         if self._tail is not None:
             files.append((os.POSIX_SPAWN_DUP2, self._tail.pipe, 2))
@@ -215,12 +215,13 @@ class ProcessTimer:
             process.wait()
             raise
 
-    def _program(self, name: str) -> str:
-        """Return the path of a program."""
+    def _program(self, words: Sequence[str]) -> str:
+        """Return the path of the program that a command begins with."""
+        name = words[0]
         found = self._programs.get(name) or shutil.which(name)
         if found is None:
             if os.sep not in name:  # posix_spawn would look for it in the current folder
-                raise CommandError(f"cannot run {name!r}: {os.strerror(errno.ENOENT)}")
+                raise CommandError(_cannot_run(words, os.strerror(errno.ENOENT)))
             return name
         self._programs[name] = found
         return found
@@ -294,6 +295,12 @@ class Spawned:
     def wait(self) -> None:
         """Wait for its end."""
         self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def _cannot_run(words: Sequence[str], reason: str | None) -> str:
+    """Say that a command cannot be run; one that is a single word may have been meant as an argument."""
+    hint = "; quote a command and its arguments as one" if len(words) == 1 else ""
+    return f"cannot run {words[0]!r}: {reason}{hint}"
 
 
 def _has_terminal() -> bool:

@@ -41,21 +41,25 @@ def verdict(found: Timings) -> str:
     wide = [each for each in found.commands if not each.reached]
     if not wide:
         return f"✓ {'Every mean' if len(found.commands) > 1 else 'The mean'} is known to {wanted} ({runs})."
-    hidden = {each.name for each in found.too_short}
-    if not found.stopped and hidden.issuperset(each.name for each in wide):
-        # However often they were run, they would not be known better.
-        assert found.overhead is not None
-        it = "it" if len(wide) == 1 else "them"
-        return (
-            f"✗ {_means_of(wide)} cannot be known to {wanted} ({runs}): the time of {found.overhead.shell} hides {it}."
-        )
+    hidden = [] if found.stopped else [each for each in wide if each in found.too_short]
+    wide = [each for each in wide if each not in hidden]
+    if not wide:
+        return f"✗ {_cannot_be_known(found, hidden, f'{wanted} ({runs})')}"
+    never = f" {_cannot_be_known(found, hidden, wanted)}" if hidden else ""
     if all(each.interval == "fixed-n" and each.margin <= each.target for each in wide):
         # The intervals that a precision stops by are not as narrow yet, or have not begun.
         verb = "is" if len(found.order) == 1 else "are"
-        return f"{head}{runs} {verb} too few to stop at {wanted}; {_more(found)}{tail}."
+        return f"{head}{runs} {verb} too few to stop at {wanted}; {_more(found)}{tail}.{never}"
     means, verb = _means_of(wide), "is" if len(wide) == 1 else "are"
     means = means[0].lower() + means[1:] if found.stopped else means
-    return f"{head}{means} {verb} not known to {wanted} yet ({runs}); {_more(found)}{tail}."
+    return f"{head}{means} {verb} not known to {wanted} yet ({runs}); {_more(found)}{tail}.{never}"
+
+
+def _cannot_be_known(found: Timings, hidden: list[Timing], wanted: str) -> str:
+    """Say of which commands the time is hidden by the shell's own, however often they are run."""
+    assert found.overhead is not None
+    it = "it" if len(hidden) == 1 else "them"
+    return f"{_means_of(hidden)} cannot be known to {wanted}: the time of {found.overhead.shell} hides {it}."
 
 
 def _limit(found: Timings) -> str:

@@ -35,8 +35,12 @@ def test_how_a_command_failed() -> None:
     run = timer(["sh", "-c", "echo out; echo one >&2; echo two >&2; exit 3"], "a")
     assert (run.code, run.said) == (3, "exit code 3; its stderr ends with: one / two")
     assert timer(["sh", "-c", "kill -TERM $$"], "a").said == "the command was killed by SIGTERM"
-    with pytest.raises(CommandError, match=r"^cannot run 'no-such-program': No such file or directory$"):
+    with pytest.raises(
+        CommandError, match=r"^cannot run 'no-such-program': No such file or directory; quote a command"
+    ):
         timer(["no-such-program"], "a")
+    with pytest.raises(CommandError, match=r"^cannot run 'no-such-program': No such file or directory$"):
+        timer(["no-such-program", "with", "arguments"], "a")
 
 
 def test_each_command_has_an_stderr_of_its_own() -> None:
@@ -53,10 +57,10 @@ def test_a_program_is_looked_for_as_the_shell_does(tmp_path: Path, monkeypatch: 
     (tmp_path / "here").chmod(0o755)
     monkeypatch.chdir(tmp_path)
     assert ProcessTimer()(["./here"], "a").code == 0
-    with pytest.raises(CommandError, match=r"^cannot run 'here': No such file or directory$"):
+    with pytest.raises(CommandError, match=r"^cannot run 'here': No such file or directory; quote a command"):
         ProcessTimer()(["here"], "a")
     (tmp_path / "here").chmod(0o644)
-    with pytest.raises(CommandError, match=r"^cannot run './here': Permission denied$"):
+    with pytest.raises(CommandError, match=r"^cannot run './here': Permission denied; quote a command"):
         ProcessTimer()(["./here"], "a")
 
 

@@ -92,6 +92,15 @@ def test_everything_that_is_printed() -> None:
             timings(timing("a", ZIGZAG, reached=False), XZ, overhead=Overhead("/bin/sh", 0.5, 0.1)),
             "✗ The mean of a cannot be known to ±5% (20 runs): the time of /bin/sh hides it.",
         ),
+        (
+            timings(
+                timing("a", ZIGZAG, reached=False),
+                timing("b", [50 + 20 * z for z in ZIGZAG], reached=False),
+                overhead=Overhead("/bin/sh", 0.5, 0.1),
+            ),
+            "✗ The mean of b is not known to ±5% yet (20 runs); about 150 more are needed (100 to 158 minutes): raise "
+            "--max-runs. The mean of a cannot be known to ±5%: the time of /bin/sh hides it.",
+        ),
     ],
 )
 def test_verdicts(found: Timings, verdict: str) -> None:
