@@ -144,9 +144,13 @@ def without_password(text: str) -> str:
 
 def named(arm: Any) -> str:
     """Return an arm's name for a sentence: as it is where it reads as a word, else quoted; "arm 3" for a number."""
-    if isinstance(arm, str):
-        return arm if re.fullmatch(r"[^\W\d][\w./:+-]*", arm) else shown(arm)
-    return f"arm {shown(arm)}"
+    if not isinstance(arm, str):
+        return f"arm {shown(arm)}"
+    if re.fullmatch(r"[^\W\d][\w./:+-]*", arm):
+        return arm
+    # Not its repr, which would double a backslash: people copy commands.
+    plain = "\\" in arm and arm.isprintable() and len(arm) < 78 and "'" not in arm
+    return f"'{arm}'" if plain else shown(arm)
 
 
 def spoken(arms: Sequence[Any]) -> str:

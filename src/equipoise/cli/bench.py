@@ -87,8 +87,12 @@ def bench(
     runs: Annotated[
         int | None, typer.Option("--runs", "-r", help="Run each command this many times, whatever the precision.")
     ] = None,
-    min_runs: Annotated[int, typer.Option("--min-runs", "-m", help="The fewest runs of each command.")] = 1,
-    max_runs: Annotated[int, typer.Option("--max-runs", "-M", help="The most runs, on average over commands.")] = 1000,
+    min_runs: Annotated[
+        int | None, typer.Option("--min-runs", "-m", help="The fewest runs of each command; 1 by default.")
+    ] = None,
+    max_runs: Annotated[
+        int | None, typer.Option("--max-runs", "-M", help="The most runs, on average over commands; 1,000 by default.")
+    ] = None,
     max_seconds: Annotated[
         float | None,
         typer.Option(
@@ -160,6 +164,8 @@ def bench(
 
     if time_unit is not None:
         choice("time-unit", time_unit, words.UNITS)
+    if runs is not None and (min_runs is not None or max_runs is not None):
+        raise ValueError(f"--runs must be given without --min-runs and --max-runs, got --runs {runs} with one of them")
     exports = Exports(export_json, export_csv, export_markdown)
     exports.check()
     if as_json + exports.to_stdout > 1:
@@ -185,8 +191,8 @@ def bench(
         timer,
         precision=_precision(precision),
         runs=runs,
-        min_runs=min_runs,
-        max_runs=max_runs,
+        min_runs=1 if min_runs is None else min_runs,
+        max_runs=1000 if max_runs is None else max_runs,
         max_seconds=_MAX_SECONDS if max_seconds is None and runs is None else max_seconds,
         warmup=warmup,
         setup=filled.setup,

@@ -149,10 +149,11 @@ def _unusable(predicted: Any, size: int, known: Any) -> str:
             f"estimator.predict must return one class for each of {size:,} rows, got an array of shape "
             f"{predicted.shape}"
         )
-    found = predicted.tolist()[0]
-    if isinstance(found, str) != isinstance(known, str):
-        return f"estimator must predict classes of y such as {shown(known)}, got {shown(found)}"
-    return ""
+    values = predicted.tolist()
+    wrong = [each for each in values if _missing(each) or isinstance(each, str) != isinstance(known, str)]
+    if not wrong and type_of_target(np.array(values)).startswith("continuous"):
+        wrong = [each for each in values if each != round(each)]
+    return f"estimator must predict classes of y such as {shown(known)}, got {shown(wrong[0])}" if wrong else ""
 
 
 def _described(estimator: Any) -> str:

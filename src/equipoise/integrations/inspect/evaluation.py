@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import copy
 import inspect
 import math
@@ -14,8 +15,10 @@ from typing import Any, Final, Literal, NamedTuple
 
 from inspect_ai import Task, eval
 from inspect_ai._eval.loader import load_tasks  # no public name of it returns tasks
+from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.dataset import MemoryDataset
-from inspect_ai.model import GenerateConfig
+from inspect_ai.model import GenerateConfig, get_model
+from inspect_ai.model._model import init_active_model, init_model_roles  # no public names either
 
 from equipoise import people
 from equipoise.errors import EquipoiseError
@@ -147,20 +150,22 @@ def evaluate(
     Notes
     -----
     A sample that fails, or that a scorer cannot score, is counted as declined. It uses budget and is left out of the
-    score of its group. With several epochs, all epochs of a sample run together and count as one sample, with the score
-    that the task's reducer makes of them.
+    score of its group, whatever the task's own `fail_on_error` is; give it in `eval_options` to end the evaluation
+    instead. With several epochs, all epochs of a sample run together and count as one sample, with the score that the
+    task's reducer makes of those that ran to their end.
     """
     _check_no_loop()
     check_group_by(group_by)
     choice("unit", unit, ("samples", "tokens"))
     scores = Scores(scorer, value, support)
     options = _checked_options(eval_options)
-    known = [_Questions(task, scores) for task in _listed(tasks)]
+    if isinstance(model, Sequence) and not isinstance(model, str):
+        raise TypeError(f"model must be one model, got {shown(model)}; call evaluate once for each model")
+    # In a context of its own: what is made known to the tasks ends there.
+    known = contextvars.copy_context().run(_questions, tasks, scores, model, options)
     twice = [name for name, many in Counter(each.name for each in known).items() if many > 1]
     if twice:
         raise ValueError(f"tasks must have different names, got {twice[0]!r} twice")
-    if isinstance(model, Sequence) and not isinstance(model, str):
-        raise TypeError(f"model must be one model, got {shown(model)}; call evaluate once for each model")
     groups: dict[Any, list[Item]] = defaultdict(list)
     for t, each in enumerate(known):
         for position, group in enumerate(groups_of(each.name, each.samples, group_by)):
@@ -215,9 +220,9 @@ def _check_no_loop() -> None:
 class _Questions:
     """A task, with its samples as they were given."""
 
-    def __init__(self, task: Any, scores: Scores) -> None:
+    def __init__(self, task: Any, arguments: Mapping[str, Any], scores: Scores) -> None:
         if not isinstance(task, Task) and callable(task):
-            task = task()
+            task = task(**arguments)
         if not isinstance(task, Task):
             raise TypeError(
                 f"tasks must be tasks of inspect_ai, functions that return one, names or files, got {shown(task)}"
@@ -241,24 +246,41 @@ class _Questions:
         return part
 
 
-def _named(name: str) -> list[Any]:
+def _questions(tasks: Any, scores: Scores, model: Any, options: Mapping[str, Any]) -> list[_Questions]:
+    """Make the tasks as `eval` would, with its model, its roles and its `task_args`, and return their samples."""
+    arguments = options.get("task_args") or {}
+    if not isinstance(arguments, Mapping):
+        raise TypeError(f"task_args must be a mapping of names to values, got {shown(arguments)}")
+    listed = list(tasks) if isinstance(tasks, Sequence) and not isinstance(tasks, str) else [tasks]
+    if not all(isinstance(each, Task) for each in listed):
+        _make_known(model, options)
+    made = [task for each in listed for task in (_named(each, arguments) if isinstance(each, str) else [each])]
+    if not made:
+        raise ValueError("tasks must have at least one task, got none")
+    return [_Questions(task, arguments, scores) for task in made]
+
+
+def _make_known(model: Any, options: Mapping[str, Any]) -> None:
+    """Tell functions that make tasks which model and which roles there are, as `eval` does."""
+    if model is not None or os.environ.get("INSPECT_EVAL_MODEL"):
+        given = options.get("model_args") or {}
+        settings = given if isinstance(given, Mapping) else {}
+        known = get_model(model, base_url=options.get("model_base_url"), **settings)
+        init_active_model(known, known.config)
+    roles = options.get("model_roles") or {}
+    init_model_roles({role: get_model(each) if isinstance(each, str) else each for role, each in roles.items()})
+
+
+def _named(name: str, arguments: Mapping[str, Any]) -> list[Any]:
     """Return the tasks that inspect_ai finds by a name or in a file."""
     try:
         # A file without the name of a task is a pattern there, which must be relative.
-        found: list[Any] = load_tasks([os.path.relpath(name) if os.path.isabs(name) else name])
-    except (OSError, LookupError):
+        found: list[Any] = load_tasks([os.path.relpath(name) if os.path.isabs(name) else name], dict(arguments))
+    except (OSError, LookupError, PrerequisiteError):
         found = []
     if not found:
         raise ValueError(f"tasks must be known to inspect_ai where they are names or files, got {name!r}")
     return found
-
-
-def _listed(tasks: Any) -> list[Any]:
-    given = list(tasks) if isinstance(tasks, Sequence) and not isinstance(tasks, str) else [tasks]
-    listed = [task for each in given for task in (_named(each) if isinstance(each, str) else [each])]
-    if not listed:
-        raise ValueError("tasks must have at least one task, got none")
-    return listed
 
 
 def _checked_options(given: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -312,14 +334,18 @@ class _Evaluator:
     ) -> None:
         self._known, self._scores, self._unit = known, scores, unit
         self._options = dict(options) | ({} if model is None else {"model": model})
-        self._scored = False
+        self._scored = self._paid = False
 
     def answer(self, items: Sequence[Item]) -> Answers:
         """Return what came of some samples."""
         positions: dict[int, list[int]] = defaultdict(list)
         for item in items:
             positions[item.task].append(item.position)
-        logs = eval([self._known[t].some(some) for t, some in positions.items()], **self._options)
+        try:
+            logs = eval([self._known[t].some(some) for t, some in positions.items()], **self._options)
+        except Exception as error:
+            said = f"inspect_ai's eval failed: {type(error).__name__}: {_one_line(str(error))}"
+            return Answers([None] * len(items), said, error)
         by_name = {log.eval.task: log for log in logs}
         runs = {t: _Runs(self._known[t].name, by_name.get(self._known[t].name)) for t in positions}
         answers: list[Answer | None] = []
@@ -336,7 +362,8 @@ class _Evaluator:
         """Return what came of one sample; None if it did not run to its end."""
         if id not in runs.ended:
             return None
-        score = None if runs.error_of(id) else self._scores.number(runs.task, id, runs.scores(id))
+        lost = runs.error_of(id) and not runs.has_reduced(id)
+        score = None if lost else self._scores.number(runs.task, id, runs.scores(id))
         return Answer(score, runs.tokens(id) if self._unit == "tokens" else None)
 
     def _judged(self, answers: Sequence[Answer | None], runs: Mapping[int, _Runs], unusable: str) -> Answers:
@@ -350,7 +377,9 @@ class _Evaluator:
             # Whatever it is, the samples should be tried again once it is mended.
             failure = failure or f"all {count(len(found), 'sample')} of a batch failed: {error}"
             return Answers([None] * len(answers), failure)
-        if self._unit == "tokens" and found and not any(answer.cost for answer in found):
+        # Those from inspect_ai's cache cost nothing.
+        self._paid |= any(answer.cost for answer in found) or bool(self._options.get("cache"))
+        if self._unit == "tokens" and found and not self._paid:
             failure = failure or "the model reports no tokens, so that they cannot be counted; use unit='samples'"
         return Answers(answers, failure)
 
@@ -385,6 +414,10 @@ class _Runs:
             for score in each.samples:
                 found[score.sample_id][each.scorer] = score
         return found
+
+    def has_reduced(self, id: Any) -> bool:
+        """Whether there is a score of those epochs of a sample that ran."""
+        return bool(self._reduced and self._reduced.get(id))
 
     def scores(self, id: Any) -> Mapping[str, Any]:
         """Return the scores of a sample, by scorer."""

@@ -34,9 +34,9 @@ def with_ids(samples: Iterable[Any]) -> list[Any]:
 
 def check_ids(task: str, samples: Iterable[Any]) -> None:
     """Refuse a task with two samples of the same id, which inspect_ai could not tell apart."""
-    twice = [id for id, many in Counter(sample.id for sample in samples).items() if many > 1]
+    twice = [id for id, many in Counter(str(sample.id) for sample in samples).items() if many > 1]
     if twice:
-        raise ValueError(f"the samples of task {task!r} must have different ids, got {shown(twice[0])} twice or more")
+        raise ValueError(f"the samples of task {task!r} must have different ids, got {twice[0]} twice or more")
 
 
 def groups_of(task: str, samples: Sequence[Any], group_by: GroupBy) -> list[Hashable]:

@@ -313,8 +313,9 @@ def _has_terminal() -> bool:
 
 
 def program_of(command: str) -> str:
-    """Return the name of the program that a command line begins with."""
-    return " ".join(command.split()[:1]).rpartition("/")[2]
+    """Return the name of the program that a command line begins with; all of it, where the first word is none."""
+    first = " ".join(command.split()[:1])
+    return command.strip() if "=" in first or _SHELL_SYNTAX.search(first) else first.rpartition("/")[2]
 
 
 def needs_shell(command: str) -> bool:
