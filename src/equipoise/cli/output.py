@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 def replace_unprintable() -> None:
     """Print ? for characters that the encoding of standard output or standard error lacks, as σ in Latin-1."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+        # In an ASCII locale, Python has "surrogateescape", which fails just the same.
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
             stream.reconfigure(errors="replace")
 
 
@@ -31,7 +32,9 @@ def console() -> Console:
     """Return the console that tables and sentences are printed on."""
     from rich.console import Console
 
-    return Console(highlight=False)
+    # No columns at all is how some programs say that they do not know.
+    unknown = os.environ.get("COLUMNS") == "0"
+    return Console(highlight=False, width=80 if unknown else None)
 
 
 def print_json(value: Any) -> None:
@@ -66,6 +69,18 @@ def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return file.getvalue()
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Write a text to a file, and keep what was there until all of it is written."""
+    with writing(path):
+        path = path.resolve()
+        part = path.with_name(f"{path.name}.{os.getpid()}.part")
+        try:
+            part.write_text(text, encoding="utf-8")
+            os.replace(part, path)
+        finally:
+            part.unlink(missing_ok=True)
 
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from equipoise.cli.options import Json
-from equipoise.cli.output import check_writable, console, print_json, writing
+from equipoise.cli.output import check_writable, console, print_json, replace_file, writing
 from equipoise.inputs import printable
 
 
@@ -38,8 +38,7 @@ def report(
             with writing(png):
                 reports.png(view, png)
         if html:
-            with writing(html):
-                html.write_text(reports.page(view), encoding="utf-8")
+            replace_file(html, reports.page(view))
     written = [path for path in (html, png) if path]
     if as_json:
         print_json(reports.to_dict(found))

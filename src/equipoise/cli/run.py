@@ -94,7 +94,7 @@ def run(
             if "function" in loaded.about:  # a sentence does not say in which line it failed
                 trace = getattr(error, "__notes__", [])
         signals.ignore()  # it ends anyway
-        if live.last and (live.last.samples or as_json):
+        if live.last and (live.last.samples or as_json or not ending):
             _print_result(live.last.result, loaded, code, as_json, verbose)
         for lines in trace:
             print(exits.for_terminal(lines), file=sys.stderr)

@@ -35,7 +35,7 @@ _PRODUCTS = CONTROLS * (CONTROLS + 1) // 2
 # So many are added up together, and their number is a multiple of that.
 _TOGETHER = 16
 _SUMS = -(-(_GRAM + _PRODUCTS) // _TOGETHER) * _TOGETHER
-# Where the first run ended follows.
+# Where the first run ended follows, and then the means of the controls.
 _ENDS = 3
 
 
@@ -191,6 +191,8 @@ def _fit(threads: int) -> Any:
                 found[piece, k, part + j] = shared[j, 0]
         for i in range(lane, ENDS, lanes):
             found[piece, k, SUMS + i] = ends[i, 0, k, first]
+        for i in range(lane, ALL, lanes):
+            found[piece, k, SUMS + ENDS + i] = mean[i]
 
     return kept(kernel)
 
@@ -274,7 +276,7 @@ class Reduction:
         self._firsts = self._sent(firsts)
         self._laws, self._known, self._expected = map(self._sent, (pieces.laws, pieces.known, pieces.expected))
         self._totals = cuda.device_array((ends.shape[3], TOTALS), np.float64)
-        self._sums = cuda.device_array((*self._grid, _SUMS + _ENDS), np.float64)
+        self._sums = cuda.device_array((*self._grid, _SUMS + _ENDS + CONTROLS), np.float64)
         cells = np.repeat(np.arange(len(pieces.members), dtype=np.int32) // 2, np.diff(firsts))
         laws = self._laws, self._known, self._expected
         blocks = -(-ends.shape[3] // threads)
@@ -294,7 +296,7 @@ class Reduction:
     def fit(self) -> None:
         """Fit the multiples of the controls, and start forming the sums by stratum."""
         sums = self._received(self._sums)
-        self._first_ends = sums[::2, :, _SUMS:]
+        self._first_ends = sums[::2, :, _SUMS : _SUMS + _ENDS]
         multiples = fitted(self._pieces, sums)
         strata = np.concatenate([each.strata for each in self._pieces.members])
         self._found = cuda.device_array((*self._grid, 2, self._pieces.strata, 2), np.float64)
@@ -337,10 +339,13 @@ def fitted(pieces: Pieces, sums: Floats) -> Floats:
                 enough = (runs >= 4 * len(places)) & (len(places) > 0)
                 used[..., places] |= ((chosen == estimator) & enough[:, None])[..., None]
     used &= sums[..., _DIFFER, None] > 0
-    both = used[..., :, None] & used[..., None, :]
-    flat = np.where(both, gram, 0.0).reshape(-1, CONTROLS, CONTROLS)
-    slopes = np.where(used, sums[..., :CONTROLS], 0.0).reshape(-1, CONTROLS)
-    found = estimators.solved(flat, slopes).reshape(used.shape)
+    found = estimators.solved(
+        used.reshape(-1, CONTROLS),
+        gram.reshape(-1, CONTROLS, CONTROLS),
+        sums[..., :CONTROLS].reshape(-1, CONTROLS),
+        sums[..., _SUMS + _ENDS :].reshape(-1, CONTROLS),
+        np.repeat(runs, sums.shape[1]),
+    ).reshape(used.shape)
     pulls = sums[..., _PULLS] / runs[:, None]
     [wald] = estimators.PLACES["wald"]
     units = np.repeat([estimators.units(problem) for problem in pieces.problems], 2, axis=0)

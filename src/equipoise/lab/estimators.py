@@ -39,6 +39,8 @@ MOST_CONTROLLED = 128
 # A fit leaves out directions of the controls, each in units of its spread, whose variance is less than this part of the
 # largest: there rounding decides.
 RCOND = 1e-12
+# A control whose mean is further from 0 than this, in standard errors, is not used.
+FAR_OFF = 5.0
 ESTIMATORS: tuple[str, ...] = ("naive", "wald", "controls", "gaussian")
 
 
@@ -268,18 +270,49 @@ def _fit(sums: ArmSums, arms: Ints, estimator: Estimator, rows: Floats, y: Float
         return np.asarray((units(sums.problem)[arms, None] / sums.T[arms].mean(axis=1, keepdims=True)) ** 2)
     if rows.shape[1] == 0 or y.shape[1] < 4 * rows.shape[1]:
         return np.empty((len(arms), 0))
-    rows = rows - rows.mean(axis=2, keepdims=True)
-    slopes = (rows @ (y - y.mean(axis=1, keepdims=True))[:, :, None])[:, :, 0]
-    return np.where((y != y[:, :1]).any(axis=1, keepdims=True), solved(rows @ rows.swapaxes(1, 2), slopes), 0.0)
+    means = rows.mean(axis=2)
+    rows = rows - means[:, :, None]
+    with np.errstate(over="ignore", invalid="ignore"):
+        slopes = (rows @ (y - y.mean(axis=1, keepdims=True))[:, :, None])[:, :, 0]
+        gram = rows @ rows.swapaxes(1, 2)
+    used = np.broadcast_to((y != y[:, :1]).any(axis=1, keepdims=True), means.shape)
+    return solved(used, gram, slopes, means, np.array(y.shape[1]))
 
 
-def solved(gram: Floats, slopes: Floats) -> Floats:
-    """Return the multiples of the controls of several arms, from products of these with themselves and with y."""
-    scale = np.sqrt(gram.diagonal(axis1=1, axis2=2))
+def solved(used: Bools, gram: Floats, slopes: Floats, means: Floats, runs: Ints) -> Floats:
+    """
+    Return the multiples of the controls of several arms, from products of these with themselves and with y.
+
+    A control is not used where its mean is too far from 0: what brings it there is so rare that no run has seen it, as
+    with powers of heavy-tailed samples. What is left of it follows the pulls, and multiples of it would move the
+    estimate without any trace in its error. If the sum of all is still too far from 0, none is used.
+
+    Parameters
+    ----------
+    used
+        Which controls may be used.
+    gram, slopes
+        Sums over runs of products with one another and with y, of deviations from the means.
+    means, runs
+        The means of the controls, and how many runs there are.
+    """
+    used = used & _centred(means, gram.diagonal(axis1=1, axis2=2), runs[..., None])
+    scale = np.where(used, np.sqrt(gram.diagonal(axis1=1, axis2=2)), 0.0)
+    scale = np.where(np.isfinite(scale), scale, 0.0)  # what has overflowed is left out
     used = scale > 1e-12 * (1e-300 + scale.max(axis=1, keepdims=True))
     unit = np.divide(1, scale, out=np.zeros_like(scale), where=used)
-    inverse = np.linalg.pinv(unit[:, :, None] * gram * unit[:, None, :], rcond=RCOND, hermitian=True)
-    return np.asarray(unit * (inverse @ (unit * slopes)[:, :, None])[:, :, 0])
+    some = np.where(used[:, :, None] & used[:, None], gram, 0.0)
+    inverse = np.linalg.pinv(unit[:, :, None] * some * unit[:, None], rcond=RCOND, hermitian=True)
+    found = unit * (inverse @ (unit * np.where(used, slopes, 0.0))[:, :, None])[:, :, 0]
+    together = (found[:, None] @ some @ found[:, :, None])[:, 0, 0]
+    fine = _centred((found * np.where(used, means, 0.0)).sum(axis=1), together, runs)
+    return np.where(fine[:, None], found, 0.0)
+
+
+def _centred(means: Floats, squares: Floats, runs: Ints) -> Bools:
+    """Return whether the true mean of something may be 0, given its mean and the sum of squared deviations in runs."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(np.square(means * runs) <= FAR_OFF**2 * np.maximum(squares, 0.0))
 
 
 def estimates(

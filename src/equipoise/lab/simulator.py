@@ -193,8 +193,11 @@ def simulate(
         example = "eq.Problem([eq.Gaussian(0, 4), eq.Rademacher()])"
         raise TypeError(f"problem must be a problem such as {example}, got {shown(problem)}")
     for law in problem.arms:
-        if law.variance > GREATEST_VARIANCE:
-            raise ValueError(f"laws must have a variance of at most {GREATEST_VARIANCE:g}, got {shown(law)}")
+        if law.variance > GREATEST_VARIANCE or 0 < law.variance < 1 / GREATEST_VARIANCE:
+            raise ValueError(
+                f"laws must have a variance of 0, or from {1 / GREATEST_VARIANCE:g} to {GREATEST_VARIANCE:g}, got "
+                f"{shown(law)}"
+            )
     several, grid = (isinstance(each, Iterable) and not isinstance(each, str) for each in (strategy, budget))
     given: Any = strategy if several else [strategy]
     strategies = [resolve(each) for each in given]

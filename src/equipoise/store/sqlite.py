@@ -226,6 +226,8 @@ class SQLite(Database):
             return EquipoiseError(
                 f"cannot write to {self.name}: {message}; what was committed is saved, free some space to continue"
             )
-        if "not a database" in message or "malformed" in message or "corrupt" in message:
+        if "malformed" in message or "corrupt" in message:
+            return self.damaged(message)
+        if "not a database" in message:
             return ValueError(f"{self.name} is not an equipoise store: {message}")
         return EquipoiseError(f"cannot use {self.name}: {message}")

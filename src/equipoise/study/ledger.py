@@ -496,6 +496,12 @@ class Ledger:
         if self.support is not None:
             self._check_moments(samples, mean, m2)
         arm = self._state.arms[place]
+        known = int(arm["count"])
+        if self.populations is not None and known + samples > (size := self.populations[place]):
+            raise ValueError(
+                f"arm {shown(self.names.names[place])} must have at most the {size:,.0f} samples of its population, "
+                f"got {samples:,} besides {known:,}"
+            )
         _, _, merged = moments.merge(int(arm["count"]), float(arm["mean"]), float(arm["m2"]), samples, mean, m2)
         if not merged <= LARGEST_M2:
             raise ValueError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,6 +17,7 @@ from equipoise import moments
 from equipoise.lab import cpu, estimators, streams
 from equipoise.lab.estimators import ArmSums, choose
 from equipoise.lab.setup import Ends, Setup
+from equipoise.problem import Law
 from equipoise.strategies import Numbers, Strategy
 
 Floats = npt.NDArray[np.float64]
@@ -348,3 +350,38 @@ def test_what_the_controls_bring(laws: Sequence[eq.Law]) -> None:
     best = eq.simulate(problem, strategy, 500, runs=4000).loss_errors
     assert (best <= errors[2]).all()
     assert (best < errors[0] / 5).all()
+
+
+# ---- events that no run has seen
+
+
+@pytest.mark.parametrize(
+    ("rare", "other"),
+    [(eq.LogNormal(0, 2), eq.Gaussian(0, 1)), (eq.Bernoulli(1e-5), eq.Bernoulli(0.5))],
+)
+def test_an_arm_with_rare_values_leaves_the_other_arms_loss_right(rare: Law, other: Law) -> None:
+    """10,000 runs of each estimator, other samples; 5 standard errors."""
+    problem = eq.Problem([rare, other])
+    found = eq.simulate(problem, budget=100, runs=10_000, seed=1)
+    naive = eq.simulate(problem, budget=100, runs=10_000, seed=2, estimator="naive")
+    error = math.hypot(found.loss_errors[1], naive.loss_errors[1])
+    assert abs(found.losses[1] - naive.losses[1]) < 5 * error
+
+
+def test_controls_that_are_far_from_0_are_not_used() -> None:
+    gram, slopes, used = np.array([[[4.0, 1.0], [1.0, 9.0]]]), np.array([[2.0, 3.0]]), np.ones((1, 2), bool)
+    runs = np.array([100])
+    both = estimators.solved(used, gram, slopes, np.zeros((1, 2)), runs)
+    assert both == pytest.approx(np.linalg.solve(gram[0], slopes[0])[None])
+    # The standard error of the first mean is sqrt(4)/100, of the second sqrt(9)/100.
+    assert estimators.solved(used, gram, slopes, np.array([[0.09, 0.0]]), runs) == pytest.approx(both)
+    first_left_out = estimators.solved(used, gram, slopes, np.array([[0.11, 0.0]]), runs)
+    assert first_left_out == pytest.approx(np.array([[0.0, 3 / 9]]))
+
+
+def test_if_all_together_are_far_from_0_none_is_used() -> None:
+    # Two controls that nearly cancel: each mean may be 0, that of their difference may not.
+    gram = np.array([[[1.0, 0.9999], [0.9999, 1.0]]])
+    slopes, used, runs = np.array([[1.0, -1.0]]), np.ones((1, 2), bool), np.array([100])
+    assert estimators.solved(used, gram, slopes, np.zeros((1, 2)), runs).all()
+    assert not estimators.solved(used, gram, slopes, np.array([[0.02, -0.02]]), runs).any()

@@ -569,7 +569,7 @@ def test_progress() -> None:
         (
             {"problem": eq.Problem([eq.Gaussian(0, 1e300)])},
             ValueError,
-            r"a variance of at most 1e\+150, got Gaussian",
+            r"a variance of 0, or from 1e-150 to 1e\+150, got Gaussian",
         ),
         ({"strategy": "bas"}, ValueError, "'bas'.*did you mean 'b-as'"),
         ({"strategy": eq.strategies.BAS}, TypeError, r"BAS\(\)"),

@@ -189,7 +189,7 @@ def halves_crossed(measurement: work.Measurement, ends: Ends) -> work.Results:
     they do not depend on the runs that they are used on, and no other runs are needed.
     """
     size, blocks = measurement.block_runs(), measurement.blocks()
-    half = blocks // 2 * size if blocks > 1 else measurement.runs // 2
+    half = blocks // 2 * size if blocks > 2 else measurement.runs // 2
     first, second = ends.take(slice(half)), ends.take(slice(half, None))
 
     def summed(part: Ends, other: Ends) -> Iterator[list[list[work.Sums]]]:
