@@ -212,6 +212,8 @@ def simulate(
     if seed >= 1 << 64:
         raise ValueError(f"seed must be below 2^64, got {shown(seed)}")
     support = _support(support, problem)
+    if progress is not None and not callable(progress):
+        raise TypeError(f"progress must be a function of the runs done and of all, got {shown(progress)}")
     on_gpu = isinstance(engine, str) and engine == "cuda"
     if choice("precision", precision, ("double", "single")) == "single" and not on_gpu:
         raise ValueError("precision must be 'double' unless engine='cuda', got 'single'")

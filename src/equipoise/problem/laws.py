@@ -323,8 +323,13 @@ class Empirical:
         deviations = array - mean
         object.__setattr__(self, "values", tuple(array.tolist()))
         object.__setattr__(self, "mean", mean)
+        # Of values whose powers a float cannot hold, the powers are taken of parts of the largest.
+        largest = float(np.abs(deviations).max())
+        unit = largest if largest and not 1e-70 < largest < 1e70 else 1.0
         for name, power in (("variance", 2), ("third", 3), ("fourth", 4)):
-            object.__setattr__(self, name, math.fsum(deviations**power) / array.size)
+            with np.errstate(over="ignore", under="ignore"):
+                moment = math.fsum((deviations / unit) ** power) / array.size * np.float64(unit) ** power
+            object.__setattr__(self, name, float(moment))
 
     def sample(self, rng: np.random.Generator, size: int) -> Floats:
         return np.asarray(self.values)[rng.integers(0, len(self.values), size)]

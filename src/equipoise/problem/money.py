@@ -49,10 +49,10 @@ def check_budget(
     """
     found = integer("budget", budget, least=1) if costs is None else positive("budget", budget, "amount of money")
     cheapest = 1 if costs is None else min(costs)
-    if limit(found, cheapest) < least:
-        raise ValueError(f"budget must be at least {amount(least, 10)}, got {shown(budget)}: {reason}")
     if found > most * cheapest:
         raise ValueError(f"budget must buy at most {most:,} samples, got {shown(budget)}")
+    if limit(found, cheapest) < least:
+        raise ValueError(f"budget must be at least {amount(least, 10)}, got {shown(budget)}: {reason}")
     return found
 
 

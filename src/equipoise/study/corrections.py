@@ -57,6 +57,11 @@ def known(own: Floats, count: int) -> bool:
     return len(own) >= max(2, _KNOWN * count)
 
 
+def moderate(variances: Floats) -> bool:
+    """Return whether a float holds the squares of these variances, as fourth moments need."""
+    return bool(((variances == 0) | ((variances > 1e-140) & (variances < 1e140))).all())
+
+
 def seed_of(samples: Sequence[Floats], setup: str) -> int:
     """Return a seed that depends on everything a replay does, so that the same result has the same numbers."""
     found = hashlib.blake2b(setup.encode(), digest_size=8)

@@ -305,7 +305,7 @@ class Evidence:
         """The skewness of each arm's samples; 0 where there are fewer than three or they are all equal."""
         if self._skewness is None:
             count, m2, m3 = self.powers.count, self.powers.m2, self.powers.m3
-            with np.errstate(divide="ignore", invalid="ignore"):
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 skewness = np.sqrt(count) * m3 / m2**1.5
             self._skewness = np.where((count >= 3) & (m2 > 0) & np.isfinite(skewness), skewness, 0.0)
         return np.asarray(self._skewness)

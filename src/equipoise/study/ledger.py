@@ -488,7 +488,7 @@ class Ledger:
         if samples > money.MOST_SAMPLES - int(self._state.header["samples"]):
             raise ValueError(f"count must not take a study past 2**53 samples, got {samples:,}")
         if not 0 <= m2 < LARGEST**2:
-            raise ValueError(f"m2 must be finite and not negative, as a sum of squares is, got {m2!r}")
+            raise ValueError(f"m2 must not be negative, as a sum of squares, and below {LARGEST**2:g}, got {m2!r}")
         if samples == 1 and m2 > 0:
             raise ValueError(f"m2 must be 0 for one sample, got {m2!r}")
         if not self.possible(mean) and not (self.support == "binary" and 0 <= mean <= 1):

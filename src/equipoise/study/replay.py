@@ -33,7 +33,7 @@ from equipoise.lab import cpu, streams
 from equipoise.lab.setup import Setup
 from equipoise.problem import Objective, money
 from equipoise.study import sums
-from equipoise.study.corrections import BLIND, LEAST, MOST, MOST_ARMS, Adaptivity, known, seed_of, shrunk
+from equipoise.study.corrections import BLIND, LEAST, MOST, MOST_ARMS, Adaptivity, known, moderate, seed_of, shrunk
 from equipoise.study.fitted import fitted
 from equipoise.study.formulas import formulas, second_order, stopping_biases
 from equipoise.study.snapshot import Design
@@ -94,7 +94,7 @@ def _study(result: Result) -> tuple[Setup, list[Floats]] | None:
         return None
     strategy, objective = design.strategy, snapshot.objective
     cost = objective.cost(len(counts))
-    if "variance" in strategy.own or counts.min() < 2:
+    if "variance" in strategy.own or counts.min() < 2 or not moderate(result.variances.array):
         return None
     if money.limit(result.price, float(cost.min())) < strategy.warmup * math.fsum(cost):
         return None

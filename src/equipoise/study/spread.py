@@ -31,6 +31,7 @@ import numpy as np
 
 from equipoise.arrays import Bools, Floats, Ints
 from equipoise.study import skewness as of_gamma
+from equipoise.study.corrections import moderate
 
 if TYPE_CHECKING:
     from equipoise.study.result import Result
@@ -98,14 +99,15 @@ def spread(result: Result) -> Spread | None:
     """
     Return what is known of the variances.
 
-    None if an arm has fewer than two samples, if only moments are kept, or if no arm varies: then nobody knows.
+    None if an arm has fewer than two samples, if only moments are kept, if no arm varies, or if fourth moments would
+    overflow: then nobody knows.
     """
     counts, evidence = result.counts.array, result.snapshot.evidence
     if evidence is None or counts.min() < 2:
         return None
     if result.support == "binary" or result.recognised:
         return Binary(counts, result.means.array)
-    if not (result.variances.array > 0).any():
+    if not (result.variances.array > 0).any() or not moderate(result.variances.array):
         return None
     known, fourth = evidence.powers.count, evidence.powers.m4
     units = result.objective.units(len(counts))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import equipoise as eq
 from equipoise.cli import main
-from equipoise.cli.output import check_writable, writing
+from equipoise.cli.output import check_writable, console, replace_file, replace_unprintable, writing
 
 FULL = Path("/dev/full")
 needs_full = pytest.mark.skipif(not FULL.exists(), reason="no /dev/full on this system")
@@ -56,6 +59,36 @@ def test_check_writable_asks_for_permission(tmp_path: Path, monkeypatch: pytest.
     for path in (tmp_path / "new.csv", Path(__file__)):
         with pytest.raises(ValueError, match=f"cannot write {path}: permission denied"):
             check_writable(path)
+
+
+def test_what_was_there_is_kept_until_all_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.html"
+    replace_file(page, "first")
+    write = Path.write_text
+
+    def full(path: Path, text: str, **named: Any) -> int:
+        write(path, text[:2], **named)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(page))
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(ValueError, match=r"cannot write .*page\.html: No space left on device"):
+        replace_file(page, "second")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("page.html", "first")]
+
+
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
+def test_characters_that_the_terminal_lacks(errors: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors=errors))
+    replace_unprintable()
+    print("±1")
+    sys.stdout.flush()
+    assert sys.stdout.buffer.getvalue() == b"?1\n"  # type: ignore[union-attr]
+
+
+def test_no_columns_are_an_unknown_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "0")
+    assert console().width == 80
 
 
 @needs_full

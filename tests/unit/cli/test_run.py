@@ -166,6 +166,11 @@ def test_a_file_with_a_byte_order_mark(run: Run) -> None:
     assert run("\ufeff" + DICE, "--json").json["samples"] == 60
 
 
+def test_no_sample_in_time(run: Run) -> None:
+    done = run(DICE.replace("budget = 60", "budget = 60\nmax_seconds = 1e-9"))
+    assert done.out.startswith("0 samples.")
+
+
 def test_nothing_says_when_to_stop(run: Run) -> None:
     done = run(DICE.replace("budget = 60", ""))
     assert (done.code, done.out) == (2, "")

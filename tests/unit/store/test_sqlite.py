@@ -64,6 +64,20 @@ def asked(where: Path, m: int = 5) -> None:
         log.turn(lambda turn: turn.ask(m))
 
 
+def test_a_store_that_was_cut_off(tmp_path: Path) -> None:
+    cut = tmp_path / "cut.db"
+    asked(cut, 100)
+    with sqlite3.connect(cut) as connection:
+        connection.execute("pragma wal_checkpoint(truncate)")
+    connection.close()
+    cut.write_bytes(cut.read_bytes()[: cut.stat().st_size // 2])
+    for write in (False, True):
+        with pytest.raises(
+            eq.EquipoiseError, match=r"cut\.db is damaged: .*; restore a copy of it or use another store$"
+        ):
+            Log(cut, header() if write else None, write=write)
+
+
 def test_files_that_are_no_store(tmp_path: Path) -> None:
     text = tmp_path / "text.db"
     text.write_text("This is a letter, and long enough to have a header of its own. " * 20)

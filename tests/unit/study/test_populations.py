@@ -169,3 +169,15 @@ def test_an_estimate_goes_by_the_sizes(tmp_path: Path) -> None:
     assert folded.ledger.populations is not None
     assert folded.ledger.populations.tolist() == [30, 5000]
     assert dict(folded.result().standard_errors) == dict(result.standard_errors)
+
+
+def test_more_samples_than_a_population_has() -> None:
+    study = eq.Study(["a", "b"], 10, populations={"a": 5, "b": 50})
+    for x in range(5):
+        study.tell(arm="a", value=x)
+    wanted = r"^arm 'a' must have at most the 5 samples of its population, got 1 besides 5$"
+    with pytest.raises(ValueError, match=wanted):
+        study.tell(arm="a", value=700)
+    with pytest.raises(ValueError, match=r"'b' must have at most the 50 samples of its population, got 51 besides 0"):
+        study.tell_moments("b", 51, 0.0, 1.0)
+    assert study.result().samples == 5

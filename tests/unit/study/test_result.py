@@ -450,3 +450,21 @@ def test_many_arms_show_the_worst_known() -> None:
     assert result.means.array.shape == (100,)
     with pytest.raises(KeyError):
         result.means["nope"]
+
+
+@pytest.mark.parametrize("scale", [1e-110, 1e-82, 1e77, 1e140])
+@pytest.mark.filterwarnings("error")
+def test_values_whose_fourth_powers_a_float_cannot_hold(scale: float) -> None:
+    def lived(scale: float) -> eq.Result:
+        rng = np.random.default_rng(1)
+        study = eq.Study(["a", "b"], 60)
+        while not study.done:
+            ticket = study.ask()
+            study.tell(ticket, scale * (3.0 if ticket.arm == "b" else 1.0) * rng.standard_normal())
+        return study.result()
+
+    found, plain = lived(scale), lived(1.0)
+    assert found.adaptivity.how == "formula"
+    assert found.counts == plain.counts
+    assert np.asarray(found.standard_errors) / scale == pytest.approx(np.asarray(plain.standard_errors), rel=0.2)
+    assert str(found.certificate)
