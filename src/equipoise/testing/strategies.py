@@ -458,8 +458,9 @@ class StrategyLaws:
                 scan.tell(ticket.arm, value, in_flight=False)  # type: ignore[arg-type]
             elif action == "elsewhere":
                 arm = step % scan.arms
-                study.tell(arm=arm, value=value)
-                scan.tell(arm, value, in_flight=False)
+                if scan.sizes is None or scan.counts[arm] < scan.sizes[arm]:
+                    study.tell(arm=arm, value=value)
+                    scan.tell(arm, value, in_flight=False)
 
     @_law_of_objective
     @given(data=st.data())
