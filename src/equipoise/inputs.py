@@ -228,7 +228,7 @@ class Names:
         return cls(names, index)
 
     def place(self, arm: Hashable) -> int:
-        """Return where an arm stands; KeyError with its name if there is none."""
+        """Return where an arm stands; KeyError if there is none of that name."""
         if self.index is not None:
             return self.index[arm]
         # A range would compare what is not an int, as NumPy's are not, with every arm.

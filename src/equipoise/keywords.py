@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from equipoise.inputs import did_you_mean, shown
+from equipoise.inputs import did_you_mean, shown, spoken
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -50,7 +50,7 @@ def suggests_keywords(function: Callable[P, R]) -> Callable[P, R]:
             others = [each for each in known if each not in first]
             by_name = f"; give the others by name, as in {others[0]}=..." if others else ""
             raise TypeError(
-                f"{name}() must be given at most {' and '.join(each for each in first if each != 'self')} by position, "
+                f"{name}() must be given at most {spoken([each for each in first if each != 'self'])} by position, "
                 f"got {shown(args[len(first)])} besides{by_name}"
             )
         return function(*args, **kwargs)

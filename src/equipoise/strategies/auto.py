@@ -25,8 +25,6 @@ GAUSSIAN_KURTOSIS = 3.0
 # Binary arms have two parameters and others one: code is compiled for a number of them, so that neither kind of arm
 # pays for the other's formulas.
 BINARY = 2
-# Keeps an exponential of a logarithm within the range of a float.
-HIGHEST = 700.0
 
 
 def log_gamma(x: float) -> tuple[float, float, float]:
@@ -258,7 +256,7 @@ class Auto(Strategy):
         # Σ k² (e - moved)², less the part of it that is noise.
         real = max(squares + moved * (known_squared * moved - 2 * deviations) - noise, 0.0)
         dispersion = (real + TAU2) / (known_squared * (varying - 1) / varying + 1)
-        centre = min(exp(min(location + dispersion / 2, HIGHEST)), v / varying)
+        centre = min(exp(location + dispersion / 2), v / varying)
         narrow = exp(-dispersion / 8)
         kurtosis = (b_squared + SHAPE * GAUSSIAN_KURTOSIS**2) / (b + SHAPE * GAUSSIAN_KURTOSIS)
         return (
