@@ -142,8 +142,23 @@ def without_password(text: str) -> str:
     return _PASSWORD.sub(r"\1\2\4***", text)
 
 
+def text_of(arm: Any) -> str:
+    """Return an arm's name as text, the parts of a tuple with slashes between them: big/law."""
+    return "/".join(map(text_of, arm)) if isinstance(arm, tuple) and arm else str(arm)
+
+
+def texts(names: Sequence[Any]) -> list[str]:
+    """Return the text of each name: as Python writes it, such as 1 and '1', where two would have the same."""
+    for written in (text_of, repr):
+        found = [written(name) for name in names]
+        if len(set(found)) == len(found):
+            return found
+    raise ValueError("two arms have the same text and would become one in JSON; use to_dict")
+
+
 def named(arm: Any) -> str:
     """Return an arm's name for a sentence: as it is where it reads as a word, else quoted; "arm 3" for a number."""
+    arm = text_of(arm) if isinstance(arm, tuple) else arm
     if not isinstance(arm, str):
         return f"arm {shown(arm)}"
     if re.fullmatch(r"[^\W\d][\w./:+-]*", arm):

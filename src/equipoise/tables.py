@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
-from equipoise.inputs import choice, install_hint, plain_name
+from equipoise.inputs import choice, install_hint, plain_name, texts
 
 FrameLibrary = Literal["pandas", "polars"]
 
@@ -175,15 +175,6 @@ def json_text(value: Any) -> str:
     Where two names have the same text, as 1 and "1" have, all are written as Python writes them: 1 and '1'.
     """
     return json.dumps(_with_text_keys(json_ready(value)), default=str, ensure_ascii=False, allow_nan=False)
-
-
-def texts(names: Sequence[Any]) -> list[str]:
-    """Return the text of each name: as Python writes it, such as 1 and '1', where two would have the same."""
-    for written in (str, repr):
-        found = [written(name) for name in names]
-        if len(set(found)) == len(found):
-            return found
-    raise ValueError("two arms have the same text and would become one in JSON; use to_dict")
 
 
 def _with_text_keys(value: Any) -> Any:

@@ -16,7 +16,7 @@ import pytest
 
 import equipoise as eq
 from equipoise import inputs, moments
-from equipoise.inputs import MISSING, Names, by_arm, in_order, labelled, plain_name, shown
+from equipoise.inputs import MISSING, Names, by_arm, in_order, labelled, named, plain_name, shown, text_of, texts
 
 
 def test_values_are_returned_as_plain_numbers() -> None:
@@ -188,6 +188,24 @@ def test_other_names_are_names() -> None:
     ]
     names += [("é", 1), (r"C:\x1b", 2), date(2026, 1, 1), b"\x1b"]
     assert eq.Study(names).arms == tuple(names)
+
+
+def test_tuples_read_as_their_parts() -> None:
+    assert [text_of(name) for name in (("big", "law"), ("x", (1, None)), ("x",), (), 7)] == [
+        "big/law",
+        "x/1/None",
+        "x",
+        "()",
+        "7",
+    ]
+    assert [named(name) for name in (("big", "law"), ("big one", "law"), (1, 2))] == [
+        "big/law",
+        "'big one/law'",
+        "'1/2'",
+    ]
+    assert texts([("a", "b"), "c", 1]) == ["a/b", "c", "1"]
+    for same in ([1, "1"], [("a", "b"), "a/b"]):
+        assert texts(same) == list(map(repr, same))
 
 
 def test_texts_of_users_cannot_control_a_terminal() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from equipoise.inputs import named, text_of
 from equipoise.tables import MOST_ROWS, amount, cell, count
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def verdict(plan: Plan) -> str:
         taken = samples + (f", total cost {_money(plan.cost)}" if _priced(plan) else "")
         if plan.terms.objective.shares is not None:
             return f"{taken}. Standard error of the combined mean: {amount(math.sqrt(plan.loss), 3)}."
-        return f"{taken}. Largest standard error: {amount(plan.errors[plan.worst], 3)} ({plan.worst})."
+        return f"{taken}. Largest standard error: {amount(plan.errors[plan.worst], 3)} ({text_of(plan.worst)})."
     taken = samples + (f" (total cost {_money(plan.cost)})" if _priced(plan) else "")
     if plan.reached:
         same = len(set(plan.precision)) == 1
@@ -35,9 +36,8 @@ def verdict(plan: Plan) -> str:
     k = int(plan.too_wide[0])
     several = f" for {plan.too_wide.size:,} of {len(plan.arms):,} arms;" if len(plan.arms) > 1 else ":"
     half, target = amount(plan.half_widths()[plan.arms[k]], 3), amount(plan.precision[k])
-    return (
-        f"✗ Precision not reached with {taken}{several} the half-width of {plan.arms[k]!r} is {half}, target {target}."
-    )
+    arm = named(plan.arms[k])
+    return f"✗ Precision not reached with {taken}{several} the half-width of {arm} is {half}, target {target}."
 
 
 def table(plan: Plan) -> list[list[str]]:
@@ -50,7 +50,7 @@ def table(plan: Plan) -> list[list[str]]:
     for k in np.argsort(-errors, kind="stable")[:MOST_ROWS] if many else range(len(plan.arms)):
         numbers = [cell(columns[name][k]) for name in ("standard_error", "half_width", "variance")]
         paid = [_money(columns["cost"][k])] if priced else []
-        rows.append([str(plan.arms[k]), f"{columns['count'][k]:,}", *paid, *numbers])
+        rows.append([text_of(plan.arms[k]), f"{columns['count'][k]:,}", *paid, *numbers])
     return rows
 
 

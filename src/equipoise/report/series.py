@@ -21,12 +21,6 @@ DRIFTING: Final = 4
 POINTS: Final = 40
 
 
-def names(result: Result) -> list[str]:
-    """Return a text for each arm, in order; where two have the same, as 1 and "1" have, as Python writes them."""
-    texts = [str(arm) for arm in result.arms]
-    return texts if len(set(texts)) == len(texts) else [repr(arm) for arm in result.arms]
-
-
 def estimates(result: Result, labels: Sequence[str]) -> list[dict[str, Any]]:
     """Return mean and interval of each arm that is shown, and whether the interval is wider than asked for."""
     places = result.shown()

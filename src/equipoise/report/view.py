@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from equipoise import chart
+from equipoise.inputs import text_of, texts
 from equipoise.report import series
 from equipoise.report.watch import Report
 from equipoise.report.words import axes, duration, settings, warnings
@@ -55,8 +56,8 @@ def view(
         Whether nothing has happened for a while, so that samples come at no rate; else it is that up to the last event.
     """
     result = report.result
-    names = series.names(result)
-    labels = [(titles or {}).get(str(arm), name) for arm, name in zip(result.arms, names, strict=True)]
+    names = texts(result.arms)
+    labels = [(titles or {}).get(text_of(arm), name) for arm, name in zip(result.arms, names, strict=True)]
     if len(set(labels)) < len(labels):
         labels = names
     unit = SHARES if _shares(result) else PLAIN

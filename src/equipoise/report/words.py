@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from equipoise import tables
-from equipoise.inputs import listed
+from equipoise.inputs import listed, texts
 from equipoise.problem import Contrasts
 from equipoise.report.watch import Report
 from equipoise.study import Result
@@ -29,7 +29,8 @@ def plain(result: Result) -> dict[str, Any]:
 
 def to_dict(report: Report) -> dict[str, Any]:
     """Return all of a report, in a form that JSON can hold."""
-    arms = [str(arm) for arm in report.result.arms]
+    arms = texts(report.result.arms)
+    text = dict(zip(report.result.arms, arms, strict=True))
     known: dict[str, Any] = {
         "store": report.name,
         "budget": report.budget,
@@ -39,7 +40,7 @@ def to_dict(report: Report) -> dict[str, Any]:
         "given_up": report.given_up,
         "precision": report.precision,
         "precision_reached": report.reached,
-        "drifting": [str(arm) for arm in report.drifting],
+        "drifting": [text[arm] for arm in report.drifting],
         "about": report.about,
         "began": report.began,
         "latest": report.latest,
@@ -55,7 +56,7 @@ def to_dict(report: Report) -> dict[str, Any]:
     if isinstance(report.precision, Contrasts):
         known["precision"] = report.precision.to_dict()
     if isinstance(report.precision, dict):
-        known["precision"] = {str(arm): wanted for arm, wanted in report.precision.items()}
+        known["precision"] = {text[arm]: wanted for arm, wanted in report.precision.items()}
     return {**plain(report.result), **tables.json_ready(known)}
 
 

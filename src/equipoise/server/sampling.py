@@ -8,6 +8,7 @@ from typing import Any, Final
 from fastapi import APIRouter, Request, Response
 
 from equipoise.errors import EquipoiseError
+from equipoise.inputs import text_of
 from equipoise.server.access import Action, Caller, Role
 from equipoise.server.bodies import AskBody, ForgetBody, Outcome, TellBody, Tickets
 from equipoise.server.desk import Desk
@@ -145,7 +146,7 @@ def _handed(caller: Caller, page: Page, desk: Desk | None, handed: Handed) -> Re
 def _shown(page: Page, desk: Desk, handed: Handed) -> dict[str, Any]:
     """Return what a web page needs to show."""
     poll = page.poll or {}
-    arm = str(handed.tickets[0].arm)
+    arm = text_of(handed.tickets[0].arm)
     show = {"title": arm, "text": "", "picture": None} | poll.get("arms", {}).get(arm, {})
     show["title"] = show["title"] or arm
     return {

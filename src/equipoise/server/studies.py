@@ -10,6 +10,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from equipoise.errors import EquipoiseError
+from equipoise.inputs import text_of
 from equipoise.problem import Contrasts, Stratified
 from equipoise.run import open_study
 from equipoise.run.course import Course
@@ -163,7 +164,7 @@ async def set_poll(request: Request, name: str) -> Response:
     service, entry = await _managed(request, name)
     body = await read(request, Poll)
     desk = await service.desk(entry)
-    unknown = set(body.arms) - {str(arm) for arm in desk.arms}
+    unknown = set(body.arms) - {text_of(arm) for arm in desk.arms}
     if unknown:
         raise Problem(422, f"arms must be those of the study, got {min(unknown)!r}", "invalid")
     return reply(await described(service, await _write(service, entry.page._replace(poll=body.model_dump()))))
@@ -330,4 +331,4 @@ def _meant(precision: Precision | None) -> Any:
 def _plain(precision: Any) -> Any:
     if isinstance(precision, Contrasts):
         return precision.to_dict()
-    return {str(arm): each for arm, each in precision.items()} if isinstance(precision, dict) else precision
+    return {text_of(arm): each for arm, each in precision.items()} if isinstance(precision, dict) else precision

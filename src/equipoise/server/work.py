@@ -11,6 +11,7 @@ import numpy as np
 
 from equipoise.arrays import Ints
 from equipoise.errors import EquipoiseError
+from equipoise.inputs import text_of
 from equipoise.run.course import Course
 from equipoise.store import Replica, Turn
 from equipoise.store.replica import RETIRED
@@ -222,4 +223,4 @@ def _check_whole(turn: Turn, error: EquipoiseError) -> None:
 
 def plain_arm(arm: Hashable) -> Any:
     """Return an arm's name as JSON can hold it."""
-    return arm if isinstance(arm, str | int | float) else str(arm)
+    return arm if isinstance(arm, str | int | float) else text_of(arm)

@@ -12,7 +12,7 @@ import numpy as np
 
 from equipoise import tables
 from equipoise.arrays import Bools, Floats, Ints
-from equipoise.inputs import Names, named, plain_name
+from equipoise.inputs import Names, named, plain_name, text_of
 from equipoise.intervals import Kind, describe_each
 from equipoise.study import finite
 
@@ -188,9 +188,10 @@ class Differences:
         marks = np.where(self.fixed | ~self.fixed.any(), "", " *")
         for i in range(min(len(self), tables.MOST_ROWS)):
             half, error = float(self.high[i] - self.low[i]) / 2, float(self.errors[i])
+            a, b = (text_of(self.names.names[places[i]]) for places in (self.first, self.second))
             found.append(
                 [
-                    f"{self.names.names[self.first[i]]} - {self.names.names[self.second[i]]}{marks[i]}",
+                    f"{a} - {b}{marks[i]}",
                     tables.rounded(float(self.values[i]), half),
                     interval(float(self.low[i]), float(self.high[i])),
                     tables.rounded(error, error),
@@ -257,7 +258,7 @@ def _sum(weights: Mapping[Any, float]) -> str:
     for arm, weight in weights.items():
         times = "" if abs(weight) == 1 else f"{tables.amount(abs(weight))} "
         sign = ("- " if weight < 0 else "+ ") if parts else ("-" if weight < 0 else "")
-        parts.append(f"{sign}{times}{arm}")
+        parts.append(f"{sign}{times}{text_of(arm)}")
     return " ".join(parts) if len(parts) <= tables.MOST_ROWS else f"a sum of {len(parts):,} arms"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +13,7 @@ import numpy as np
 
 from equipoise import chart, tables
 from equipoise.arrays import Bools, Floats, Ints
-from equipoise.inputs import MISSING, Names, labelled, number, plain_name, probability, shown
+from equipoise.inputs import MISSING, Names, labelled, number, plain_name, probability, shown, text_of, texts
 from equipoise.intervals import Intervals, Kind, asymptotic, t_mixture
 from equipoise.intervals.asymptotic import START
 from equipoise.intervals.fixed_n import student_quantile
@@ -785,14 +785,12 @@ class Result:
         known = self.to_dict()
         names = list(known["means"])
         by_arm = (*_BY_ARM, *_OF_OBJECTIVE, "costs", "intervals", "interval_kinds")
-        text: Callable[[Any], str] = str if len(set(map(str, names))) == len(names) else repr
-        if len(set(map(text, names))) < len(names):
-            raise ValueError("names of arms must have different texts for JSON, and two have the same; use to_dict")
-        texts = {
-            name: {text(arm): each for arm, each in value.items()} if name in by_arm else value
+        text = dict(zip(names, texts(names), strict=True))
+        written = {
+            name: {text[arm]: each for arm, each in value.items()} if name in by_arm else value
             for name, value in known.items()
         }
-        return json.dumps(texts | {"worst": text(known["worst"])}, ensure_ascii=False)
+        return json.dumps(written | {"worst": text[known["worst"]]}, ensure_ascii=False)
 
     def to_frame(self, library: tables.FrameLibrary | None = None) -> pandas.DataFrame | polars.DataFrame:
         """
@@ -841,7 +839,7 @@ class Result:
         places = self.shown()
         ends = self.intervals_shown(places)
         rows = [
-            {"arm": str(self.arms[k]), "mean": float(self.means.array[k]), "low": float(low), "high": float(high)}
+            {"arm": text_of(self.arms[k]), "mean": float(self.means.array[k]), "low": float(low), "high": float(high)}
             for k, low, high in zip(places, ends.low, ends.high, strict=True)
         ]
         axis = x_title or f"mean, with its {tables.percent(self.level)} interval"

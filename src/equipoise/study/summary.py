@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from equipoise.inputs import named
+from equipoise.inputs import named, text_of
 from equipoise.intervals import describe, describe_each
 from equipoise.problem.money import limit
 from equipoise.study.certificate import (
@@ -219,7 +219,7 @@ def rows(result: Result, places: Sequence[int], intervals: IntervalsByArm) -> li
         error = float(result.standard_errors.array[k])
         found.append(
             [
-                f"{result.arms[k]} *" if intervals.marked[i] else str(result.arms[k]),
+                text_of(result.arms[k]) + " *" * bool(intervals.marked[i]),
                 f"{result.counts.array[k]:,}",
                 rounded(float(result.means.array[k]), half),
                 f"{rounded(low, half)} to {rounded(high, half)}" if math.isfinite(half) else "—",

@@ -14,6 +14,7 @@ import pytest
 import equipoise as eq
 from equipoise import chart, report, tables
 from equipoise.chart.arms import EACH, EVEN, TARGET, WIDEST
+from equipoise.inputs import texts
 from equipoise.report import series
 from equipoise.report.charts import HEADINGS, charts, png, specs
 from equipoise.report.history import Moment
@@ -149,10 +150,6 @@ def test_titles_stand_for_names(poll: report.Report) -> None:
     assert [row["arm"] for row in same["charts"]["allocation"]] == list(RATES)
 
 
-def test_names_with_the_same_text_are_told_apart() -> None:
-    assert series.names(eq.estimate({1: [1, 2], "1": [1, 2]})) == ["1", "'1'"]
-
-
 def test_the_best_split_follows_the_variances() -> None:
     """By hand: variances 1 and 9 call for one and nine tenths of the samples; with p = 1, for 1 to 3."""
     data = {"a": [9, 11] * 50, "b": [7, 13] * 50}
@@ -176,7 +173,7 @@ def test_the_line_of_an_even_split_is_where_an_even_split_is(tmp_path: Path) -> 
         where = tmp_path / f"{strategy}.db"
         eq.estimate(measure, 600, arms=3, strategy=strategy, precision=wanted, seed=1, store=where)
         read = report.read(where)
-        rows = series.precision(read, series.names(read.result))
+        rows = series.precision(read, texts(read.result.arms))
         ends = {row["series"]: row["width"] for row in rows}
         assert ends[TARGET] == (3 if wanted == "3%" else 0.01)
         of_arm = read.result.intervals().margins[1] * (100 / read.result.means[1] if wanted == "3%" else 1)

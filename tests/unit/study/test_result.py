@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import re
 import sys
 from dataclasses import FrozenInstanceError, replace
@@ -121,7 +122,7 @@ def test_to_dict_is_ready_for_json(result: eq.Result) -> None:
     assert {"means", "counts", "variances", "standard_errors", "losses", "worst", "regret"} <= known.keys()
     assert known["strategy"] == "auto"
     odd = result_of({("x", 1): [1.0, 2.0], 3: [1.0]})
-    assert json.loads(odd.to_json())["counts"] == {"('x', 1)": 2, "3": 1}
+    assert json.loads(odd.to_json())["counts"] == {"x/1": 2, "3": 1}
 
 
 def test_names_stay_apart_in_json() -> None:
@@ -133,7 +134,7 @@ def test_names_stay_apart_in_json() -> None:
         def __repr__(self) -> str:
             return "twin"
 
-    with pytest.raises(ValueError, match="names of arms must have different texts"):
+    with pytest.raises(ValueError, match="two arms have the same text"):
         result_of({Twin(): [1.0], Twin(): [2.0]}).to_json()
 
 
@@ -274,7 +275,7 @@ def test_a_person_is_told_that_nothing_varies() -> None:
 
 
 def test_names_in_sentences() -> None:
-    for name, said in (("x y", "'x y'"), (3, "arm 3"), ("3", "'3'"), ("gpt-4", "gpt-4"), (("a", 1), "arm ('a', 1)")):
+    for name, said in (("x y", "'x y'"), (3, "arm 3"), ("3", "'3'"), ("gpt-4", "gpt-4"), (("a", 1), "a/1")):
         result = asked_for({name: [0.0, 1.0] * 30})
         assert result.verdict.startswith(f"60 samples. Least precise: {said}, ±")
 
@@ -468,3 +469,24 @@ def test_values_whose_fourth_powers_a_float_cannot_hold(scale: float) -> None:
     assert found.counts == plain.counts
     assert np.asarray(found.standard_errors) / scale == pytest.approx(np.asarray(plain.standard_errors), rel=0.2)
     assert str(found.certificate)
+
+
+def test_tuples_are_printed_as_their_parts() -> None:
+    rng = random.Random(1)
+    samples = {
+        ("big", "law"): [rng.gauss(0, 3) for _ in range(40)],
+        ("small", "law"): [rng.random() for _ in range(40)],
+    }
+    result = eq.estimate(samples)
+    plan = eq.plan({arm: result.variances[arm] for arm in samples}, budget=50)
+    printed = [
+        repr(result),
+        str(result.certificate),
+        repr(result.compare()),
+        repr(result.difference(("big", "law"), ("small", "law"))),
+    ]
+    printed += [repr(plan), repr(eq.plan(plan.variances, 10, precision=0.1)), result.to_json(), plan.to_json()]
+    for text in printed:
+        assert "big/law" in text
+        assert "('" not in text
+    assert result.to_dict()["worst"] == ("big", "law")

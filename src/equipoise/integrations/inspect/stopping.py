@@ -12,7 +12,7 @@ import numpy as np
 from inspect_ai.util import EarlyStop
 
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import shown
+from equipoise.inputs import shown, texts
 from equipoise.integrations.inspect.groups import GroupBy, check_group_by, groups_of
 from equipoise.integrations.inspect.scores import Scores
 from equipoise.integrations.pools import header_of
@@ -24,7 +24,7 @@ from equipoise.strategies import Support
 from equipoise.study import Result
 from equipoise.study.evidence import LEVEL
 from equipoise.study.goal import Stopping
-from equipoise.tables import count, texts
+from equipoise.tables import count
 
 # With a twentieth of the samples running at the same time, few run that could have been skipped. A summary suggests it
 # where a tenth or more did.
