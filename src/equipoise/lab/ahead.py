@@ -10,8 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from equipoise import fork
-from equipoise.compiled import anything_kept, can_keep, start_compiler
+from equipoise.compiled import anything_kept, can_keep, fork, start_compiler
 from equipoise.lab import cpu
 from equipoise.lab.lanes import strategy_parts
 from equipoise.lab.setup import Setup

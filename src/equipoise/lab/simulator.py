@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, overload
 
-from equipoise import fork
+from equipoise.compiled import fork
 from equipoise.inputs import choice, integer, positive, shown
 from equipoise.keywords import suggests_keywords
 from equipoise.lab import estimators, work

@@ -12,8 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from equipoise import fork
-from equipoise.compiled import can_keep, is_kept, start_compiler
+from equipoise.compiled import can_keep, fork, is_kept, start_compiler
 from equipoise.inputs import Names
 from equipoise.lab.functions import compile_rule
 from equipoise.problem import Objective

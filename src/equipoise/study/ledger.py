@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from equipoise import fork, moments
+from equipoise import moments
 from equipoise.arrays import Bools, Floats, Ints
+from equipoise.compiled import fork
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import LARGEST, Names, integer, shown
 from equipoise.lab.functions import compile_rule

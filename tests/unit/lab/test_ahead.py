@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import equipoise as eq
-from equipoise import fork
+from equipoise.compiled import fork
 from equipoise.lab import ahead, cpu, streams
 from equipoise.lab.lanes import strategy_parts
 from equipoise.lab.setup import Setup

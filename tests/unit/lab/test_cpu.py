@@ -25,8 +25,8 @@ from equipoise.lab.setup import Ends, Setup
 from equipoise.problem import Objective
 from equipoise.strategies import Numbers, Strategy, Support, available
 from tests.pooling import MeanVariance
+from tests.unit.compiled.test_jit import rewrite
 from tests.unit.lab.replay import replay
-from tests.unit.test_compiled import rewrite
 
 Floats = npt.NDArray[np.float64]
 Moments = tuple[Floats, Floats, Floats]

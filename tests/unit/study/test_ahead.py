@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import equipoise as eq
-from equipoise import fork
+from equipoise.compiled import fork
 from equipoise.study import ahead, steps
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks are made on Linux alone")

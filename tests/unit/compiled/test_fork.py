@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from equipoise import fork
+from equipoise.compiled import fork
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks are made on Linux alone")
 
@@ -66,7 +66,7 @@ def test_a_fork_does_not_outlive_its_parent() -> None:
     """Its pipe, which the fork alone holds open, is at its end when the parent is."""
     code = """
 import os, threading
-from equipoise import fork
+from equipoise.compiled import fork
 fork.begin(threading.Event().wait)
 print(fork._forks[0].process)
 """

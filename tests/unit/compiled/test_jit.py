@@ -13,8 +13,8 @@ from typing import Any
 import numba
 import pytest
 
-from equipoise import compiled
-from equipoise.compiled import KEPT_DAYS, fingerprint, jit, prune
+from equipoise.compiled import cache, files, fingerprint, jit
+from equipoise.compiled.files import KEPT_DAYS, prune
 from equipoise.study import steps
 
 # A function, compiled and by its address, and one that it calls, in another file.
@@ -95,23 +95,23 @@ def rewrite(path: Path, old: str, new: str) -> None:
 
 
 def test_a_changed_function_never_meets_old_code(tmp_path: Path) -> None:
-    cache = tmp_path / "cache"
+    folder = tmp_path / "cache"
     (tmp_path / "mine.py").write_text(MINE)
     (tmp_path / "helper.py").write_text(HELPER)
-    assert run(tmp_path, cache=cache) == [3.0, 3.0]
-    files = set(cache.iterdir())
-    assert len(files) == 3  # the one called has a file of its own
+    assert run(tmp_path, cache=folder) == [3.0, 3.0]
+    found = set(folder.iterdir())
+    assert len(found) == 3  # the one called has a file of its own
 
-    assert run(tmp_path, cache=cache) == [3.0, 3.0]
-    assert set(cache.iterdir()) == files  # nothing was compiled
+    assert run(tmp_path, cache=folder) == [3.0, 3.0]
+    assert set(folder.iterdir()) == found  # nothing was compiled
 
     rewrite(tmp_path / "mine.py", "count * 1.0", "count * 0.5")
-    assert run(tmp_path, cache=cache) == [1.5, 1.5]
-    assert len(set(cache.iterdir()) - files) == 2
+    assert run(tmp_path, cache=folder) == [1.5, 1.5]
+    assert len(set(folder.iterdir()) - found) == 2
 
     # The function that it calls, in another file.
     rewrite(tmp_path / "helper.py", "0.0 * count", "9.0 * count")
-    assert run(tmp_path, cache=cache) == [19.5, 19.5]
+    assert run(tmp_path, cache=folder) == [19.5, 19.5]
 
 
 def test_a_changed_strategy_never_meets_old_code(tmp_path: Path) -> None:
@@ -173,14 +173,14 @@ def test_a_broken_cache_costs_a_compilation_and_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
     """Functions of the same code, made one after the other, meet on disk alone."""
-    cache = tmp_path / "cache"
-    monkeypatch.setenv("EQUIPOISE_CACHE_DIR", str(cache))
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("EQUIPOISE_CACHE_DIR", str(folder))
     if damage == "unwritable":
-        cache.write_text("a file where the folder should be")
+        folder.write_text("a file where the folder should be")
     assert made(OUTER)["f"](1.0) == 2.0
     if damage != "unwritable":
-        assert len(list(cache.iterdir())) == 2
-        for path in cache.iterdir():
+        assert len(list(folder.iterdir())) == 2
+        for path in folder.iterdir():
             path.write_bytes(path.read_bytes()[:100] if damage == "cut" else b"garbage")
     again = made(OUTER)
     assert again["f"](1.0) == 2.0
@@ -210,14 +210,14 @@ def test_a_global_that_is_bound_anew_leaves_no_old_code_behind(tmp_path: Path, m
     assert made(OUTER.replace("C = 1.0", "C = 7.0"))["g"](1) == 8.0
     # Bound anew while it was being compiled.
     scope = made(OUTER)
-    save = compiled._Cache.save_overload
+    save = cache.Cache.save_overload
 
-    def late(self: compiled._Cache, signature: Any, result: Any) -> None:
+    def late(self: cache.Cache, signature: Any, result: Any) -> None:
         scope["C"] = 9.0
         save(self, signature, result)
 
     with monkeypatch.context() as patch:
-        patch.setattr(compiled._Cache, "save_overload", late)
+        patch.setattr(cache.Cache, "save_overload", late)
         assert scope["g"](True) == 2.0
     assert made(OUTER.replace("C = 1.0", "C = 9.0"))["g"](True) == 10.0
 
@@ -249,7 +249,7 @@ def test_code_that_nobody_uses_is_thrown_away(tmp_path: Path, monkeypatch: pytes
     long_ago = now - (KEPT_DAYS + 1) * 86400
     for path in (old, foreign, dead):
         os.utime(path, (long_ago, long_ago))
-    monkeypatch.setattr(compiled, "_pruned", False)
+    monkeypatch.setattr(files, "_pruned", False)
     jit(lambda x: x * 3.0)(1.0)
     assert not old.exists()
     assert not dead.exists()
@@ -274,8 +274,8 @@ def test_a_person_who_waits_is_told_once(
     """The first compilation of a process says so where somebody waits, and nobody else is told."""
     monkeypatch.setenv("EQUIPOISE_CACHE_DIR", str(tmp_path))
     for waits in (False, True):
-        monkeypatch.setattr(compiled, "_announced", False)
-        monkeypatch.setattr(compiled, "watched", lambda waits=waits: waits)
+        monkeypatch.setattr(cache, "_announced", False)
+        monkeypatch.setattr(cache, "watched", lambda waits=waits: waits)
         for constant in (1.0, 2.0):
             assert jit(eval(f"lambda x: x + {constant + 10 * waits}"))(0.5) == 0.5 + constant + 10 * waits
         told = capfd.readouterr().err
@@ -290,7 +290,7 @@ def test_the_steps_of_a_study_are_kept_on_disk() -> None:
 
 def test_functions_have_other_numbers_in_every_process() -> None:
     """Code from disk keeps the numbers of the process that made it, and must not meet them again on other functions."""
-    code = "import equipoise.compiled as c; print(next(c.bytecode.FunctionIdentity._unique_ids))"
+    code = "import equipoise.compiled.compiler as c; print(next(c.bytecode.FunctionIdentity._unique_ids))"
     first, second = (
         int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
         for _ in range(2)
@@ -301,7 +301,7 @@ def test_functions_have_other_numbers_in_every_process() -> None:
 def test_forked_processes_have_other_numbers() -> None:
     """Two that were forked compile different functions, and file them under one cache."""
     code = """
-import os, equipoise.compiled as c
+import os, equipoise.compiled.compiler as c
 for _ in range(2):
     if os.fork() == 0:
         print(next(c.bytecode.FunctionIdentity._unique_ids), flush=True)

@@ -1,7 +1,7 @@
 """
 A fork of this process that works beside it and leaves its results in files.
 
-It is there to compile: two processes fill the cache of compiled code (`compiled`) in little more than half the time
+It is there to compile: two processes fill the cache of compiled code in little more than half the time
 of one. Nothing depends on it. Whatever a fork has not filed, this process compiles itself.
 """
 
