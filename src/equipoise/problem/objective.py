@@ -243,6 +243,13 @@ def objective(
     return Objective(power, found, prices)
 
 
+def shares_of_some(names: Sequence[Any], given: PerArm) -> tuple[float, ...]:
+    """Return the shares of strata in the arms' order; arms that are not named have none."""
+    labels = labelled(given)
+    shares = Stratified(given if labels is None else by_arm("shares", labels, names, default=0.0)).shares
+    return numbers_by_arm("shares", shares, names)
+
+
 def _in_own_unit(values: Floats) -> Floats:
     """Divide values by the power of two next to the largest of them, which is exact; 1 each where all are equal."""
     if (values == values[0]).all():

@@ -13,12 +13,22 @@ import numpy as np
 
 from equipoise import chart, tables
 from equipoise.arrays import Bools, Floats, Ints
-from equipoise.inputs import MISSING, Names, labelled, number, plain_name, probability, shown, text_of, texts
+from equipoise.inputs import (
+    MISSING,
+    Names,
+    labelled,
+    number,
+    plain_name,
+    probability,
+    several,
+    shown,
+    text_of,
+    texts,
+)
 from equipoise.intervals import Intervals, Kind, asymptotic, t_mixture
 from equipoise.intervals.asymptotic import START
 from equipoise.intervals.fixed_n import student_quantile
-from equipoise.problem.objective import Objective, Stratified
-from equipoise.problem.objective import objective as objective_of
+from equipoise.problem.objective import Objective, shares_of_some
 from equipoise.strategies import Support
 from equipoise.study import contrasts, corrections, finite, replay, stopping, summary, sums
 from equipoise.study.baseline import Baseline, baseline
@@ -384,10 +394,14 @@ class Result:
         return np.asarray(self.variances.array / pulls)
 
     def combine(
-        self, shares: Iterable[float] | Mapping[Any, float] | None = None, level: float | None = None
+        self,
+        shares: Iterable[float] | Mapping[Any, float] | None = None,
+        level: float | None = None,
+        *,
+        among: Iterable[Hashable] | None = None,
     ) -> Combined:
         """
-        Return the mean of all strata together, Σ_k W_k mean_k, with its standard error and its interval.
+        Return the mean of strata together, Σ_k W_k mean_k, with its standard error and its interval.
 
         The means are the corrected ones, as the biases of many strata add up; the standard error is
         sqrt(Σ_k W_k² e_k²), with the strata's standard errors e_k. A stratum whose samples are all equal is taken for
@@ -399,28 +413,52 @@ class Result:
         Parameters
         ----------
         shares
-            W_k, the share of each arm's stratum in the whole, by arm or in the arms' order; they must sum to 1. A study
-            with `objective=Stratified(shares)` knows them.
+            W_k, the share of each arm's stratum in the whole; they must sum to 1. By name, where arms that are not
+            named have a share of 0, or for all in the arms' order. A study with `objective=Stratified(shares)` knows
+            them.
         level
             The probability that the interval holds, for a look that was planned; by default that of the result.
+        among
+            The arms of a part of the whole, by name: the mean of these strata together. Their shares are divided by
+            their sum.
         """
         level = self.level if level is None else probability("level", level)
-        known = self.objective if shares is None else objective_of(self.arms, Stratified(shares))
-        if known.shares is None:
-            raise ValueError("combine needs the strata's shares, as in combine({'city': 0.7, 'country': 0.3})")
-        share = np.array(known.shares)
+        share = self._shares(shares, among)
         counted = share > 0  # the mean of a stratum with a share of 0 may be unknown
         value = float(share[counted] @ self.corrected_means.array[counted])
         squares = (share * self.errors_of_strata)[counted] ** 2
         known_exactly = not squares.any() and not equal_samples(self)[counted].any()
         error = math.sqrt(squares.sum()) if squares.any() or known_exactly else math.nan
         half = error and student_quantile(_freedom(squares, self.counts.array[counted]), 1 - level) * error
-        if shares is None and level == self.level:
+        if level == self.level:
             decided = sums.the_one_asked(self, np.arange(len(share)), share)
             if decided is not None and decided.kind != "fixed-width":
                 return Combined(value, error, decided.low, decided.high)
             half = half if decided is None else max(half, decided.half_width)
         return Combined(value, error, value - half, value + half)
+
+    def _shares(self, given: Iterable[float] | Mapping[Any, float] | None, among: Iterable[Hashable] | None) -> Floats:
+        """Return the shares of strata in the arms' order, as `combine` takes them."""
+        known = self.objective.shares
+        if given is not None:
+            known = shares_of_some(self.arms, given)
+        if known is None:
+            raise ValueError("combine needs the strata's shares, as in combine({'city': 0.7, 'country': 0.3})")
+        share = np.array(known)
+        if among is None:
+            return share
+        if not several(among):
+            raise TypeError(f"among must be a list of arms, got {shown(among)}")
+        places = [self.names.find(arm) for arm in among]
+        part = np.where(np.isin(np.arange(len(share)), places), share, 0.0)
+        if len(set(places)) < len(places):
+            twice = next(place for i, place in enumerate(places) if place in places[:i])
+            raise ValueError(f"among must name each arm once, got {shown(self.arms[twice])} twice")
+        if not part.any():
+            raise ValueError(
+                f"among must have an arm with a positive share, got {shown([self.arms[k] for k in places])}"
+            )
+        return np.asarray(part / math.fsum(part))
 
     @cached_property
     def errors_of_strata(self) -> Floats:

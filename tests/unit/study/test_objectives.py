@@ -285,6 +285,40 @@ def test_strata_are_combined() -> None:
     assert math.isnan(told({"a": [1.0, 3.0], "b": []}).combine([0.5, 0.5]).value)
 
 
+def test_some_strata_are_combined() -> None:
+    """By hand: a and b are 0.5 and 0.2 of the whole, and so 5/7 and 2/7 of their part of it."""
+    whole = told(SAMPLES, objective=eq.Stratified([0.5, 0.2, 0.3]))
+    found = whole.combine(among=["b", "a"])
+    assert found == whole.combine({"a": 0.5 / 0.7, "b": 0.2 / 0.7})
+    assert found.value == pytest.approx((0.5 * 3 + 0.2 * 5) / 0.7)
+    assert found.error == pytest.approx(math.sqrt(0.25 * 14 / 12 + 0.04 * 25) / 0.7)
+    assert whole.combine(among=iter("a")) == told(SAMPLES).combine({"a": 1.0}) == whole.combine([1, 0, 0])
+    assert told(SAMPLES).combine({"a": 0.4, "b": 0.4, "c": 0.2}, among=["a", "b"]).value == 4.0
+    assert whole.combine(among=list(SAMPLES)) == whole.combine()
+    numbered = told({0: [1.0, 3.0], 1: [5.0, 7.0], 2: [0.0, 2.0]})
+    assert numbered.combine({0: 0.5, 1: 0.5}).value == numbered.combine([0.4, 0.4, 0.2], among=[0, 1]).value == 4.0
+    # Of a stratum that is left out, nothing need be known.
+    unknown = told({"a": [1.0, 3.0], "b": [], "c": [2.0, 6.0]}, objective=eq.Stratified([0.25, 0.5, 0.25]))
+    assert unknown.combine(among=["a", "c"]).value == 3.0
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"among": ["a", "d"]}, ValueError, "there is no arm 'd'; the arms are 'a', 'b', 'c'"),
+        ({"among": "ab"}, TypeError, "among must be a list of arms, got 'ab'"),
+        ({"among": ["a", "b", "a"]}, ValueError, "among must name each arm once, got 'a' twice"),
+        ({"among": []}, ValueError, r"among must have an arm with a positive share, got \[\]"),
+        ({"among": ["b"], "shares": {"a": 1}}, ValueError, r"an arm with a positive share, got \['b'\]"),
+        ({"shares": {"a": 0.5, "d": 0.5}}, ValueError, "shares must .*, got one for 'd', which is not an arm"),
+        ({"shares": {"a": 0.5, "b": 0.4}}, ValueError, r"shares must sum to 1, got a sum of 0\.9"),
+    ],
+)
+def test_shares_that_cannot_be_combined(given: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        told(SAMPLES, objective=eq.Stratified([0.5, 0.2, 0.3])).combine(**given)
+
+
 def test_the_interval_of_strata_has_the_degrees_of_freedom_of_welch() -> None:
     """Of 5 and 10 samples with squared errors 4 and 1: 25/(16/4 + 1/9) = 6.08, and t = 2.439 (6: 2.447, 7: 2.365)."""
     a, b = np.array([-2.0, -1, 0, 1, 2]), np.arange(10.0)
