@@ -86,8 +86,8 @@ def leaderboard(
     with progress_bar() as progress:
         task = progress.add_task("measuring", total=None)
         board = boards.leaderboard(
-            lines,
             cases,
+            lines,
             runs,
             engine=engine,
             progress=lambda done, total: progress.update(task, completed=done, total=total),

@@ -27,23 +27,26 @@ import math
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from equipoise import chart, strategies
-from equipoise.inputs import choice, integer
+from equipoise.inputs import choice, integer, several, shown
 from equipoise.lab import texts
 from equipoise.lab.cells import SEED, Cell, EntryRun
+from equipoise.lab.simulator import support_for
 from equipoise.lab.suite import Case, suite, unknown
-from equipoise.problem import Gaussian
-from equipoise.strategies import Strategy, label
+from equipoise.problem import Gaussian, Problem
+from equipoise.strategies import Strategy, Support, label
 from equipoise.tables import json_ready
 
 # All runs of a cell are in memory at once.
 MOST_RUNS = 1_000_000
+# The samples of a study of a problem that comes without a budget.
+BUDGET = 1000
 
 # The values of A, in units of sqrt(Sigma/K), with which strategies that have one enter.
 EXPLORATIONS = (0.5, 2)
@@ -339,21 +342,26 @@ def entry_runs(lines: Sequence[Entry], cases: Sequence[Case], runs: int | None =
 
 
 def leaderboard(
-    given: Sequence[Entry] | None = None,
-    cases: Sequence[Case] | None = None,
+    cases: Iterable[Case | Problem | str] | None = None,
+    lines: Iterable[Entry | Strategy | str] | None = None,
     runs: int | None = None,
     seed: int = SEED,
     engine: Any = "cpu",
     threads: int | None = None,
     progress: Progress | None = None,
+    *,
+    budget: int = BUDGET,
+    support: Support = None,
 ) -> Board:
     """
     Measure every strategy on every problem.
 
     Parameters
     ----------
-    given, cases
-        Lines and problems: all by default. `entries` and `problems` find them by name.
+    cases
+        The problems: all of the suite by default, or names as `problems` takes them, cases, and problems of your own.
+    lines
+        The strategies: all by default, or names as `entries` takes them, entries, and strategies.
     runs
         The runs of every cell, which are consecutive and count alike; by default as many as its standard error asks
         for, and further ones in which an arm has a quiet start.
@@ -366,26 +374,75 @@ def leaderboard(
         depend on it.
     progress
         Called with the number of cells done so far and their total.
+    budget, support
+        The number of samples in a study of a problem of your own, and what it declares: "binary", (low, high) or None.
 
     Examples
     --------
-    >>> board = leaderboard(entries(["auto", "uniform"]), problems(["gauss-2"]), runs=1024)
+    >>> board = leaderboard(["gauss-2"], ["auto", "uniform"], runs=1024)
     >>> [f"{cell.strategy} {cell.excess:.1f}" for cell in board.cells]
     ['auto 0.3', 'uniform 60.0']
+    >>> import equipoise as eq
+    >>> mine = eq.Problem([eq.Gaussian(0, 9), eq.Exponential(1)])
+    >>> leaderboard([mine], ["uniform"], runs=64, budget=100).cells[0].case.name
+    'problem-1'
     """
-    lines = entries() if given is None else list(given)
-    chosen = problems() if cases is None else list(cases)
+    chosen, entered = _cases(cases, budget, support), _lines(lines)
     if runs is not None:
         runs = integer("runs", runs, 4, MOST_RUNS)
     on_card = choice("engine", engine, ("cpu", "cuda")) == "cuda"
     workers = os.cpu_count() or 1 if threads is None else integer("threads", threads, 1)
-    todo = entry_runs(lines, chosen, runs)
+    todo = entry_runs(entered, chosen, runs)
     if not todo:
         raise ValueError("at least one of the strategies must take part in one of the problems, got none that does")
     measured = _on_card(todo, seed, progress) if on_card else _on_cpu(todo, seed, workers, progress)
     found = {(cell.strategy, cell.case.name): cell for cell in measured}
-    names = [line.name for line in lines]
+    names = [line.name for line in entered]
     return Board(tuple(found[n, c.name] for n in names for c in chosen if (n, c.name) in found), seed)
+
+
+def _cases(given: Iterable[Case | Problem | str] | None, budget: int, support: Support) -> list[Case]:
+    """Return the problems that `leaderboard` was given, with laws that can be simulated and a name each."""
+    if given is None:
+        return problems()
+    if not several(given):
+        raise TypeError(f"cases must be a list of problems, got {shown(given)}")
+    found: list[Case] = []
+    for each in given:
+        if isinstance(each, str):
+            found += problems([each])
+        elif isinstance(each, Problem):
+            case = Case.of(each, f"problem-{len(found) + 1}", budget, support)
+            support_for(case.support, case.problem)
+            found.append(case)
+        elif isinstance(each, Case):
+            found.append(replace(each, problem=each.problem.simulable()))
+        else:
+            raise TypeError(f"cases must be problems or names of problems of the suite, got {shown(each)}")
+    by_name = {case.name: case for case in found}
+    if len(by_name) < len(found):
+        twice = next(case.name for i, case in enumerate(found) if case.name in {other.name for other in found[:i]})
+        raise ValueError(f"cases must have different names, got {twice!r} twice")
+    return found
+
+
+def _lines(given: Iterable[Entry | Strategy | str] | None) -> list[Entry]:
+    """Return the lines that `leaderboard` was given."""
+    if given is None:
+        return entries()
+    if not several(given):
+        raise TypeError(f"lines must be a list of strategies, got {shown(given)}")
+    found: list[Entry] = []
+    for each in given:
+        if isinstance(each, str):
+            found += entries([each])
+        elif isinstance(each, Strategy):
+            found.append(Entry(_title(each), partial(_scaled, each)))
+        elif isinstance(each, Entry):
+            found.append(each)
+        else:
+            raise TypeError(f"lines must be strategies or their names, got {shown(each)}")
+    return list({entry.name: entry for entry in found}.values())
 
 
 def _on_cpu(todo: Sequence[EntryRun], seed: int, workers: int, progress: Progress | None) -> list[Cell]:

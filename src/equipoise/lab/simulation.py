@@ -15,9 +15,9 @@ import numpy as np
 
 from equipoise import chart, tables
 from equipoise.arrays import Floats
-from equipoise.inputs import shown
+from equipoise.inputs import shown, spoken
 from equipoise.lab.work import Sums
-from equipoise.problem import Law, Objective, Problem, laws
+from equipoise.problem import Empirical, Law, Objective, Problem, laws
 from equipoise.strategies import Strategy, deserialise, label, serialise
 
 Scale = Literal["excess", "paper"]
@@ -27,6 +27,8 @@ _FORMAT = "equipoise curve 1"
 _NOISE = 1e-12
 # An arm whose loss, with so many errors, stays below another's with so many taken off does not have the largest.
 _APART = 4.0
+# As many arms are named in a sentence.
+_NAMED = 3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,6 +40,9 @@ class Simulation:
     ----------
     problem, strategy, budget, objective, in_flight
         What was simulated: the objective to minimise, and the number of pulls kept in flight.
+    drawn
+        The places of the arms whose law is not one of equipoise's. In `problem` they have the `Empirical` law of values
+        that were drawn from it, and all that is measured is exact for these.
     runs, seed
         How many runs, and which samples.
     estimator
@@ -75,6 +80,7 @@ class Simulation:
     batches: Floats
     objective: Objective = field(default_factory=Objective)
     in_flight: int = 1
+    drawn: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         for array in (self.sums.mean, self.sums.m2, self.batches):
@@ -225,6 +231,10 @@ class Simulation:
                 )
         return Comparison(self, other)
 
+    def plot(self, scale: Scale = "excess") -> Any:
+        """Return `Curve.plot` of this simulation alone, one point; simulate several budgets for a line."""
+        return Curve([self]).plot(scale)
+
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain numbers and strings, ready for JSON."""
         found = {
@@ -236,6 +246,7 @@ class Simulation:
             "runs": self.runs,
             "seed": self.seed,
             "estimator": list(self.estimator),
+            "drawn": list(self.drawn),
             "losses": self.losses,
             "loss_errors": self.loss_errors,
             "mean_pulls": self.mean_pulls,
@@ -249,8 +260,19 @@ class Simulation:
         return (
             f"{label(self.strategy)}, {self._size}{late}: excess {_with_error(excess, excess_error, '%')}, "
             f"rescaled regret {_with_error(regret, regret_error)}; "
-            f"{self.runs:,} runs, estimated by {' and '.join(dict.fromkeys(self.estimator))}"
+            f"{self.runs:,} runs, estimated by {' and '.join(dict.fromkeys(self.estimator))}{self._stand_ins}"
         )
+
+    @property
+    def _stand_ins(self) -> str:
+        """What the laws of the user are simulated by, in words that follow a sentence; empty without any."""
+        if not self.drawn:
+            return ""
+        law = self.problem.arms[self.drawn[0]]
+        assert isinstance(law, Empirical)
+        whose = spoken(self.drawn) if len(self.drawn) <= _NAMED else f"{len(self.drawn):,} arms"
+        laws = "law" if len(self.drawn) == 1 else "laws"
+        return f"; {len(law.values):,} drawn values stand for the {laws} of {whose}"
 
     def _repr_html_(self) -> str:
         rows: list[tuple[str, ...]] = [("arm", "law", "mean pulls", "loss", "standard error")]
@@ -440,6 +462,7 @@ class Curve(Sequence[Simulation]):
                 np.array(each["batches"]),
                 _read(each.get("objective", {})),
                 each.get("in_flight", 1),
+                tuple(each.get("drawn", ())),
             )
             for each in saved["simulations"]
         )
@@ -460,7 +483,8 @@ class Curve(Sequence[Simulation]):
         return rows
 
     def _notes(self) -> list[str]:
-        return _left_out(len(self), "simulation")
+        stand_ins = dict.fromkeys(sim._stand_ins.removeprefix("; ") for sim in self if sim.drawn)
+        return [*_left_out(len(self), "simulation"), *(f"{words}." for words in stand_ins)]
 
 
 # ---- words

@@ -142,7 +142,8 @@ def simulate(
     Parameters
     ----------
     problem
-        The arms and their laws.
+        The arms and their laws. A law of your own (`Law`) is simulated as an `Empirical` law of 65,536 values drawn
+        from it, fewer for each if there are more than 64 of them.
     strategy, budget
         One or several of each; every strategy is simulated at every budget, on the same samples. Budgets that do not
         change the strategy's parameters are points along the same runs.
@@ -211,9 +212,11 @@ def simulate(
     runs = integer("runs", runs, 2, MOST_RUNS)
     if seed >= 1 << 64:
         raise ValueError(f"seed must be below 2^64, got {shown(seed)}")
-    support = _support(support, problem)
     if progress is not None and not callable(progress):
         raise TypeError(f"progress must be a function of the runs done and of all, got {shown(progress)}")
+    own = tuple(k for k, law in enumerate(problem.arms) if not laws.has_formula(law))
+    problem = problem.simulable()
+    support = support_for(support, problem)
     on_gpu = isinstance(engine, str) and engine == "cuda"
     if choice("precision", precision, ("double", "single")) == "single" and not on_gpu:
         raise ValueError("precision must be 'double' unless engine='cuda', got 'single'")
@@ -236,7 +239,7 @@ def simulate(
         report = partial(_report, progress, done * runs, len(jobs) * runs) if progress else None
         results = worker.measure(measurement, report)
         for n, (sums, batches) in zip(setup.checkpoints, results, strict=True):
-            sim = Simulation(problem, strategies[place], n, runs, seed, chosen, sums, batches, aim, in_flight)
+            sim = Simulation(problem, strategies[place], n, runs, seed, chosen, sums, batches, aim, in_flight, own)
             found.append((place, sim))
     if not several and not grid:
         return found[0][1]
@@ -263,7 +266,7 @@ def _budget(budget: Any, objective: Objective) -> float:
     return given
 
 
-def _support(given: Any, problem: Problem) -> Support:
+def support_for(given: Any, problem: Problem) -> Support:
     """Return a support that has the values of every law in it; samples outside of it would be refused by a study."""
     support = check_support(given)
     if support is None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from equipoise.arrays import Floats
 from equipoise.compiled import jit
-from equipoise.inputs import did_you_mean, listed
+from equipoise.inputs import did_you_mean, integer, listed, shown
 from equipoise.problem import (
     Bernoulli,
     Constant,
@@ -33,7 +33,7 @@ from equipoise.problem import (
     StudentT,
     Uniform,
 )
-from equipoise.strategies import Support
+from equipoise.strategies import Support, check_support
 
 Tails = Literal["light", "exponential", "heavy", "rare"]
 
@@ -62,6 +62,23 @@ class Case:
     budget: int
     tails: Tails
     support: Support = None
+
+    @classmethod
+    def of(cls, problem: Problem, name: str, budget: int, support: Support = None) -> Case:
+        """
+        Return the case of a problem, with laws that can be simulated.
+
+        Its tails are "light" where no arm has a kurtosis above 3, "exponential" up to 9, and "heavy" otherwise.
+        """
+        if not problem.Sigma > 0:
+            raise ValueError(f"a problem must have an arm whose samples vary, got {shown(problem)}")
+        known = problem.simulable()
+        variances = known.variances
+        kurtosis = max(fourth / v**2 for fourth, v in zip(known.fourths, variances, strict=True) if v > 0)
+        # 1e-9 is the rounding of a Gaussian's.
+        tails: Tails = "light" if kurtosis <= 3 + 1e-9 else "exponential" if kurtosis <= 9 + 1e-9 else "heavy"
+        checked = check_support(support)
+        return cls(name, "", known, integer("budget", budget, 1), "light" if checked == "binary" else tails, checked)
 
     @property
     def kind(self) -> Literal["binary", "continuous"]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,13 @@ from equipoise.inputs import masked, number, shown
 
 
 class Law(Protocol):
-    """The law of an arm: its exact central moments, and a way to draw from it."""
+    """
+    The law of an arm: its exact central moments, and a way to draw from it.
+
+    A law of your own is a class with these: `mean`, `variance`, and `third` and `fourth`, the central moments, which
+    are infinite where they do not exist; and `sample(rng, size)`, which draws `size` numbers with a NumPy generator.
+    Simulations draw values from it, once, and simulate an `Empirical` law of these.
+    """
 
     @property
     def mean(self) -> float: ...
@@ -335,11 +341,64 @@ class Empirical:
         return np.asarray(self.values)[rng.integers(0, len(self.values), size)]
 
 
+# The laws that simulations sample by formula. A subclass is a law of its own.
+_FORMULAS: Final = frozenset(
+    (Bernoulli, Constant, Empirical, Exponential, Gaussian, Laplace, LogNormal, Rademacher, StudentT, Uniform)
+)
+# How many values stand for any other law, and for all of them together, which bounds memory; and the fewest.
+VALUES: Final = 1 << 16
+_ALL_VALUES: Final = 1 << 22
+_FEWEST_VALUES: Final = 1 << 10
+# Standard errors by which the moments of drawn values may differ from those that a law states.
+_APART: Final = 8.0
+
+
+def has_formula(law: Law) -> bool:
+    """Return whether simulations sample a law by its formula."""
+    return type(law) in _FORMULAS
+
+
+def stand_in(law: Law, values: int, seed: int) -> Empirical:
+    """
+    Return the empirical law of values that are drawn from a law, the same for the same seed.
+
+    Refuses a law whose moments are not those of its samples.
+    """
+    if not callable(getattr(law, "sample", None)):
+        raise TypeError(f"a law must have a method sample(rng, size) to be simulated, got {shown(law)}")
+    found = law.sample(np.random.Generator(np.random.Philox(seed)), values)
+    if np.shape(found) != (values,):
+        raise ValueError(f"sample(rng, {values}) of a law must return {values:,} numbers, got {shown(found)}")
+    drawn = Empirical(found)
+    errors = math.sqrt(drawn.variance / values), math.sqrt(max(drawn.fourth - drawn.variance**2, 0.0) / values)
+    for name, error in zip(("mean", "variance"), errors, strict=True):
+        stated, own = getattr(law, name), getattr(drawn, name)
+        if abs(stated - own) > _APART * error + 1e-9 * abs(stated):
+            raise ValueError(
+                f"the {name} of a law must be that of its samples, got {shown(law)} with {name} {stated:g}, where "
+                f"{values:,} samples have {own:.4g}"
+            )
+    return drawn
+
+
+def simulable(arms: tuple[Law, ...]) -> tuple[Law, ...]:
+    """Return laws that simulations can sample: a `stand_in` for each that has no formula, one for the same object."""
+    own = {id(law): law for law in arms if not has_formula(law)}
+    if not own:
+        return arms
+    values = min(VALUES, _ALL_VALUES // len(own))
+    if values < _FEWEST_VALUES:
+        most = _ALL_VALUES // _FEWEST_VALUES
+        raise ValueError(f"a problem must have at most {most:,} laws of your own to be simulated, got {len(own):,}")
+    drawn = {key: stand_in(law, values, seed) for seed, (key, law) in enumerate(own.items())}
+    return tuple(drawn.get(id(law), law) for law in arms)
+
+
 def ends(law: Law) -> tuple[float, float]:
     """
     Return the least and the greatest value of a law; of an unbounded one, what all but about 1 in 10^9 lie between.
 
-    Those of a t law are infinite, as it has too many far values, and those of a law that is not in this module are NaN.
+    Those of a t law are infinite, as it has too many far values. The law must be one that simulations sample.
     """
     match law:
         case Gaussian(mean, variance):
@@ -361,13 +420,11 @@ def ends(law: Law) -> tuple[float, float]:
             return value, value
         case Empirical(values):
             return min(values), max(values)
-        case StudentT():
-            return -math.inf, math.inf
-    return math.nan, math.nan
+    return -math.inf, math.inf
 
 
 def is_binary(law: Law) -> bool:
-    """Return whether a law has no values but 0 and 1; taken for granted of laws that are not in this module."""
+    """Return whether a law that simulations sample has no values but 0 and 1."""
     match law:
         case Bernoulli():
             return True
@@ -375,7 +432,7 @@ def is_binary(law: Law) -> bool:
             return value in (0.0, 1.0)
         case Empirical(values):
             return set(values) <= {0.0, 1.0}
-    return math.isnan(ends(law)[0])
+    return False
 
 
 # Samples for which `centred` finds a mean far: about a million, so that it does not depend on a budget.

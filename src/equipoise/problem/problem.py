@@ -13,7 +13,7 @@ import numpy.typing as npt
 from equipoise.arrays import Floats, Ints
 from equipoise.inputs import shown
 from equipoise.problem.allocation import Terms, allocate
-from equipoise.problem.laws import Law, centred
+from equipoise.problem.laws import Law, centred, simulable
 from equipoise.problem.objective import MOST, Objective
 
 
@@ -75,6 +75,11 @@ class Problem:
         """Return the problem with laws that are far from 0 moved there (`laws.centred`); itself if there are none."""
         arms = tuple(map(centred, self.arms))
         return self if all(a is b for a, b in zip(arms, self.arms, strict=True)) else Problem(arms)
+
+    def simulable(self) -> Problem:
+        """Return the problem with laws that simulations can sample (`laws.simulable`); itself if all are such."""
+        arms = simulable(self.arms)
+        return self if arms is self.arms else Problem(arms)
 
     @cached_property
     def means(self) -> Floats:

@@ -11,7 +11,7 @@ import pytest
 
 from equipoise.cli import main
 from equipoise.lab.drawn import drawn
-from equipoise.lab.leaderboard import entries, leaderboard, problems
+from equipoise.lab.leaderboard import leaderboard
 
 
 def run(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
@@ -34,7 +34,7 @@ def test_table_files_and_picture(
     table, picture = tmp_path / "board.csv", tmp_path / "board.svg"
     assert run([*FEW, "--csv", str(table), "--plot", str(picture)], monkeypatch) == 0
     out = capsys.readouterr().out
-    board = leaderboard(entries(["uniform", "auto", "b-as"]), problems(["gauss-2*", "binary-2"]), runs=64)
+    board = leaderboard(["gauss-2*", "binary-2"], ["uniform", "auto", "b-as"], runs=64)
     lines = out.splitlines()
     assert any("7 problems, continuous:" in line for line in lines)
     assert any("1 problem, binary:" in line for line in lines)

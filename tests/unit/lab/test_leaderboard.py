@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 
 import equipoise as eq
@@ -12,6 +14,8 @@ from equipoise.lab.cells import FEWEST, MORE_STEPS, MOST, Cell, EntryRun, first_
 from equipoise.lab.leaderboard import Board, Entry, entries, leaderboard, problems, unit
 from equipoise.lab.starts import MOST_RUNS
 from equipoise.lab.suite import Case, case, suite
+
+PAIR = eq.Problem([eq.Gaussian(0, 4), eq.Gaussian(0, 1)])
 
 
 def made(name: str, problem: str) -> object:
@@ -81,8 +85,8 @@ def test_cells_are_as_exact_as_they_say_whatever_the_kernel_and_the_threads() ->
     """Within five errors of a simulation of 20,000 other runs; the same by every number of threads."""
     chosen = problems(["exponential-2", "mixed-3-wide"])
     lines = entries(["ch-as", "b-as:exploration=0.5"])
-    one = leaderboard(lines, chosen, runs=4096, threads=1)
-    assert leaderboard(lines, chosen, runs=4096, threads=2) == one
+    one = leaderboard(chosen, lines, runs=4096, threads=1)
+    assert leaderboard(chosen, lines, runs=4096, threads=2) == one
     for cell in one.cells:
         [line] = [each for each in lines if each.name == cell.strategy]
         strategy = line.make(cell.case)
@@ -95,8 +99,8 @@ def test_cells_are_as_exact_as_they_say_whatever_the_kernel_and_the_threads() ->
 def test_runs_until_there_is_no_doubt() -> None:
     told: list[tuple[int, int]] = []
     board = leaderboard(
-        entries(["greedy", "uniform"]),
-        problems(["gauss-2-short", "rademacher-2-short"]),
+        ["gauss-2-short", "rademacher-2-short"],
+        ["greedy", "uniform"],
         progress=lambda done, total: told.append((done, total)),
     )
     assert told == [(done, 4) for done in range(1, 5)]
@@ -106,7 +110,7 @@ def test_runs_until_there_is_no_doubt() -> None:
     assert coins.error < 0.05 * (100 + coins.excess)
     # There are more runs than in the pool, and all count alike. Those that were added are the next ones.
     assert coins.pool == coins.runs > MOST_RUNS
-    [again] = leaderboard(entries(["greedy"]), problems(["rademacher-2-short"]), runs=coins.runs).cells
+    [again] = leaderboard(["rademacher-2-short"], ["greedy"], runs=coins.runs).cells
     assert (again.excess, again.error) == (coins.excess, coins.error)
     # Of the same few throws of a coin none is quieter than many others; of normals 64 in each of eight strata are.
     assert [cells["uniform", name].runs for name in ("gauss-2-short", "rademacher-2-short")] == [8448, MOST]
@@ -233,11 +237,62 @@ def test_what_cells_come_to() -> None:
 def test_wrong_input() -> None:
     few = problems(["gauss-2"])
     with pytest.raises(ValueError, match="runs must be an integer of at least 4, got 3"):
-        leaderboard(entries(["auto"]), few, runs=3)
+        leaderboard(few, ["auto"], runs=3)
     with pytest.raises(ValueError, match="engine must be one of 'cpu', 'cuda', got 'tpu'"):
-        leaderboard(entries(["auto"]), few, engine="tpu")
+        leaderboard(few, ["auto"], engine="tpu")
     with pytest.raises(ValueError, match="must take part in one of the problems"):
-        leaderboard([Entry("none", lambda case: None)], few)
+        leaderboard(few, [Entry("none", lambda case: None)])
+
+
+class Steps:
+    """A law of one's own: -1, 0 or 1."""
+
+    mean, variance, third, fourth = 0.0, 2 / 3, 0.0, 2 / 3
+
+    def sample(self, rng: np.random.Generator, size: int) -> Any:
+        return rng.integers(-1, 2, size)
+
+
+def test_problems_of_ones_own() -> None:
+    pair = eq.Problem([eq.Gaussian(0, 4), eq.Gaussian(0, 1)])
+    own = Case("own", "", eq.Problem([Steps(), eq.Rademacher(2)]), 30, "light")
+    given: list[Any] = ["gauss-2-short", pair, eq.Problem([eq.Bernoulli(0.5), eq.Bernoulli(0.1)]), own]
+    lines: list[Any] = ["auto", eq.strategies.BAS(exploration=2), Entry("even", lambda case: eq.strategies.Uniform())]
+    board = leaderboard(given, lines, runs=64, budget=30)
+    assert board.strategies() and {cell.strategy for cell in board.cells} == {"auto", "b-as, A=2", "even"}  # noqa: PT018
+    by_name = {cell.case.name: cell for cell in board.of("even")}
+    assert list(by_name) == ["gauss-2-short", "problem-2", "problem-3", "own"]
+    # The problem and the budget of the suite's, and so the same cells.
+    assert [cell.excess for cell in board.cells if cell.case.name == "problem-2"] == [
+        cell.excess for cell in board.cells if cell.case.name == "gauss-2-short"
+    ]
+    assert [cell.case.tails for cell in by_name.values()] == ["light", "light", "exponential", "light"]
+    assert isinstance(by_name["own"].case.problem.arms[0], eq.Empirical)
+    binary = leaderboard([given[2]], ["auto"], runs=64, budget=30, support="binary").cells[0].case
+    assert (binary.kind, binary.tails) == ("binary", "light")
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"cases": PAIR}, TypeError, "cases must be a list of problems, got Problem"),
+        (
+            {"cases": entries(["auto"])},
+            TypeError,
+            "cases must be problems or names of problems of the suite, got Entry",
+        ),
+        ({"cases": [PAIR], "lines": "auto"}, TypeError, "lines must be a list of strategies, got 'auto'"),
+        ({"cases": [PAIR], "lines": [PAIR]}, TypeError, "lines must be strategies or their names, got Problem"),
+        ({"cases": ["gauss-2"] * 2}, ValueError, "cases must have different names, got 'gauss-2' twice"),
+        ({"cases": [PAIR], "budget": 0}, ValueError, "budget must be a positive integer, got 0"),
+        ({"cases": [PAIR], "budget": 1, "lines": ["auto"]}, ValueError, "budget must be at least"),
+        ({"cases": [PAIR], "support": (0, 1)}, ValueError, r"support must contain the values of every law, got \(0"),
+        ({"cases": [eq.Problem([eq.Constant(1)])]}, ValueError, "a problem must have an arm whose samples vary"),
+    ],
+)
+def test_problems_and_strategies_that_are_none(given: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        leaderboard(**given)
 
 
 def test_a_cell_is_measured_alone() -> None:

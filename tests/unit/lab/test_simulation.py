@@ -135,6 +135,9 @@ def test_plots_show_the_excess_unless_asked_for_the_papers_scale() -> None:
     assert "rescaled regret" in paper
     with pytest.raises(ValueError, match="scale must be one of 'excess', 'paper', got 'log'"):
         curve.plot(scale="log")  # type: ignore[arg-type]
+    one = eq.simulate(PAIR, "uniform", 20, runs=10)
+    assert one.plot(scale="paper").to_dict() == eq.simulate(PAIR, ["uniform"], [20], runs=10).plot("paper").to_dict()
+    assert one.plot().to_dict() != one.plot("paper").to_dict()
 
 
 # ---- numbers
@@ -641,16 +644,88 @@ def test_wrong_input_is_told_before_anything_runs(
         eq.simulate(**given)
 
 
-def test_a_law_of_ones_own_is_refused() -> None:
-    class Odd(eq.Gaussian):
-        """A law that the streams do not know."""
+class Triangle:
+    """A law of one's own: the sum of two uniform numbers, times `scale`."""
 
+    third = 0.0
+
+    def __init__(self, scale: float = 1.0, stated: float = 1.0) -> None:
+        self.scale, self.mean = scale, stated * scale
+
+    @property
+    def variance(self) -> float:
+        return self.scale**2 / 6
+
+    @property
+    def fourth(self) -> float:
+        return self.scale**4 / 15
+
+    def sample(self, rng: np.random.Generator, size: int) -> Any:
+        return self.scale * rng.random((2, size)).sum(axis=0)
+
+
+class Coarse(eq.Gaussian):
+    """A law whose formula is not that of its base."""
+
+    def sample(self, rng: np.random.Generator, size: int) -> Any:
+        return np.sign(super().sample(rng, size))
+
+
+def test_a_law_of_ones_own_is_simulated_by_values_drawn_from_it() -> None:
+    law = Triangle(3.0)
+    problem = eq.Problem([law, eq.Gaussian(0, 1), law, Coarse(0, 1)])
+    curve = eq.simulate(problem, ["uniform", "auto"], [40, 80], runs=400, support=(-6, 6))
+    sim = curve[0]
+    one, other, same, coarse = sim.problem.arms
+    assert (sim.drawn, other) == ((0, 2, 3), eq.Gaussian(0, 1))
+    assert isinstance(one, eq.Empirical)
+    assert isinstance(coarse, eq.Empirical)
+    assert one is same
+    assert len(one.values) == 65_536
+    assert set(coarse.values) == {-1.0, 1.0}
+    # The standard errors of 65,536 values: 0.3% of the variance at most.
+    assert sim.problem.variances == pytest.approx(problem.variances, rel=0.03)
+    # An even split is exact for the values.
+    assert sim.losses == pytest.approx(sim.problem.variances / 10, abs=5 * sim.loss_errors.max() + 1e-9)
+    words = "65,536 drawn values stand for the laws of arm 0, arm 2 and arm 3"
+    assert repr(sim).endswith(f"; {words}")
+    assert repr(curve).splitlines()[-1] == f"{words}."
+    assert sim.to_dict()["drawn"] == [0, 2, 3]
+    again = eq.simulate(problem, "uniform", 40, runs=400, support=(-6, 6))
+    assert (again - sim).regret == 0
+    assert eq.simulate(eq.Problem([Triangle()]), "uniform", 10, runs=2, support=(0, 2)).drawn == (0,)
+    with pytest.raises(ValueError, match="support must contain the values of every law, got 'binary'"):
+        eq.simulate(eq.Problem([Triangle()]), "uniform", 10, runs=2, support="binary")
+
+
+def test_a_law_of_ones_own_is_saved(tmp_path: Path) -> None:
+    curve = eq.simulate(eq.Problem([Triangle(), Triangle(2)]), ["uniform"], [10], runs=4)
+    curve.save(tmp_path / "curve.json")
+    assert eq.lab.Curve.load(tmp_path / "curve.json")[0].drawn == (0, 1)
+
+
+def test_laws_that_cannot_be_simulated() -> None:
     class Alien:
         mean, variance, third, fourth = 0.0, 1.0, 0.0, 3.0
 
-    with pytest.raises(TypeError, match=r"arms must be laws such as eq.Gaussian or eq.Empirical\(values\), got"):
-        eq.simulate(eq.Problem([Alien()]), "uniform", 10, runs=2)  # type: ignore[list-item]
-    assert eq.simulate(eq.Problem([Odd(0, 1)]), "uniform", 10, runs=2).mean_pulls.tolist() == [10]
+    class Short(Triangle):
+        def sample(self, rng: np.random.Generator, size: int) -> Any:
+            return [1.0, 2.0]
+
+    for law, error, message in (
+        (Alien(), TypeError, r"a law must have a method sample\(rng, size\) to be simulated, got"),
+        (Short(), ValueError, r"sample\(rng, 65536\) of a law must return 65,536 numbers, got \[1\.0, 2\.0\]"),
+        (Triangle(2, 1.1), ValueError, r"mean of a law must be that of its samples, got .* 2\.2, where 65,536 samples"),
+        (
+            Coarse(0, 2),
+            ValueError,
+            "variance of a law must be that of its samples, got .* 2, where 65,536 samples have 1",
+        ),
+    ):
+        with pytest.raises(error, match=message):
+            eq.simulate(eq.Problem([law]), "uniform", 10, runs=2)  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="must have at most 4,096 laws of your own to be simulated, got 4,097"):
+        eq.simulate(eq.Problem([Triangle() for _ in range(4097)]), "uniform", 9000, runs=2)
 
 
 # ---- from one arm to very many
