@@ -137,6 +137,11 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub(lambda found: repr(found[0])[1:-1], text)
 
 
+def is_printable(text: str) -> bool:
+    """Whether a terminal and a chart show a text as it is."""
+    return _UNPRINTABLE.search(text) is None
+
+
 def without_password(text: str) -> str:
     """Return a text with *** for every password in a URL or a connection string of PostgreSQL."""
     return _PASSWORD.sub(r"\1\2\4***", text)
@@ -273,7 +278,7 @@ def check_names(names: Collection[Any]) -> None:
     try:
         together = "".join(names)
         fine = max(map(len, names), default=0) <= LONGEST_NAME
-        fine = fine and together.isascii() and not _UNPRINTABLE.search(together)
+        fine = fine and together.isascii() and is_printable(together)
     except TypeError:  # not all of them are strings
         fine = isinstance(names, range)
     seen: set[str] = set()
@@ -287,7 +292,7 @@ def check_names(names: Collection[Any]) -> None:
                 raise ValueError(f"arm names must be unique, got {shown(composed)} twice")
             seen.add(composed)
         # A tuple has its texts quoted, with a backslash in them where there is something to look for.
-        if _UNPRINTABLE.search(text) or ("\\" in text and isinstance(name, tuple) and _has_unprintable(name)):
+        if not is_printable(text) or ("\\" in text and isinstance(name, tuple) and _has_unprintable(name)):
             raise ValueError(f"the name of an arm must not contain control characters, got {shown(name)}")
         if len(text) > LONGEST_NAME:
             raise ValueError(
@@ -297,7 +302,7 @@ def check_names(names: Collection[Any]) -> None:
 
 
 def _has_unprintable(name: Any) -> bool:
-    return any(map(_has_unprintable, name)) if isinstance(name, tuple) else bool(_UNPRINTABLE.search(str(name)))
+    return any(map(_has_unprintable, name)) if isinstance(name, tuple) else not is_printable(str(name))
 
 
 def _hashes(name: Any) -> bool:

@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
 
-from equipoise.inputs import printable
+from equipoise.inputs import LONGEST_NAME, is_printable, shown
 from equipoise.problem import Contrasts
 from equipoise.server.access import Role
 from equipoise.server.tickets import LENGTH
 from equipoise.study.goal import Stopping
+
+T = TypeVar("T")
 
 # Names of studies are parts of paths.
 NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$"
 _ORIGIN: Final = r"^(\*|https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9A-Fa-f:]+\](:[0-9]{1,5})?)$"
 _PICTURE: Final = re.compile(r"(https?://|/|data:image/(png|jpeg|gif|webp|svg\+xml)[;,])[^\s\"'<>]+")
 
+# Members of a mapping that are checked together, and how many more members than it knows an object may have.
+_TOGETHER: Final = 10
+
 
 def _plain(text: str) -> str:
     """Refuse control characters and what cannot be drawn."""
-    if printable(text.replace("\n", " ")) != text.replace("\n", " "):
+    if not is_printable(text.replace("\n", " ")):
         raise ValueError("must not contain control characters")
     return text
 
@@ -47,6 +61,27 @@ def _matching(pattern: str, words: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _in_parts(given: Any, check: ValidatorFunctionWrapHandler) -> Any:
+    """Check a mapping some members at a time, as pydantic lists whatever is wrong with all it is given."""
+    if not isinstance(given, dict):
+        return check(given)
+    found: dict[str, Any] = {}
+    members = iter(given.items())
+    while part := dict(itertools.islice(members, _TOGETHER)):
+        found |= check(part)
+    return found
+
+
+def _as_given(given: Any, check: ValidatorFunctionWrapHandler) -> Any:
+    check(given)
+    return given
+
+
+# A list is refused at its first mistake, and a mapping after some: whoever sends a million would wait for a list of
+# them, and so would everybody else.
+Several = Annotated[list[T], Field(fail_fast=True)]
+ByName = Annotated[dict[str, T], WrapValidator(_in_parts)]
+
 Name = Annotated[
     str,
     Field(json_schema_extra={"pattern": NAME}),
@@ -59,14 +94,25 @@ Origin = Annotated[
 ]
 Text = Annotated[str, AfterValidator(_plain)]
 AnswerKind = Literal["yes-no", "1-5", "number", "custom"]
-Number = int | float
-ByArm = dict[str, Number] | list[Number]
+# As given: an integer stays one.
+Number = Annotated[float, WrapValidator(_as_given)]
+ByArm = ByName[Number] | Several[Number]
+ArmText = Annotated[str, Field(max_length=LONGEST_NAME)]
 
 
 class Body(BaseModel):
     """What all bodies of requests keep: no unknown members, no other types, no NaN."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, hide_input_in_errors=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few(cls, given: Any) -> Any:
+        """Refuse an object with very many members at once: each that is not known would be listed."""
+        most = len(cls.model_fields) + _TOGETHER
+        if isinstance(given, dict) and len(given) > most:
+            raise ValueError(f"must have at most {most} members, got {len(given):,}")
+        return given
 
 
 class Show(Body):
@@ -86,9 +132,9 @@ class Poll(Body):
 
     question: Text = Field("", max_length=500)
     answer: AnswerKind = "yes-no"
-    arms: dict[Annotated[str, Field(max_length=200)], Show] = Field(default_factory=dict, max_length=100_000)
+    arms: ByName[Show] = Field(default_factory=dict)
     respect_dnt: bool = True
-    origins: list[Origin] = Field(default_factory=list, max_length=100)
+    origins: Several[Origin] = Field(default_factory=list, max_length=100)
 
 
 class Shares(Body):
@@ -101,8 +147,8 @@ class OfContrasts(Body):
     """A precision of contrasts: of the differences to an arm, of the weighted sums that are named, or of all pairs."""
 
     contrasts: float = Field(gt=0)
-    to: str | None = None
-    of: list[dict[str, Number]] | None = None
+    to: ArmText | None = None
+    of: Several[ByName[Number]] | None = None
 
     @property
     def meant(self) -> Contrasts:
@@ -110,7 +156,10 @@ class OfContrasts(Body):
         return Contrasts(self.contrasts, to=self.to, of=self.of)
 
 
-Precision = Number | str | OfContrasts | dict[str, Number | str] | list[Number | str]
+HalfWidth = Number | Annotated[str, Field(max_length=50)]
+Precision = Annotated[
+    HalfWidth | OfContrasts | ByName[HalfWidth] | Several[HalfWidth], Field(union_mode="left_to_right")
+]
 
 
 class Create(Body):
@@ -118,19 +167,20 @@ class Create(Body):
 
     name: Name = Field(examples=["poll"])
     title: Text = Field("", max_length=200)
-    arms: list[Annotated[str, Field(min_length=1, max_length=200)]] | Annotated[int, Field(ge=1, le=1_000_000)] = Field(
-        examples=[["red", "blue"]]
-    )
+    arms: (
+        Several[Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]]
+        | Annotated[int, Field(ge=1, le=1_000_000)]
+    ) = Field(examples=[["red", "blue"]])
     budget: Number | None = None
     precision: Precision | None = None
     level: float = Field(0.95, gt=0, lt=1)
     interval: Stopping = "fixed-width"
-    support: Literal["binary"] | tuple[Number, Number] | None = None
+    support: Literal["binary"] | Annotated[tuple[Number, Number], Field(strict=False)] | None = None
     strategy: str = Field("auto", max_length=50)
     objective: Number | Literal["inf"] | Shares = "inf"
     weights: ByArm | None = None
     costs: ByArm | None = None
-    populations: dict[str, int] | list[int] | None = None
+    populations: ByName[int] | Several[int] | None = None
     poll: Poll | None = None
 
     @model_validator(mode="after")
@@ -139,7 +189,7 @@ class Create(Body):
             raise ValueError("arms must have at least one name")
         names = self.arms if isinstance(self.arms, list) else map(str, range(self.arms))
         if self.poll is not None and (unknown := set(self.poll.arms) - set(names)):
-            raise ValueError(f"poll must show arms of the study, got {printable(repr(min(unknown)))[:80]}")
+            raise ValueError(f"poll must show arms of the study, got {shown(min(unknown))}")
         return self
 
 
@@ -172,7 +222,7 @@ class AskBody(Body):
     lease: float | None = Field(None, gt=0)
     idempotency_key: str | None = Field(None, min_length=1, max_length=200)
     respondent: str | None = Field(None, min_length=1, max_length=200)
-    answers: list[AnswerKind] | None = Field(None, min_length=1, max_length=4)
+    answers: Several[AnswerKind] | None = Field(None, min_length=1, max_length=4)
 
 
 TicketText = Annotated[str, Field(min_length=LENGTH, max_length=LENGTH, examples=["AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"])]
@@ -197,13 +247,13 @@ class Answer(Body):
 class TellBody(Body):
     """Answers to tickets. Each is taken or refused by itself; one that is known already is passed over."""
 
-    answers: list[Answer] = Field(min_length=1)
+    answers: Several[Answer] = Field(min_length=1)
 
 
 class ForgetBody(Body):
     """Tickets that will not be answered."""
 
-    tickets: list[Annotated[str, Field(max_length=200)]] = Field(min_length=1)
+    tickets: Several[Annotated[str, Field(max_length=200)]] = Field(min_length=1)
 
 
 # ---- responses

@@ -10,7 +10,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from equipoise.server.problems import MEDIA_TYPE, Problem
+from equipoise.server.problems import MEDIA_TYPE, Problem, too_large
 
 if TYPE_CHECKING:
     from equipoise.server.service import Service
@@ -81,13 +81,10 @@ class Edge:
         except _TooLarge:
             if begun:
                 raise
-            await _refuse(self._too_large(), answer)
+            await _refuse(too_large(self._service.settings.limits.body), answer)
         finally:
             route = getattr(scope.get("route"), "path", "other")
             self._service.metrics.answered(scope["method"], route, status, time.perf_counter() - started)
-
-    def _too_large(self) -> Problem:
-        return Problem(413, f"the body must have at most {self._service.settings.limits.body:,} bytes")
 
     def _limited(self, headers: Headers, receive: Receive) -> Receive:
         """Return how to receive a request without reading more than allowed."""

@@ -20,8 +20,9 @@ from equipoise.report.page import environment
 from equipoise.server import access, studies
 from equipoise.server.access import Action, Role
 from equipoise.server.assets import Assets
+from equipoise.server.documents import SMALL
 from equipoise.server.problems import Problem, no_route
-from equipoise.server.routing import reply
+from equipoise.server.routing import received, reply
 from equipoise.server.service import Entry, Service
 
 if TYPE_CHECKING:
@@ -234,8 +235,11 @@ def root_of(request: Request) -> str:
 
 async def _form(request: Request) -> dict[str, str]:
     """Return the fields of a form."""
-    text = (await request.body()).decode("utf-8", "replace")
-    return {name: values[-1] for name, values in parse_qs(text, max_num_fields=20).items()}
+    text = (await received(request, SMALL.bytes)).decode("utf-8", "replace")
+    try:
+        return {name: values[-1] for name, values in parse_qs(text, max_num_fields=20).items()}
+    except ValueError:
+        raise Problem(422, "the form has more fields than allowed", "invalid") from None
 
 
 def _drawn(view: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

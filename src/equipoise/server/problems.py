@@ -10,14 +10,16 @@ from typing import Any, Final
 
 from fastapi import FastAPI, Request, Response
 from pydantic import ValidationError
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 
-from equipoise.inputs import without_password
+from equipoise.inputs import printable, without_password
 
 MEDIA_TYPE: Final = "application/problem+json"
-# The most errors of one body that are listed.
+# The most errors of one body that are listed; of others it is said how many were found.
 _MOST: Final = 20
+# The most characters of the name of a member that are quoted: an unknown one may have millions.
+_QUOTED: Final = 200
 
 # What pydantic says, and how we say it.
 _REWORDED: Final = tuple(
@@ -26,9 +28,11 @@ _REWORDED: Final = tuple(
         ("^Value error, ", ""),
         ("^Field required$", "is required"),
         ("^Extra inputs are not permitted$", "is not known here"),
-        ("^Invalid JSON: ", "the body is not valid JSON: "),
         ("^[A-Z][a-z]+ should ", "must "),
         (" after validation, not [0-9]+$", ""),
+        ("a valid string, unable to parse raw data as a unicode string", "a text in Unicode"),
+        ("a valid dictionary( or instance of .*)?", "an object"),
+        ("a valid (list|tuple)", "an array"),
         ("a valid (?=[aeiou])", "an "),
         ("a valid ", "a "),
         ("^must be True$", "must be true"),
@@ -101,18 +105,25 @@ def unavailable(detail: str) -> Problem:
     return Problem(503, detail, "unavailable", {"Retry-After": "1"})
 
 
-def invalid(error: ValidationError, body: bytes) -> Problem:
+def too_large(most: int) -> Problem:
+    """Return the problem of a body of more bytes than allowed."""
+    return Problem(413, f"the body must have at most {most:,} bytes")
+
+
+def not_json(why: str) -> Problem:
+    """Return the problem of a body that is not JSON."""
+    detail = f"the body is not valid JSON: {why}"
+    return Problem(422, detail, "invalid", errors=[{"pointer": "#", "detail": detail}])
+
+
+def invalid(error: ValidationError, document: Any) -> Problem:
     """Return what is wrong with a body, which is not quoted but for numbers: a text may be a secret."""
-    try:
-        document = from_json(body)
-    except ValueError:
-        document = None
     found = error.errors(include_url=False, include_input=False, include_context=False)
     errors = []
     for each in found[:_MOST]:
         pointer, value = _place(each["loc"], document, each["type"] == "missing")
         said = _words(each["msg"])
-        if said.startswith("must ") and isinstance(value, int | float | None) and document is not None:
+        if said.startswith("must ") and isinstance(value, int | float | None):
             said = f"{said}, got {to_json(value).decode()}"
         errors.append({"pointer": pointer, "detail": said})
     where, said = errors[0]["pointer"].removeprefix("#").removeprefix("/"), errors[0]["detail"]
@@ -120,7 +131,8 @@ def invalid(error: ValidationError, body: bytes) -> Problem:
         said = f"{where or 'the body'} {said}"
     elif where:
         said = f"{where}: {said}"
-    return Problem(422, f"the request is not valid: {said}" if where else said, "invalid", errors=errors)
+    more: dict[str, Any] = {"more": len(found) - _MOST} if len(found) > _MOST else {}
+    return Problem(422, f"the request is not valid: {said}" if where else said, "invalid", errors=errors, **more)
 
 
 def _words(message: str) -> str:
@@ -143,10 +155,14 @@ def _place(places: tuple[int | str, ...], document: Any, missing: bool) -> tuple
     for place in places:  # names of types are not in the document
         if isinstance(document, dict | list) and _has(document, place):
             document = document[place]  # type: ignore[index]
-            parts.append(str(place))
+            parts.append(_quoted(str(place)))
     if missing:
         parts.append(str(places[-1]))
     return "#" + "".join(f"/{part.replace('~', '~0').replace('/', '~1')}" for part in parts), document
+
+
+def _quoted(name: str) -> str:
+    return printable(name if len(name) <= _QUOTED else f"{name[:_QUOTED]}...")
 
 
 def _has(document: dict[str, Any] | list[Any], place: int | str) -> bool:

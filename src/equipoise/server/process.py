@@ -22,6 +22,7 @@ from equipoise.errors import EquipoiseError
 from equipoise.inputs import shown
 from equipoise.server.app import create_app
 from equipoise.server.memory import return_large_blocks
+from equipoise.server.protocol import Protocol
 from equipoise.server.service import Service
 from equipoise.server.settings import Settings
 
@@ -93,6 +94,7 @@ def server_of(settings: Settings, network: Network) -> Server:
     # No access log: it would hold addresses of visitors.
     config = uvicorn.Config(
         app,
+        http=Protocol,
         host=network.host,
         port=network.port,
         access_log=False,

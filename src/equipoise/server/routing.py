@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
 from fastapi import FastAPI, Request, Response
@@ -12,11 +14,16 @@ from pydantic.json_schema import models_json_schema
 from pydantic_core import to_json
 from starlette.requests import ClientDisconnect
 
+from equipoise.inputs import shown
 from equipoise.server import bodies, problems
 from equipoise.server.bodies import Body
-from equipoise.server.problems import Problem
+from equipoise.server.documents import SMALL, Size, TooMany, parsed
+from equipoise.server.problems import Problem, too_large
 
 B = TypeVar("B", bound=Body)
+
+# Reads all bodies but small ones, one after the other: they hold up each other, and not the event loop.
+_READER: Final = ThreadPoolExecutor(1, "equipoise-reader")
 
 _PROBLEMS: Final = {
     400: "Malformed HTTP",
@@ -25,37 +32,69 @@ _PROBLEMS: Final = {
     404: "No such study",
     409: "Not possible in the current state of the study",
     413: "The body is too large",
+    415: "The body is compressed",
     422: "The request is not valid",
     429: "Too many requests or open tickets",
     501: "Needs a package that is not installed",
     503: "Busy, or the database is away; try again",
 }
 # Those that every route may answer.
-_EVERYWHERE: Final = (400, 401, 403, 404, 413, 429, 503)
+_EVERYWHERE: Final = (400, 401, 403, 404, 413, 415, 429, 503)
 _REF: Final = "#/components/schemas/{model}"
 
 
-async def read(request: Request, model: type[B]) -> B:
-    """Return the body of a request, or refuse it."""
-    body = await _body(request)
+async def read(request: Request, model: type[B], size: Size, optional: bool = False) -> B:
+    """
+    Return the body of a request, or refuse it.
+
+    Parameters
+    ----------
+    request
+        The request, whose sender is let in.
+    model
+        What the body is to be.
+    size
+        How large it may be.
+    optional
+        Whether a request may have no body, which then is the default one.
+    """
+    body = await received(request, size.bytes)
+    if optional and not body:
+        return model()
+    if len(body) <= SMALL.bytes:
+        return _checked(body, model, size.values)
+    return await asyncio.get_running_loop().run_in_executor(_READER, _checked, body, model, size.values)
+
+
+async def received(request: Request, most: int) -> bytes:
+    """Return the bytes of a body, or refuse it as soon as it has more than allowed."""
+    coding = request.headers.get("content-encoding", "identity")
+    if coding != "identity":
+        raise Problem(415, f"the body must be sent without a Content-Encoding, got {shown(coding)}")
+    parts, many = [], 0
     try:
-        return model.model_validate_json(body)
-    except ValidationError as error:
-        raise problems.invalid(error, body) from None
-    except RecursionError:
-        raise Problem(422, "the request is not valid: it is nested too deeply", "invalid") from None
-
-
-async def read_or_default(request: Request, model: type[B]) -> B:
-    """Return the body of a request, or the default where it has none."""
-    return await read(request, model) if await _body(request) else model()
-
-
-async def _body(request: Request) -> bytes:
-    try:
-        return await request.body()
+        async for part in request.stream():
+            many += len(part)
+            if many > most:
+                raise too_large(most)
+            parts.append(part)
     except ClientDisconnect:
         raise Problem(400, "the request has ended too soon") from None
+    return b"".join(parts)
+
+
+def _checked(body: bytes, model: type[B], values: int) -> B:
+    """Return a body as what it is to be."""
+    try:
+        document = parsed(body, values)
+    except TooMany:
+        raise Problem(413, f"the body must have at most {values:,} JSON values") from None
+    except ValueError as error:
+        raise problems.not_json(str(error)) from None
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        raise problems.invalid(error, document) from None
 
 
 def reply(content: Any, status: int = 200) -> Response:

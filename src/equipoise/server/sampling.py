@@ -10,11 +10,12 @@ from fastapi import APIRouter, Request, Response
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import text_of
 from equipoise.server.access import Action, Caller, Role
-from equipoise.server.bodies import AskBody, ForgetBody, Outcome, TellBody, Tickets
+from equipoise.server.bodies import Answer, AskBody, ForgetBody, Outcome, TellBody, Tickets
 from equipoise.server.desk import Desk
+from equipoise.server.documents import SMALL
 from equipoise.server.problems import Problem, in_json
 from equipoise.server.registry import ARCHIVED, OPEN, Page
-from equipoise.server.routing import describe, read, read_or_default, reply
+from equipoise.server.routing import describe, read, reply
 from equipoise.server.service import Service
 from equipoise.server.work import Ask, Forget, Handed, Outcomes, Tell, Work, plain_arm
 from equipoise.store.leases import VISITOR_SECONDS
@@ -23,6 +24,8 @@ router = APIRouter(prefix="/api/v1/studies/{name}", tags=["ask and tell"])
 
 # Seconds that the visitor of a page is waited for: an arm's interval uses its samples up to the first that is open.
 _PAGE_SECONDS: Final = 600.0
+# JSON values of an answer with all its members.
+_VALUES_OF_ANSWER: Final = 1 + len(Answer.model_fields)
 # What a page answers a study with that is not a poll.
 _ANY_ANSWER: Final = "number"
 
@@ -37,7 +40,7 @@ async def ask(request: Request, name: str) -> Response:
     """
     service: Service = request.app.state.service
     caller, entry = await service.admit(request, name, Action.ASK)
-    body = await read_or_default(request, AskBody)
+    body = await read(request, AskBody, SMALL, optional=True)
     limits, page = service.settings.limits, entry.page
     _check_many(caller, Action.ASK_MANY, body.count, limits.batch, "count")
     if body.lease is not None and body.lease > limits.lease:
@@ -72,9 +75,11 @@ async def tell(request: Request, name: str) -> Response:
     """
     service: Service = request.app.state.service
     caller, entry = await service.admit(request, name, Action.TELL)
-    body = await read(request, TellBody)
+    limits = service.settings.limits
+    size = limits.many(_VALUES_OF_ANSWER) if caller.may(Action.TELL_MANY) else SMALL
+    body = await read(request, TellBody, size)
     answers = body.answers
-    _check_many(caller, Action.TELL_MANY, len(answers), service.settings.limits.batch, "answers")
+    _check_many(caller, Action.TELL_MANY, len(answers), limits.batch, "answers")
     _check_not_archived(entry.page)
     desk = await service.desk(entry)
     sign = desk.signer.read
@@ -92,8 +97,9 @@ async def forget(request: Request, name: str) -> Response:
     """Give back tickets that will not be answered, so that their samples are asked for again."""
     service: Service = request.app.state.service
     caller, entry = await service.admit(request, name, Action.FORGET)
-    body = await read(request, ForgetBody)
-    _check_many(caller, Action.FORGET, len(body.tickets), service.settings.limits.batch, "tickets")
+    limits = service.settings.limits
+    body = await read(request, ForgetBody, limits.many(1))
+    _check_many(caller, Action.FORGET, len(body.tickets), limits.batch, "tickets")
     _check_not_archived(entry.page)
     desk = await service.desk(entry)
     return _outcomes(await _done(desk, Forget([desk.signer.read(ticket) for ticket in body.tickets])))

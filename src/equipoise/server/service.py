@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from starlette.requests import HTTPConnection
 
 from equipoise.errors import EquipoiseError
+from equipoise.inputs import shown
 from equipoise.server import access
 from equipoise.server.access import Action, Administrator, Caller, Role
 from equipoise.server.desk import Count, Desk
@@ -77,7 +78,7 @@ class Service:
             caller = self.known_person(request, name)
             entry = await self.entry(name)
             if entry is None:
-                raise Problem(404, f"there is no study {name!r}")
+                raise Problem(404, f"there is no study {shown(name)}")
         else:
             caller, entry = await self._with_key(token, name)
         self._check(caller, action)

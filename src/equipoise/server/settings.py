@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from equipoise.inputs import shown, without_password
+from equipoise.server.documents import SMALL, Size
 
 # Keys are kept in memory for this many seconds: a key that another process revoked is refused after that.
 FRESH: Final = 1.0
@@ -37,6 +38,8 @@ class Limits:
     ----------
     body
         The most bytes of a request.
+    values
+        The most JSON values in one.
     batch
         The most tickets of one ask, and the most answers of one tell.
     open_by_ask, open_by_work
@@ -57,6 +60,7 @@ class Limits:
     """
 
     body: int = 4 << 20
+    values: int = 500_000
     batch: int = 10_000
     open_by_ask: int = 10_000
     open_by_work: int = 100_000
@@ -70,6 +74,15 @@ class Limits:
     read: Rate = Rate(50, 200)
     respondent: Rate = Rate(1, 20)
     guesses: Rate = Rate(1, 20)
+
+    @property
+    def size(self) -> Size:
+        """How large a body may be."""
+        return Size(self.body, self.values)
+
+    def many(self, values: int) -> Size:
+        """Return how large the body of a batch may be, of whose tickets each takes so many JSON values."""
+        return Size(self.body, min(self.values, SMALL.values + values * self.batch))
 
     def share(self, processes: int) -> Limits:
         """Return the limits of each of several processes that serve together: the rates are divided among them."""

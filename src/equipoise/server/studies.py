@@ -10,7 +10,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import text_of
+from equipoise.inputs import shown, text_of
 from equipoise.problem import Contrasts, Stratified
 from equipoise.run import open_study
 from equipoise.run.course import Course
@@ -32,6 +32,7 @@ from equipoise.server.bodies import (
     Studies,
     Study,
 )
+from equipoise.server.documents import SMALL
 from equipoise.server.problems import Problem, in_json
 from equipoise.server.registry import ARCHIVED, OPEN, PAUSED, Key, Page
 from equipoise.server.routing import describe, read, reply
@@ -51,7 +52,7 @@ async def create(request: Request) -> Response:
     """Create a study, with an *ask* key if it has a poll."""
     service: Service = request.app.state.service
     service.admit_administrator(request)
-    body = await read(request, Create)
+    body = await read(request, Create, service.settings.limits.size)
     async with service.creating:
         if await service.in_thread(lambda: service.registry.page(body.name)) is not None:
             raise Problem(409, f"there is a study {body.name!r} already")
@@ -162,11 +163,11 @@ async def _set_status(request: Request, name: str, status: str) -> Response:
 async def set_poll(request: Request, name: str) -> Response:
     """Change what web pages show, and which pages may."""
     service, entry = await _managed(request, name)
-    body = await read(request, Poll)
+    body = await read(request, Poll, service.settings.limits.size)
     desk = await service.desk(entry)
     unknown = set(body.arms) - {text_of(arm) for arm in desk.arms}
     if unknown:
-        raise Problem(422, f"arms must be those of the study, got {min(unknown)!r}", "invalid")
+        raise Problem(422, f"arms must be those of the study, got {shown(min(unknown))}", "invalid")
     return reply(await described(service, await _write(service, entry.page._replace(poll=body.model_dump()))))
 
 
@@ -174,7 +175,7 @@ async def _write(service: Service, page: Page) -> Entry:
     await service.in_thread(lambda: service.registry.write(page))
     entry = await service.changed(page.name)
     if entry is None:
-        raise Problem(404, f"there is no study {page.name!r}")
+        raise Problem(404, f"there is no study {shown(page.name)}")
     return entry
 
 
@@ -182,7 +183,7 @@ async def _write(service: Service, page: Page) -> Entry:
 async def extend(request: Request, name: str) -> Response:
     """Change the budget, the precision or the level."""
     service, entry = await _managed(request, name)
-    body = await read(request, Extend)
+    body = await read(request, Extend, service.settings.limits.size)
     desk = await service.desk(entry)
     goal_given = bool({"precision", "level", "interval"} & body.model_fields_set)
 
@@ -231,7 +232,7 @@ async def keys(request: Request, name: str) -> Response:
 async def add_key(request: Request, name: str) -> Response:
     """Make a key; it is shown only now, unless it is one of role *ask*."""
     service, entry = await _managed(request, name)
-    body = await read(request, NewKey)
+    body = await read(request, NewKey, SMALL)
     return reply(await _add_key(service, entry, Role(body.role), body.label), 201)
 
 
@@ -269,7 +270,7 @@ async def _key_of(service: Service, entry: Entry, key_id: str) -> Key:
     for key in found:
         if key.id == key_id:
             return key
-    raise Problem(404, f"the study has no key {key_id!r}")
+    raise Problem(404, f"the study has no key {shown(key_id)}")
 
 
 def _key(key: Key, text: str | None) -> dict[str, Any]:

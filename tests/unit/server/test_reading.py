@@ -461,6 +461,7 @@ def test_mistakes_are_named_in_words(service: Served) -> None:
     [
         ("{", ["#"]),
         ("[]", ["#"]),
+        ('{"name": "x", "name": "y", "arms": 2}', ["#"]),
         ('{"arms": 2}', ["#/name"]),
         ('{"name": "x", "arms": [1, "b"]}', ["#/arms/0", "#/arms"]),
         ('{"name": "x", "arms": 2, "extra~/": 1}', ["#/extra~0~1"]),
