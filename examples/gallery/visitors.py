@@ -112,7 +112,8 @@ def style() -> str:
 .g {{ stroke: var(--line) }} .n {{ stroke-opacity: .35 }}
 .y, .n {{ stroke: var(--accent); stroke-width: 2.2px; stroke-linecap: round }} .k {{ stroke-width: 7px }}
 .i {{ transform-origin: 0 {CENTRE}px }} .i, .p {{ fill: var(--accent) }} .even .i {{ fill: var(--warn) }}
-.i, .y, .n, .f, .p {{ animation: {LOOP}s linear -{LOOP * (ARRIVE + FALL) / 100:g}s infinite }} .f {{ animation-name: f }} .p {{ animation-name: p }}
+.i, .y, .n, .f, .p {{ animation: {LOOP}s linear -{LOOP * (ARRIVE + FALL) / 100:g}s infinite }}
+.f {{ animation-name: f }} .p {{ animation-name: p }}
 @keyframes f {{ 0%, {ARRIVE}% {{ opacity: 0 }} {ARRIVE + FALL}%, {FADE}% {{ opacity: 1 }} 99%, to {{ opacity: 0 }} }}
 @keyframes p {{ 0% {{ transform: scaleX(0) }} {ARRIVE}% {{ transform: none }} }}
 {columns}{frames}

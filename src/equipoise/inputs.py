@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import math
 import numbers
 import operator
@@ -31,6 +32,10 @@ LARGEST: Final = 1e150
 
 # The most characters of an arm's name.
 LONGEST_NAME: Final = 200
+
+# The most arms of a study, and the most tickets handed out at once: about a gigabyte each.
+MOST_ARMS: Final = 10_000_000
+MOST_TICKETS: Final = 10_000_000
 
 # What moves the cursor of a terminal, reorders a line or cannot be drawn: control characters, separators of lines and
 # paragraphs, overrides of the direction of writing, halves of surrogate pairs, and what is not a character.
@@ -125,11 +130,16 @@ def masked(given: Any) -> int:
 
 # ---- words in messages
 
+# The most characters of a value in a message.
+_SHOWN: Final = 80
+
 
 def shown(thing: Any) -> str:
     """Return the repr of what a user passed in, in one short line for a message; NumPy scalars as plain ones."""
+    if isinstance(thing, list | tuple) and len(thing) > _SHOWN:
+        thing = thing[:_SHOWN]  # the rest would not fit
     text = "nothing" if thing is MISSING else printable(" ".join(repr(plain_name(thing)).splitlines()))
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 
 def printable(text: str) -> str:
@@ -225,15 +235,21 @@ class Names:
                 f"arms must be a list of names or the number of arms, got {shown(arms)}; write [{shown(arms)}]"
             )
         if isinstance(arms, int | np.integer) and not isinstance(arms, bool):
-            return cls(range(integer("arms", arms, least=1)), None)
+            return cls(range(integer("arms", arms, least=1, most=MOST_ARMS)), None)
         if isinstance(arms, set | frozenset):
             raise TypeError(f"arms must be in an order, such as a list, got the set {shown(arms)}")
         try:
-            names = arms if isinstance(arms, range) else tuple(map(plain_name, arms))  # type: ignore[arg-type]
+            # One more than there may be shows that there are too many, however long the iterable is.
+            if isinstance(arms, range):
+                names: Sequence[Hashable] = arms[: MOST_ARMS + 1]
+            else:
+                names = tuple(map(plain_name, itertools.islice(arms, MOST_ARMS + 1)))  # type: ignore[arg-type]
         except TypeError:
             raise TypeError(f"arms must be a list of names or the number of arms, got {shown(arms)}") from None
         if not len(names):
             raise ValueError("arms must have at least one name, got an empty list")
+        if len(names) > MOST_ARMS:
+            raise ValueError(f"arms must be at most {MOST_ARMS:,}, got {shown(arms)}")
         if names == range(len(names)):
             return cls(names, None)
         check_names(names)

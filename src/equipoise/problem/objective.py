@@ -257,6 +257,14 @@ def _in_own_unit(values: Floats) -> Floats:
     return values / 2.0 ** math.floor(math.log2(values.max()))
 
 
+def real_cost(given: Any) -> float:
+    """Return what a sample really cost, or refuse what no sample can cost."""
+    cost = number("cost", given)
+    if not 0 <= cost <= GREATEST:
+        raise ValueError(f"cost must be a number between 0 and {GREATEST:g}, got {shown(given)}")
+    return cost
+
+
 def numbers_by_arm(what: str, given: PerArm, names: Sequence[Any], *, positive: bool = False) -> tuple[float, ...]:
     """Return one non-negative, or positive, number for each arm, aligned by label where there are labels."""
     values = by_arm(what, given, names)

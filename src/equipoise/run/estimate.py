@@ -174,6 +174,8 @@ def estimate(
     if store is not None and not isinstance(store, str | os.PathLike):
         raise TypeError(f"store must be a path or a URL, got {shown(store)}")
     check_progress(progress)
+    if about is not None and not isinstance(about, Mapping):
+        raise TypeError(f"about must be a mapping of strings and numbers, got {shown(about)}")
     given_seed = seed if seed is None else integer("seed", seed, least=0)
     settings = Settings(
         max_seconds=None if max_seconds is None else positive("max_seconds", max_seconds, "number of seconds"),

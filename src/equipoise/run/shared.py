@@ -24,6 +24,7 @@ from equipoise.store.leases import VISITOR_SECONDS, sweep
 from equipoise.store.replica import RETIRED
 from equipoise.strategies import Strategy, Support, check_support, resolve
 from equipoise.study import Result, Ticket
+from equipoise.study.answers import read_answers
 from equipoise.study.goal import Stopping, check_stopping
 from equipoise.study.goal import precision as precision_of
 
@@ -338,18 +339,13 @@ class SharedStudy:
 
         If one of them is refused, none is taken.
         """
-        given = [tuple(answer) for answer in answers]
-        if any(len(answer) not in (2, 3) for answer in given):
-            raise TypeError("tell_many takes pairs (ticket, value), or (ticket, value, cost)")
-        if not given:
+        numbers, names, values, costs = read_answers(answers)
+        if not numbers:
             return
-        values = np.array([number("value", answer[1]) for answer in given])
-        costs = np.array([math.nan if answer[2:] in ((), (None,)) else number("cost", answer[2]) for answer in given])
-        known = None if np.isnan(costs).all() else costs
 
         def work(turn: Turn) -> None:
-            ids = np.array([self._own(turn.replica, answer[0]) for answer in given])
-            turn.tell_many(ids, values, np.full(len(ids), math.nan), known)
+            ids = np.array([self._own(turn.replica, Ticket(ticket)) for ticket in zip(numbers, names, strict=True)])
+            turn.tell_many(ids, values, np.full(len(ids), math.nan), costs)
 
         self._changed(work)
 

@@ -70,7 +70,8 @@ class Threads:
     """
     Threads that let the process end even if one of them hangs, unlike those of `ThreadPoolExecutor`.
 
-    A thread that is given up is replaced; if its call returns after all, the thread ends.
+    A thread is started when there is work and none is free. One that is given up no longer counts; if its call returns
+    after all, the thread ends.
     """
 
     chunks = True
@@ -79,27 +80,45 @@ class Threads:
         self.width = width
         self._work: queue.SimpleQueue[tuple[Answer, Sequence[Call]] | None] = queue.SimpleQueue()
         self._given_up: set[Answer] = set()
-        for _ in range(width):
-            self._start()
+        self._lock = threading.Lock()
+        self._threads = self._queued = self._busy = 0
 
-    def _start(self) -> None:
-        threading.Thread(target=self._run, daemon=True, name="equipoise-sampler").start()
+    def _start_if_needed(self) -> None:
+        """Start a thread if work is queued that no thread is free for; the lock is held."""
+        if self._queued <= self._threads - self._busy or self._threads >= self.width:
+            return
+        try:
+            threading.Thread(target=self._run, daemon=True, name="equipoise-sampler").start()
+        except RuntimeError as error:
+            raise RuntimeError(f"thread {self._threads + 1:,} of {self.width:,}: {error}") from None
+        self._threads += 1
 
     def _run(self) -> None:
         while (work := self._work.get()) is not None:
             answer, calls = work
-            if not answer.set_running_or_notify_cancel():
-                continue
-            try:
-                answer.set_result(perform(calls))
-            except BaseException as error:  # a sampler may raise SystemExit
-                answer.set_exception(error)
-            if answer in self._given_up:
-                self._given_up.discard(answer)
-                return
+            with self._lock:
+                self._queued -= 1
+                self._busy += 1
+            if answer.set_running_or_notify_cancel():
+                try:
+                    answer.set_result(perform(calls))
+                except BaseException as error:  # a sampler may raise SystemExit
+                    answer.set_exception(error)
+            with self._lock:
+                if answer in self._given_up:
+                    self._given_up.discard(answer)
+                    return
+                self._busy -= 1
 
     def submit(self, calls: Sequence[Call]) -> Answer:
         answer: Answer = Future()
+        with self._lock:
+            self._queued += 1
+            try:
+                self._start_if_needed()
+            except RuntimeError:
+                self._queued -= 1
+                raise
         self._work.put((answer, calls))
         return answer
 
@@ -107,13 +126,17 @@ class Threads:
         return answer.running()
 
     def give_up(self, answer: Answer) -> None:
-        self._given_up.add(answer)
-        self._start()
+        with self._lock:
+            if not answer.done():
+                self._given_up.add(answer)
+                self._threads -= 1
+                self._busy -= 1
+                self._start_if_needed()
 
     def came_back(self) -> None: ...
 
     def close(self) -> None:
-        for _ in range(self.width):
+        for _ in range(self._threads):
             self._work.put(None)
 
 
@@ -172,7 +195,10 @@ class ExecutorWorkers:
         self.width = width
 
     def submit(self, calls: Sequence[Call]) -> Answer:
-        return self._executor.submit(perform, calls)
+        answer = self._executor.submit(perform, calls)
+        if not hasattr(answer, "add_done_callback"):
+            raise TypeError(f"executor must return futures from submit(), got {shown(answer)}")
+        return answer
 
     def started(self, answer: Answer) -> bool:
         # Not every executor reports when a call starts.

@@ -14,10 +14,10 @@ from equipoise import moments
 from equipoise.arrays import Bools, Floats, Ints
 from equipoise.compiled import fork
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import LARGEST, Names, integer, shown
+from equipoise.inputs import LARGEST, MOST_TICKETS, Names, integer, shown
 from equipoise.lab.functions import compile_rule
 from equipoise.problem import Objective, money
-from equipoise.problem.objective import GREATEST
+from equipoise.problem.objective import GREATEST, real_cost
 from equipoise.problem.objective import objective as objective_of
 from equipoise.strategies import Strategy, Support, check_numbers, check_params, check_strategy, initial_own, label
 from equipoise.strategies.key import next_refresh
@@ -375,7 +375,10 @@ class Ledger:
         elif self.budget is not None:
             # More may be spent than the budget, where samples cost more than expected.
             most = int(max(0, self._state.header["limit"] - self.spent) / self.cheapest) + 1
-        self._make_room(min(m, most))
+        wanted = min(m, most)
+        if wanted > MOST_TICKETS:
+            raise ValueError(f"the tickets asked for at once must be at most {MOST_TICKETS:,}, got {wanted:,}")
+        self._make_room(wanted)
         credit = self._room_left() if self.budget is None else min(most, self._room_left())
         self._words[_CREDIT] = credit
         return credit
@@ -439,8 +442,7 @@ class Ledger:
 
     def checked_cost(self, cost: float) -> float:
         """Return the real cost of a ticket, or refuse what cannot be one."""
-        if not 0 <= cost <= GREATEST:
-            raise ValueError(f"cost must be a number between 0 and {GREATEST:g}, got {shown(cost)}")
+        real_cost(cost)
         if self.objective.costs is None:
             raise ValueError(f"cost needs a study with costs=..., such as the costs you expect, got {shown(cost)}")
         return cost

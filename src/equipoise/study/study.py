@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import math
 import operator
@@ -16,12 +15,13 @@ import numpy as np
 from equipoise import tables
 from equipoise.arrays import Floats, Ints
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import MISSING, Names, integer, masked, number, shown
+from equipoise.inputs import MISSING, Names, integer, number, shown
 from equipoise.keywords import suggests_keywords
 from equipoise.problem.objective import Objective, Stratified, Wholes, wholes_by_arm
 from equipoise.problem.objective import objective as objective_of
 from equipoise.strategies import Strategy, Support, check_support, resolve
 from equipoise.study.ahead import compile_ahead
+from equipoise.study.answers import PAIRS, read_answers
 from equipoise.study.goal import Goal
 from equipoise.study.ledger import Ledger
 from equipoise.study.result import Result
@@ -31,8 +31,6 @@ from equipoise.tables import amount, count
 
 _FOREIGN: Final = "belongs to another study"
 _PLACE: Final = (1 << BITS) - 1
-
-_PAIRS: Final = "tell_many takes pairs (ticket, value) or triples (ticket, value, cost), as in [(ticket, 0.3)]"
 
 
 class Study:
@@ -357,35 +355,9 @@ class Study:
         ValueError, TypeError
             As `tell` does.
         """
-        numbers: list[int] = []
-        names: list[Hashable] = []
-        samples: list[SupportsFloat] = []
-        paid: dict[int, SupportsFloat | None] = {}
-        try:
-            given = iter(answers)
-        except TypeError:
-            raise TypeError(_PAIRS) from None
-        # What goes wrong in the iterator itself, such as a generator's own error, is not ours to word. Nor is the lock
-        # held, as the iterator may wait for another thread.
-        for answer in given:
-            try:
-                try:
-                    ticket, value = answer  # type: ignore[misc]
-                except ValueError:
-                    ticket, value, paid[len(samples)] = answer  # type: ignore[misc]
-                numbers.append(ticket[0])
-                names.append(ticket[1])
-            except (TypeError, ValueError, LookupError):
-                raise TypeError(_PAIRS) from None
-            samples.append(value)
+        numbers, names, values, costs = read_answers(answers)
         if not numbers:
             return
-        values, costs = _floats(samples), None
-        if paid:
-            costs = np.full(len(samples), math.nan)
-            for j, cost in paid.items():
-                if cost is not None:
-                    costs[j] = self._ledger.checked_cost(number("cost", cost))
         with self._lock:
             self._ledger.tell(self._ids(numbers, names), values, costs=costs)
 
@@ -394,7 +366,7 @@ class Study:
         try:
             ids = np.fromiter(map(operator.index, numbers), np.int64, len(numbers)) - self._first_number
         except (TypeError, OverflowError):
-            raise TypeError(_PAIRS) from None
+            raise TypeError(PAIRS) from None
         if not self._start <= ids.min() <= ids.max() < self._ledger.issued:
             ids = self._earlier(ids)
         own = self._names_of(ids)
@@ -559,13 +531,3 @@ class Study:
         self._ledger, self._series = saved["ledger"], saved["series"]
         self._start_series()
         self._keep_names()
-
-
-def _floats(values: list[Any]) -> Floats:
-    """Return many samples at once; NumPy tells whether they are plain numbers faster than a look at each would."""
-    if not masked(values):
-        with contextlib.suppress(ValueError, OverflowError):
-            array = np.array(values)
-            if array.dtype.kind in "fiub" and array.ndim == 1:
-                return array.astype(np.float64, copy=False)
-    return np.array([number("value", value) for value in values])
