@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import pickle
 import platform
 import sys
-import time
-import uuid
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+import llvmlite
 import numba
 import numpy as np
 from numba.core import caching, compiler, serialize
@@ -27,13 +24,13 @@ from equipoise.people import watched
 _FLAGS = ("BOUNDSCHECK", "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "DEBUGINFO_DEFAULT", "USING_SVML")
 
 # How code is kept; another number where old files must not be read.
-FORMAT = 3
+FORMAT = 4
 
 
 def is_kept(function: Any, signature: tuple[Any, ...]) -> bool:
     """Return whether the code of a compiled function for these types is on disk."""
     with contextlib.suppress(Exception):
-        return bool(function._cache._path(signature, function.targetctx.codegen()).exists())
+        return files.exists(function._cache.filed(signature, function.targetctx.codegen())[0])
     return False
 
 
@@ -48,20 +45,19 @@ class Cache(caching._Cache):  # type: ignore[misc]
     def cache_path(self) -> str:
         return str(files.cache_directory())
 
-    def _path(self, signature: Any, codegen: Any) -> Path:
-        """Where the code for a signature is kept; raises where code in memory may be older than what it is made of."""
-        now = self.content.current()
+    def filed(self, signature: Any, codegen: Any) -> tuple[str, str]:
+        """Name and key of the file for a signature; raises where code in memory may be older than its source."""
         built_with = (
             FORMAT,
             numba.__version__,
+            llvmlite.__version__,
             np.__version__,
             platform.python_version(),
             sorted(map(str, self._options.items())),
             [(flag, getattr(numba.config, flag, None)) for flag in _FLAGS],
         )
-        key = repr((now, str(signature), codegen.magic_tuple(), built_with))
-        name = f"{self.content.function.__name__}-{hashlib.sha256(key.encode()).hexdigest()[:40]}.nbc"
-        return files.cache_directory() / name
+        key = repr((self.content.current(), str(signature), codegen.magic_tuple(), built_with))
+        return f"{self.content.function.__name__}-{hashlib.sha256(key.encode()).hexdigest()[:40]}.nbc", key
 
     def _rebuild(self, target_context: Any, payload: Any) -> Any:
         return compiler.CompileResult._rebuild(target_context, *payload)
@@ -72,14 +68,11 @@ class Cache(caching._Cache):  # type: ignore[misc]
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         target_context.refresh()
-        # A file that is missing, cut short or of another make costs a compilation, never a wrong answer.
+        # A file that is missing or of another make costs a compilation, never a wrong answer.
         with contextlib.suppress(Exception):
-            path = self._path(signature, target_context.codegen())
-            result = self._rebuild(target_context, pickle.loads(path.read_bytes()))
-            with contextlib.suppress(OSError):
-                if time.time() - path.stat().st_mtime > files.DAY:
-                    os.utime(path)
-            return result
+            content = files.read(*self.filed(signature, target_context.codegen()))
+            if content is not None:
+                return self._rebuild(target_context, pickle.loads(content))
         # Numba asks here right before it compiles.
         _announce_once()
         return None
@@ -90,15 +83,7 @@ class Cache(caching._Cache):  # type: ignore[misc]
             payload = self._reduce(result)
             if payload is None:
                 return
-            path = self._path(signature, result.codegen)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            partial = path.with_suffix(f".{uuid.uuid4().hex}.tmp")
-            try:
-                partial.write_bytes(serialize.dumps(payload))
-                partial.replace(path)
-            finally:
-                partial.unlink(missing_ok=True)
-            files.prune_once(path.parent)
+            files.write(*self.filed(signature, result.codegen), serialize.dumps(payload))
 
     def enable(self) -> None: ...
 
