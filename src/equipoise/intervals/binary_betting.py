@@ -65,6 +65,8 @@ def lower(s: float, f: float, alpha: float) -> float:
     excess = mixture(s, f) + math.log(alpha)
     # Without the factor of the zeros, which only adds to the capital, the edge has a closed form: a start outside.
     m = math.exp(excess / s)
+    if m == 0:  # a plan expects less than one of many samples to be a one
+        return 0.0
     for _ in range(_STEPS):
         value = excess - s * math.log(m) - f * math.log1p(-m)
         if value <= 0:

@@ -78,10 +78,10 @@ def sums_for(precision: Any, arms: Sequence[Hashable], objective: Any) -> Sums |
 def limits(
     arms: Sequence[Hashable], floors: Wholes | None, caps: Wholes | None, populations: Wholes | None
 ) -> tuple[Floats, Floats, Floats]:
-    """Return floors, caps and populations by arm; a cap is at most its population."""
+    """Return floors, caps and populations by arm; a cap is at most its population, and never above MOST."""
     least = wholes_by_arm("floors", floors, arms, 1.0)
     size = wholes_by_arm("populations", populations, arms, math.inf)
-    most = np.minimum(wholes_by_arm("caps", caps, arms, math.inf), size)
+    most = np.minimum(np.minimum(wholes_by_arm("caps", caps, arms, math.inf), size), MOST)
     for k in np.flatnonzero(least > most)[:1]:
         what = "population" if most[k] == size[k] else "cap"
         raise ValueError(

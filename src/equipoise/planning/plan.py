@@ -26,9 +26,9 @@ from equipoise.planning.arguments import (
     precision_by_arm,
     sums_for,
 )
-from equipoise.planning.reach import CLOSE, Interval, Reach, Sums, of_arms, of_sums, terms_of_sums
+from equipoise.planning.reach import CLOSE, Interval, Reach, Sums, of_arms, of_sums, terms_of_sums, within
 from equipoise.problem import Contrasts
-from equipoise.problem.allocation import Allocation, Terms, allocate, even, relaxed
+from equipoise.problem.allocation import Allocation, Terms, even, relaxed
 from equipoise.problem.objective import MOST, PerArm, Stratified, Wholes
 from equipoise.problem.objective import objective as objective_of
 
@@ -153,7 +153,12 @@ def plan(
     if precise is not None and (money is None or terms.spend(precise.counts) <= terms.limit(money)):
         allocation = precise
     elif money is not None:
-        allocation = allocate(terms, money)
+        allocation = within(terms, money, sums, reach)
+    elif sums is not None:
+        raise ValueError(
+            f"precision must be wide enough for at most {MOST:,} samples of an arm, within caps, "
+            f"got {sums.half_width:g}"
+        )
     else:
         raise ValueError("budget or precision must be given, such as budget=1000")
     if not (allocation.counts <= MOST).all():
@@ -308,7 +313,7 @@ class Plan:
         """
         rows = []
         for spend in self._spends() if spends is None else [budget_for(self.terms, spend) for spend in spends]:
-            counts = self.allocation.counts if spend == self.spend else allocate(self.terms, spend).counts
+            counts = self.allocation.counts if spend == self.spend else self._within(spend)
             losses = self.terms.losses(counts)
             rows.append(
                 {
@@ -385,6 +390,9 @@ class Plan:
     @cached_property
     def _losses(self) -> Floats:
         return self.terms.losses(self.allocation.counts)
+
+    def _within(self, spend: float) -> Floats:
+        return within(self.terms, spend, self.sums, self.reach).counts
 
     def _half_widths(self, level: float) -> Floats:
         return self._reach(level).half_widths(self.terms, self.allocation.counts)

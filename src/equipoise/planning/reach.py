@@ -31,6 +31,8 @@ INTERVALS: Final[tuple[Interval, ...]] = get_args(Interval)
 CLOSE: Final = 1e-9
 # In which the factors of half-widths and the weights of losses are found, each from the other.
 _ROUNDS: Final = 3
+# Spends this close, as a part of the larger, are not told apart in a search for the fewest samples of sums.
+_OF_SPEND: Final = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,11 +115,19 @@ class Reach:
             return self._sequences(terms, counts, sums.weights)
         if self.interval == "fixed-n":
             return np.asarray(self.z * np.sqrt((sums.weights**2 * terms.losses(counts)).sum(1)))
-        return self._fixed_width(terms, counts, sums).plain
+        found = self._fixed_width(terms, counts, sums)
+        if not self.binary or found.trusted.all():
+            return found.plain
+        # As a study does, which is stopped by the sequence of a sum where ones or zeros are too rare.
+        half = found.plain.copy()
+        half[~found.trusted] = self._sequences(terms, counts, sums.weights[~found.trusted])
+        return half
 
     def trusts(self, terms: Terms, counts: Floats, sums: Sums) -> bool:
         """Return whether there are enough samples for the interval of each sum."""
-        return self.interval != "fixed-width" or bool(self._fixed_width(terms, counts, sums).trusted.all())
+        if self.binary or self.interval != "fixed-width":
+            return True
+        return bool(self._fixed_width(terms, counts, sums).trusted.all())
 
     def _fixed_width(self, terms: Terms, counts: Floats, sums: Sums) -> fixed_width_sums.HalfWidths:
         """Return the fixed-width intervals of sums whose samples vary as expected, and are not skewed if not binary."""
@@ -161,8 +171,8 @@ def of_arms(terms: Terms, wanted: Floats, reach: Reach) -> Allocation:
     with np.errstate(divide="ignore"):
         # What fixed counts need, which is no more than any other kind does.
         high = np.ceil(1 / ((wanted / reach.z) ** 2 / terms.variances + 1 / terms.populations))
-    if (high > MOST).any():  # refused by the caller
-        return Allocation(high, terms.loss(high))
+    if ((high > MOST) & (terms.caps >= MOST)).any():  # refused by the caller
+        return Allocation(high, math.nan)
 
     def enough(counts: Floats) -> Bools:
         return reach.half_widths(terms, counts) <= wanted * (1 + CLOSE / 2)
@@ -188,44 +198,73 @@ def terms_of_sums(terms: Terms, sums: Sums, reach: Reach) -> Terms:
     """
     factors = np.ones(len(sums.weights))
     for _ in range(_ROUNDS):
-        found = _weighted(terms, sums, factors)
+        found = _weighted(terms, sums, factors, reach)
         if len(factors) == 1:
             break
-        counts = of_sums(found, sums, reach).counts
-        errors = np.sqrt((sums.weights**2 * terms.losses(counts)).sum(1))
-        half = reach.of_sums(terms, counts, sums)
+        precise = of_sums(found, sums, reach)
+        if precise is None:
+            break
+        errors = np.sqrt((sums.weights**2 * terms.losses(precise.counts)).sum(1))
+        half = reach.of_sums(terms, precise.counts, sums)
         usable = (errors > 0) & np.isfinite(half)
         factors = np.where(usable, half / np.where(usable, errors, 1.0), 1.0)
     return found
 
 
-def _weighted(terms: Terms, sums: Sums, factors: Floats) -> Terms:
+def _weighted(terms: Terms, sums: Sums, factors: Floats, reach: Reach) -> Terms:
     """Return the terms with the weights on losses that narrow sums with these factors together."""
-    relative = np.square(factors[:, None] / factors.max() * sums.weights / sums.half_width)
-    weights = balanced(relative, terms.variances, terms.cost)
+    relative = np.square(factors[:, None] / factors.max() * sums.weights)
+    weights = balanced(relative, _reckoned_with(terms, sums, reach).variances, terms.cost)
     objective = replace(terms.objective, p=1.0, weights=tuple((weights / weights.max()).tolist()))
     return replace(terms, objective=objective)
 
 
-def of_sums(terms: Terms, sums: Sums, reach: Reach) -> Allocation:
-    """Return about the fewest samples with which each sum has its half-width, within floors and caps."""
+def _reckoned_with(terms: Terms, sums: Sums, reach: Reach) -> Terms:
+    """
+    Return the terms with the variances that the intervals of sums reckon with.
+
+    However few ones a binary arm has, its part of an interval shrinks with its samples: by one more one and one more
+    zero, among about as many samples as the widest sum needs.
+    """
+    if not reach.binary:
+        return terms
+    needed = (reach.z / sums.half_width) ** 2 * float((sums.weights**2 @ terms.variances).max())
+    samples = min(max(needed, fixed_width.LEAST), MOST)
+    share = (samples * binary.shares(terms) + 1) / (samples + 2)
+    return replace(terms, variances=np.maximum(terms.variances, share * (1 - share)))
+
+
+def within(terms: Terms, budget: float, sums: Sums | None, reach: Reach) -> Allocation:
+    """Return the allocation of a budget; where sums are to be narrow, what their intervals need."""
+    found = allocate(terms, budget)
+    if sums is None or (likely := _reckoned_with(terms, sums, reach)) is terms:
+        return found
+    return Allocation(allocate(likely, budget).counts, found.bound)
+
+
+def of_sums(terms: Terms, sums: Sums, reach: Reach) -> Allocation | None:
+    """
+    Return about the fewest samples with which each sum has its half-width, within floors and caps.
+
+    If no counts within the caps have it, it is as many as the caps allow; None if that is without a limit.
+    """
+    likely = _reckoned_with(terms, sums, reach)
 
     def enough(spend: float) -> bool:
-        found = allocate(terms, spend).counts
+        found = allocate(likely, spend).counts
         narrow = bool((reach.of_sums(terms, found, sums) <= sums.half_width * (1 + CLOSE / 2)).all())
         return narrow and reach.trusts(terms, found, sums)
 
-    least, most = terms.spend(terms.floors), terms.spend(terms.caps)
-    high = max(2 * least, 64 * float(terms.cost.min()))
-    while high < most and not enough(high):
-        high *= 2
-        if high > 8 * MOST * terms.cost.min():
-            return Allocation(np.full(terms.arms, 2.0 * MOST), math.nan)
-    low, high = least, min(high, most)
-    step = float(terms.cost.min())
-    while high - low > max(step, 1e-4 * high):
-        middle = low + math.floor((high - low) / 2 / step) * step
+    low, most, step = terms.spend(terms.floors), terms.spend(terms.caps), float(terms.cost.min())
+    if enough(low):
+        return within(terms, low, sums, reach)
+    high = low
+    while not enough(high := min(max(4 * high, 64 * step), most)):
+        low = high
+        if high >= most:
+            return None if (terms.caps >= MOST).any() else within(terms, most, sums, reach)
+    # The middle need not be a whole number of samples: what it leaves buys none.
+    while high - low > max(step, _OF_SPEND * high):
+        middle = low + (high - low) / 2
         low, high = (low, middle) if enough(middle) else (middle, high)
-        if middle == low and high - low <= step:
-            break
-    return allocate(terms, high)
+    return within(terms, high, sums, reach)

@@ -121,6 +121,8 @@ def balanced(relative: Floats, variances: Floats, costs: Floats) -> Floats:
         pulls = np.sqrt(variances * (shares @ relative) / costs)
         with np.errstate(divide="ignore", invalid="ignore"):
             errors = relative @ np.where(needed, variances / pulls, 0.0)
+        if not errors.any():
+            break
         shares = shares * errors
         shares /= shares.sum()
     return np.asarray(shares @ relative)
