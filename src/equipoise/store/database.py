@@ -240,7 +240,7 @@ class Database:
                 "insert into equipoise_study values (?, ?, ?, ?, ?)",
                 (study, self.study_name, FORMAT, header.turn, header.chain),
             )
-            self.execute("insert into equipoise_turn values (?, ?, ?, ?, ?, ?)", (study, *header))
+            self._write_row(int(study), header)
             self.commit()
         except BaseException:
             self.rollback()
@@ -261,12 +261,15 @@ class Database:
         """
         self.begin()
         try:
-            for table in _TABLES:
-                self.execute(f"delete from {table} where study = ?", (self._study,))
+            self._drop_rows()
             self.execute("insert into equipoise_page (study, status) values (?, 'deleted')", (self._study,))
             self.commit()
         finally:
             self.rollback()
+
+    def _drop_rows(self) -> None:
+        for table in _TABLES:
+            self.execute(f"delete from {table} where study = ?", (self._study,))
 
     def _schema(self) -> tuple[str, ...]:
         blob, options = self.blob, self.table_options
@@ -334,9 +337,13 @@ class Database:
 
     def append(self, row: Row) -> None:
         """Append a row, within a transaction of `begin`."""
-        self.execute("insert into equipoise_turn values (?, ?, ?, ?, ?, ?)", (self._study, *row))
+        assert self._study is not None
+        self._write_row(self._study, row)
         sql = "update equipoise_study set turns = ?, chain = ? where study = ?"
         self.execute(sql, (row.turn, row.chain, self._study))
+
+    def _write_row(self, study: int, row: Row) -> None:
+        self.execute("insert into equipoise_turn values (?, ?, ?, ?, ?, ?)", (study, *row))
 
     def damaged(self, what: str) -> EquipoiseError:
         """Return the error that says what is wrong with the log."""

@@ -28,8 +28,8 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-# The bytes of the file: the two locks of the gate, and from here on the owners.
-_FIRST, _SECOND, _OWNERS = 0, 1, 1024
+# The bytes of the file: the two locks of the gate, a note, and from here on the owners.
+_FIRST, _SECOND, _NOTE, _OWNERS = 0, 1, 64, 1024
 _OWNER_BITS = 48
 
 
@@ -44,11 +44,14 @@ class Gate:
         self.path = Path(f"{database}.gate")
         self._file = -1
         self._users = 0
+        self._keep = False
         self._owners: set[int] = set()
         # The second can be given back only by the thread that has it, so that whoever was interrupted can try.
         self._first, self._second = threading.Lock(), threading.RLock()
         self._inside: object | None = None
         self._thread = 0
+        # Open for reading alone, until the last user leaves: closing it earlier would end the locks.
+        self._reading = -1
 
     @classmethod
     def of(cls, path: Path) -> Gate:
@@ -59,18 +62,27 @@ class Gate:
             gate._users += 1
             return gate
 
-    def leave(self) -> None:
-        """Say that one user less needs the gate; the last one removes its file, unless another process uses it."""
+    def leave(self, keep: bool = False) -> None:
+        """
+        Say that one user less needs the gate; the last one removes its file, unless another process uses it.
+
+        With `keep`, the file stays, for the note that it holds.
+        """
         with self._guard:
+            self._keep |= keep
             self._users -= 1
             if self._users > 0:
                 return
             self._known.pop(self._database, None)
+            if self._reading >= 0:
+                os.close(self._reading)
+                self._reading = -1
             if self._file < 0:
                 return
-            if _lock(self._file, _FIRST, 0, wait=False):  # of the whole file, so that nobody has any lock of it
+            # Of the whole file, so that nobody has any lock of it.
+            if not self._keep and _lock(self._file, _FIRST, 0, wait=False):
                 with contextlib.suppress(OSError):
-                    if self._is_at_path():
+                    if self._is_at_path(self._file):
                         self.path.unlink()
             os.close(self._file)
             self._file = -1
@@ -93,7 +105,7 @@ class Gate:
                 finally:
                     _unlock(self._file, _FIRST)
                 # Its last user may have removed the file meanwhile, and a lock on a removed file excludes nobody.
-                if self._is_at_path():
+                if self._is_at_path(self._file):
                     return
                 self._reopen()
         except BaseException:
@@ -136,6 +148,30 @@ class Gate:
             _unlock(self._file, _byte(owner))
         return not free
 
+    # ---- the note
+
+    def note(self, size: int) -> tuple[bytes, int]:
+        """Return the note of the last commit, empty where there is none, and the inode of the file that has it."""
+        with self._guard, contextlib.suppress(OSError):
+            if self._file < 0 and not self._is_at_path(self._reading):
+                if self._reading >= 0:
+                    os.close(self._reading)
+                    self._reading = -1
+                self._reading = os.open(self.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+            file = self._reading if self._file < 0 else self._file
+            return _read_at(file, size, _NOTE), os.fstat(file).st_ino
+        return b"", 0
+
+    def write_note(self, note: bytes) -> None:
+        """Leave a note; to be called inside the gate. Where the disk is full, the one before stays."""
+        with contextlib.suppress(OSError):
+            _write_at(self._file, note, _NOTE)
+
+    @property
+    def inode(self) -> int:
+        """The inode of the file; to be called inside the gate."""
+        return os.fstat(self._file).st_ino
+
     # ---- the file
 
     def _open(self) -> None:
@@ -152,9 +188,9 @@ class Gate:
         os.close(self._file)
         self._file = -1
 
-    def _is_at_path(self) -> bool:
+    def _is_at_path(self, file: int) -> bool:
         try:
-            return os.path.samestat(os.fstat(self._file), os.stat(self.path))
+            return os.path.samestat(os.fstat(file), os.stat(self.path))
         except OSError:
             return False
 
@@ -170,6 +206,14 @@ def _byte(owner: int) -> int:
 
 
 if sys.platform == "win32":
+
+    def _read_at(file: int, size: int, at: int) -> bytes:
+        os.lseek(file, at, os.SEEK_SET)
+        return os.read(file, size)
+
+    def _write_at(file: int, what: bytes, at: int) -> None:
+        os.lseek(file, at, os.SEEK_SET)
+        os.write(file, what)
 
     def _lock(file: int, at: int, length: int = 1, wait: bool = True) -> bool:
         while True:
@@ -188,6 +232,7 @@ if sys.platform == "win32":
             msvcrt.locking(file, msvcrt.LK_UNLCK, 1)
 
 else:
+    _read_at, _write_at = os.pread, os.pwrite
 
     def _lock(file: int, at: int, length: int = 1, wait: bool = True) -> bool:
         """Lock some bytes of a file (0: all from there on); False where they are taken and `wait` is false."""

@@ -13,7 +13,9 @@ from typing import Final
 
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import printable
-from equipoise.store.database import Database, Head, Values
+from equipoise.store import files
+from equipoise.store.database import Database, Head, Row, Values
+from equipoise.store.files import NO_TURN, Note, Watch
 from equipoise.store.gate import Gate
 
 # A row of a hundred samples fits on a page several times; of those of 4096 bytes, half would be left empty.
@@ -46,6 +48,9 @@ class SQLite(Database):
         self._path = path.absolute()
         self._gate: Gate | None = None
         self._copy: tempfile.TemporaryDirectory[str] | None = None
+        self._watch: Watch | None = None
+        self._saved: Note | None = None
+        self._mispaired = False
         if path.is_dir():
             raise ValueError(f"store must be a file, got the folder {self.name}")
         if create and not self._path.parent.is_dir():
@@ -53,38 +58,61 @@ class SQLite(Database):
         if not create and not path.exists():
             raise ValueError(f"there is no store {self.name}")
         try:
-            if create and private:
-                # An empty file is an empty database; SQLite gives those beside it the same permissions.
-                with contextlib.suppress(OSError):
-                    os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             if write:
-                self._gate = Gate.of(self._path)
-                self._open("rwc" if create else "rw")
+                self._open(create, private)
             else:
+                self._check_began(os.path.exists(files.beside(self._path, ".gate")))
                 self._connection = self._reader()
-            self._file = os.stat(self._path)
         except BaseException:
             self.close()
             raise
 
-    def _open(self, mode: str) -> None:
-        with self._explained():
-            self._connection = self._connect(mode)
-            if all(name.startswith("equipoise_") for name in self.tables()):
-                if self.execute("pragma journal_mode") != [("wal",)]:
-                    self._use_wal()
-                self.execute(f"pragma wal_autocheckpoint = {_WAL // _PAGE}")
-                self.execute("pragma synchronous = full")
-
-    def _use_wal(self) -> None:
-        """Put the file in WAL mode, one process at a time: SQLite does not wait where two of them do that."""
-        assert self._gate is not None
-        self._gate.enter(self)
+    def _open(self, create: bool, private: bool) -> None:
+        empty, gate = self._is_empty(), Gate.of(self._path)
+        begun = gate.path.exists()  # looked at later: who creates a store enters the gate first
+        self._gate = gate
+        # One process at a time: SQLite does not wait where two of them put a file in WAL mode.
+        gate.enter(self)
         try:
-            self.execute(f"pragma page_size = {_PAGE}")  # of a new file
-            self.execute("pragma journal_mode = wal")
+            if empty:
+                self._check_began(begun)
+            if create and private:
+                # An empty file is an empty database; SQLite gives those beside it the same permissions.
+                with contextlib.suppress(OSError):
+                    os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            self._check_together(gate)
+            with self._explained():
+                self._connection = self._connect("rwc" if create else "rw")
+                if all(name.startswith("equipoise_") for name in self.tables()):
+                    if self.execute("pragma journal_mode") != [("wal",)]:
+                        self.execute(f"pragma page_size = {_PAGE}")  # of a new file
+                        self.execute("pragma journal_mode = wal")
+                    self.execute(f"pragma wal_autocheckpoint = {_WAL // _PAGE}")
+                    self.execute("pragma synchronous = full")
+                    self.tables()  # reads, and so all files are there
+            self._watch = Watch(self._path)
+            if not files.is_noted(self._watch, gate):
+                self._leave_note(Note(0, 0, 0, NO_TURN, b""))
         finally:
-            self._gate.exit(self)
+            gate.exit(self)
+
+    def _is_empty(self) -> bool:
+        return self._path.is_file() and files.size(str(self._path)) == 0
+
+    def _check_began(self, begun: bool) -> None:
+        """Refuse an empty file, unless a process was killed that created a store there, and left a gate and no log."""
+        if self._is_empty() and not (begun and files.size(files.beside(self._path, "-wal")) == 0):
+            raise EquipoiseError(
+                f"{self.name} is empty, and what it may have held is lost: restore a copy of it, or remove it to begin "
+                "a new study"
+            )
+
+    def _check_together(self, gate: Gate) -> None:
+        try:
+            files.check_together(self._path, self.name, gate)
+        except EquipoiseError:
+            self._mispaired = True
+            raise
 
     def _connect(self, mode: str, path: Path | None = None) -> sqlite3.Connection:
         # Autocommit, because sqlite3 would otherwise begin transactions at statements of its own choosing.
@@ -92,24 +120,31 @@ class SQLite(Database):
         return sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None, check_same_thread=False)
 
     def _reader(self) -> sqlite3.Connection:
+        gate = Gate.of(self._path)
+        try:
+            self._check_together(gate)
+        finally:
+            gate.leave(keep=True)
         # For writing too if possible, so that SQLite can repair the file after its writer was killed.
         for mode in ("rw", "ro"):
             try:
                 connection = self._connect(mode)
                 connection.execute("pragma query_only = on")
                 connection.execute("select count(*) from sqlite_master").fetchall()
+                self._watch = Watch(self._path)
                 return connection
             except sqlite3.OperationalError:
                 continue
             except (sqlite3.Error, UnicodeDecodeError):
                 break
         # In a folder that cannot be written to, SQLite may not be able to read what was written last: a copy is.
+        self._watch = Watch(self._path, ("",))
         with self._explained():
             self._copy = tempfile.TemporaryDirectory(prefix="equipoise-")
             try:
                 for suffix in ("", "-wal"):
-                    if os.path.exists(f"{self._path}{suffix}"):
-                        shutil.copyfile(f"{self._path}{suffix}", Path(self._copy.name) / f"study.db{suffix}")
+                    if os.path.exists(source := files.beside(self._path, suffix)):
+                        shutil.copyfile(source, Path(self._copy.name) / f"study.db{suffix}")
             except OSError as error:
                 raise EquipoiseError(f"cannot read {self.name}: {error.strerror}") from error
             connection = self._connect("rw", Path(self._copy.name) / "study.db")
@@ -138,11 +173,23 @@ class SQLite(Database):
         with contextlib.suppress(EquipoiseError):
             self.execute("pragma wal_checkpoint(truncate)")
 
+    def _drop_rows(self) -> None:
+        super()._drop_rows()
+        self._saved = Note(0, 0, 0, NO_TURN, b"")
+
     def keep_snapshot(self, turn: int, body: bytes, kept: int) -> None:
         super().keep_snapshot(turn, body, kept)
         # The connection keeps its statements, and each of them what was bound to it last: a copy of the whole body. The
         # row is there, so that this binds something else and changes nothing.
         super().keep_snapshot(turn, b"", kept)
+
+    def head(self) -> Head:
+        self._check_files()
+        return super().head()
+
+    def _write_row(self, study: int, row: Row) -> None:
+        super()._write_row(study, row)
+        self._saved = Note(0, 0, study, row.turn, row.chain)
 
     def begin(self) -> Head:
         self.begin_creating()
@@ -155,8 +202,9 @@ class SQLite(Database):
     def begin_creating(self) -> None:
         assert self._gate is not None
         try:
+            self._saved = None
             self._gate.enter(self)
-            self._check_file()
+            self._check_files()
             self.execute("begin immediate")
         except BaseException:
             self._leave_gate()
@@ -165,7 +213,15 @@ class SQLite(Database):
     def commit(self) -> None:
         # If this fails, the transaction goes on, and `rollback` follows.
         self.execute("commit")
+        self._check_files()  # who is told that it is saved must find it
+        if self._saved is not None:
+            self._leave_note(self._saved)
         self._leave_gate()
+
+    def _leave_note(self, note: Note) -> None:
+        assert self._gate is not None
+        assert self._watch is not None
+        self._gate.write_note(note._replace(file=self._watch.main, gate=self._gate.inode).pack())
 
     def rollback(self) -> None:
         try:
@@ -178,14 +234,27 @@ class SQLite(Database):
         if self._gate is not None:
             self._gate.exit(self)
 
-    def _check_file(self) -> None:
+    def _check_files(self) -> None:
         """Refuse to go on in a file that was removed or replaced: nobody would see what is written there."""
-        try:
-            same = os.path.samestat(os.stat(self._path), self._file)
-        except OSError:
-            same = False
-        if not same:
-            raise EquipoiseError(f"the store {self.name} was removed or replaced while it was in use")
+        changed = None if self._watch is None else self._watch.changed()
+        if changed is None:
+            return
+        saved = "; what was committed is saved" if self._keeps_all(changed) else ""
+        raise EquipoiseError(
+            f"{self.name}{changed} was removed or replaced while the store was in use{saved}; end all processes that "
+            "use a store before you move, replace or remove its files"
+        )
+
+    def _keeps_all(self, changed: str) -> bool:
+        """Return whether the file has all that was committed, copied from a removed log if need be."""
+        if self._gate is None or changed != "-wal":
+            return changed == "-shm"
+        if self._connection.in_transaction or os.path.exists(files.beside(self._path, "-wal")):
+            return False
+        with contextlib.suppress(EquipoiseError):
+            ((busy, frames, copied),) = self.execute("pragma wal_checkpoint(passive)")
+            return not busy and frames == copied
+        return False
 
     def hold(self, owner: int) -> None:
         assert self._gate is not None
@@ -199,12 +268,16 @@ class SQLite(Database):
         return self._gate is None or self._gate.alive(owner)
 
     def close(self) -> None:
+        changed = None if self._watch is None else self._watch.changed()
         if hasattr(self, "_connection"):
             with contextlib.suppress(EquipoiseError):
                 self.rollback()
-            self._connection.close()
+            # Others may have gone on in files that this connection does not have, and it would remove them.
+            others = changed is not None and os.path.exists(files.beside(self._path, "-wal"))
+            with files.kept(self._path) if others else contextlib.nullcontext():
+                self._connection.close()
         if self._gate is not None:
-            self._gate.leave()
+            self._gate.leave(keep=changed is not None or self._mispaired)
             self._gate = None
         if self._copy is not None:
             self._copy.cleanup()
