@@ -63,7 +63,9 @@ def title(stage: Stage) -> str:
 
 def known(progress: Progress | None) -> str:
     """Return the least precise command with the half-width of its interval, as a share of its mean."""
-    if progress is None or not math.isfinite(progress.margin):
+    if progress is None:
         return ""
-    share = progress.margin / abs(progress.result.means[progress.worst])
-    return f"least precise: {named(progress.worst)} ±{share:.1%}; Ctrl-C stops"
+    result = progress.result
+    margins = zip(result.arms, result.intervals().margins.tolist(), result.means.array.tolist(), strict=True)
+    share, arm = max((margin / abs(mean) if abs(mean) > 0 else math.inf, arm) for arm, margin, mean in margins)
+    return f"least precise: {named(arm)} ±{share:.1%}; Ctrl-C stops" if math.isfinite(share) else ""

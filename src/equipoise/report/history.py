@@ -37,12 +37,12 @@ class Moment:
     ----------
     samples
         How many samples were in.
-    worst, arms
+    widest, arms
         The largest half-width of an arm's interval, and those of all arms; None if there are too many.
     """
 
     samples: int
-    worst: float
+    widest: float
     arms: Floats | None
 
 

@@ -114,7 +114,7 @@ def _widest(report: Report, history: Sequence[Moment]) -> Iterator[dict[str, Any
 
 
 def _width(moment: Moment, units: Floats) -> float:
-    return moment.worst if moment.arms is None else float((moment.arms * units).max())
+    return moment.widest if moment.arms is None else float((moment.arms * units).max())
 
 
 def _even(report: Report, history: Sequence[Moment]) -> Iterator[dict[str, Any]]:
@@ -141,7 +141,7 @@ def _even(report: Report, history: Sequence[Moment]) -> Iterator[dict[str, Any]]
         largest = float((deviations * own).max())
         if largest > 0:
             if moment.arms is None:
-                width = moment.worst * float((deviations * even).max()) / largest
+                width = moment.widest * float((deviations * even).max()) / largest
             else:
                 ratios = np.divide(even, own, out=np.zeros_like(own), where=own > 0)
                 width = float((moment.arms * units * ratios).max())

@@ -139,7 +139,7 @@ def _widest(report: Report, unit: Unit, labels: Sequence[str]) -> dict[str, Any]
     target = f" · target {_half(unit, wanted)}" if math.isfinite(wanted) else ""
     known = math.isfinite(margin)
     return _figure(
-        "Widest interval" if result.by_target else "Least precise",
+        "Widest interval" if result.by_target and (result.targets == wanted).all() else "Least precise",
         _half(unit, margin),
         f"{labels[k] if known else 'no interval yet'}{target}",
         unit.points.strip() if known else "",

@@ -47,7 +47,7 @@ def to_dict(report: Report) -> dict[str, Any]:
         "history": [
             {
                 "samples": moment.samples,
-                "worst": moment.worst,
+                "widest": moment.widest,
                 **({"arms": dict(zip(arms, moment.arms.tolist(), strict=True))} if moment.arms is not None else {}),
             }
             for moment in report.history

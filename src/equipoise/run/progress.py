@@ -17,8 +17,9 @@ from equipoise.study import Result, Study
 from equipoise.study.summary import priced, what_is_left
 from equipoise.tables import count, plus_minus
 
-# The shortest time between two drawings of a bar, in seconds.
+# The shortest time between two drawings of a bar, in seconds; and the largest share of the time that they take.
 REDRAW: Final = 0.1
+SHARE: Final = 0.1
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Progress:
     budget
         The budget; None without one.
     worst
-        The least precise arm (`Result.least_precise`).
+        The least precise arm (`Result.worst`).
     error
         The plain standard error s/sqrt(T) of that arm, without the correction for adaptive sampling that takes a
         replay; NaN while some arm has fewer than two samples.
@@ -61,7 +62,7 @@ class Progress:
 
     @cached_property
     def worst(self) -> Hashable:
-        return self.result.arms[self.result.least_precise()]
+        return self.result.worst
 
     @property
     def error(self) -> float:
@@ -159,13 +160,12 @@ class Bar:
         )
         self._bar.start()
         self._task = self._bar.add_task("", total=None, spent="0 samples", worst="", left="")
-        self._shown = -math.inf
+        self._next = -math.inf
 
     def show(self, progress: Progress) -> None:
         now = time.monotonic()
-        if now - self._shown < REDRAW:
+        if now < self._next:
             return
-        self._shown = now
         known = math.isfinite(progress.seconds_left)
         self._bar.update(
             self._task,
@@ -175,6 +175,7 @@ class Bar:
             worst=worst_text(progress),
             left=left_text(progress),
         )
+        self._next = _next(now)
 
     def close(self) -> None:
         self._bar.stop()
@@ -187,17 +188,17 @@ class NotebookBar:
         ipython = importlib.import_module("IPython.display")
         self._html = ipython.HTML
         self._output = ipython.display(self._html("<progress></progress>"), display_id=True)
-        self._shown = -math.inf
+        self._next = -math.inf
 
     def show(self, progress: Progress) -> None:
         now = time.monotonic()
-        if now - self._shown < REDRAW:
+        if now < self._next:
             return
-        self._shown = now
         total = progress.seconds + progress.seconds_left
         share = f' value="{progress.seconds / total:.3f}"' if 0 < total < math.inf else ""
         words = (spent_text(progress), worst_text(progress), left_text(progress))
         self._update(f"<progress{share}></progress> {html.escape(' · '.join(filter(None, words)))}")
+        self._next = _next(now)
 
     def close(self) -> None:
         self._update("")
@@ -205,6 +206,12 @@ class NotebookBar:
     def _update(self, text: str) -> None:
         if self._output is not None:
             self._output.update(self._html(text))
+
+
+def _next(began: float) -> float:
+    """Return when to draw again after a drawing that began then: to find the widest of very many arms takes seconds."""
+    now = time.monotonic()
+    return max(began + REDRAW, now + (now - began) / SHARE)
 
 
 def spent_text(progress: Progress) -> str:

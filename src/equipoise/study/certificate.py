@@ -12,6 +12,7 @@ import numpy as np
 
 from equipoise.inputs import listed, named, spoken
 from equipoise.intervals import Kind, describe
+from equipoise.intervals.asymptotic import COUNT
 from equipoise.study import skewness
 from equipoise.study.by_arm import MOST_NAMED
 from equipoise.study.evidence import Answered
@@ -29,6 +30,8 @@ _BIAS: Final = 0.05
 # An arm has too few samples for its skewness if the square of that is more than this for each: an exponential one below
 # 400 (docs/explanation/intervals.md has how often its intervals miss).
 _SKEWED: Final = 0.01
+# What makes an arm the least precise where errors have weights.
+_WEIGHTED: Final = " by weighted error"
 # As many arms are named whose tickets were declined.
 _MOST_DECLINED: Final = 5
 
@@ -40,11 +43,7 @@ def too_few(arm: Hashable, samples: int) -> str:
 
 def with_interval(result: Result) -> Bools:
     """Return which arms have an interval, in the arms' order."""
-    places = result.shown()
-    # Of very many arms only those shown are followed; of the others, as many samples as an interval needs are enough.
-    found: Bools = result.counts.array >= (_first_interval(result) or 2)
-    found[places] = np.isfinite(result.intervals_shown(places).half_widths)
-    return found
+    return np.asarray(np.isfinite(result.intervals().half_widths))
 
 
 def no_interval(result: Result) -> str:
@@ -53,9 +52,14 @@ def no_interval(result: Result) -> str:
     if not places.size:
         return ""
     counts, first = result.counts.array[places], _first_interval(result)
-    # Those from elsewhere, and those that came before an earlier one was answered, do not count.
-    which = "" if first is None or (counts < first).all() else " in the order of asking"
-    begin = [] if first is None else [f"intervals begin at {first} samples of an arm{which}"]
+    begin = []
+    if first is not None:
+        # Those from elsewhere, and those that came before an earlier one was answered, do not count.
+        counted = result.state_of(result.interval_kind, places.tolist())[:, COUNT].astype(np.int64)
+        which = "" if (counts < first).all() or (counted == counts).all() else " in the order of asking"
+        # One whose samples are all equal takes the width of the most varying arm, which has no interval either.
+        unless = "" if (counted < first).all() else ", unless all are equal"
+        counts, begin = counted if which else counts, [f"intervals begin at {first} samples of an arm{which}{unless}"]
     interval = f"{percent(result.level)} interval yet"
     arms = len(result.arms)
     if len(places) > MOST_NAMED or len(places) == arms > 1:
@@ -73,21 +77,32 @@ def _first_interval(result: Result) -> int | None:
     return result.first_interval((1 - result.level) / len(result.arms))
 
 
-def largest_error(result: Result) -> int:
-    """Return the place of the arm with the largest standard error: relative to targets, or weighted."""
+def largest_error(result: Result, unit: Unit) -> str:
+    """Return the sentence about the largest standard error, relative to targets or weighted; empty if none is known."""
+    return _largest_error(*_with_largest_error(result), ranked_by(result), unit)
+
+
+def _with_largest_error(result: Result) -> tuple[Hashable, float]:
+    """Return the arm with the largest standard error: relative to targets, or weighted; and its standard error."""
     weight = result.objective.weight(len(result.arms))
     with np.errstate(divide="ignore", invalid="ignore"):
         errors = result.standard_errors.array * (1 / result.targets if result.by_target else np.sqrt(weight))
-    return int(np.nan_to_num(errors, nan=-1.0).argmax())
+    k = int(np.nan_to_num(errors, nan=-1.0).argmax())
+    return result.arms[k], float(result.standard_errors.array[k])
 
 
-def largest(arm: Hashable, error: float, by: str, unit: Unit) -> str:
-    """Return the sentence about the largest standard error; empty where none is known."""
+def _largest_error(arm: Hashable, error: float, by: str, unit: Unit) -> str:
     if math.isnan(error):
         return ""
-    if by:
-        return f"Least precise{by}: {named(arm)}, standard error {unit.size(error)}."
-    return f"Largest standard error: {named(arm)}, {unit.size(error)}."
+    what = "Largest weighted standard error" if by == _WEIGHTED else f"Largest standard error{by}"
+    return f"{what}: {named(arm)}, {unit.size(error)}."
+
+
+def ranked_by(result: Result) -> str:
+    """Return what makes an arm the least precise, if not its error alone."""
+    if result.by_precision:
+        return " relative to its target"
+    return "" if result.objective.weights is None else _WEIGHTED
 
 
 def used_up(result: Result) -> Bools:
@@ -187,9 +202,11 @@ class Certificate:
     samples
         How many are in.
     worst, count, margin, standard_error
-        The least precise arm (`Result.least_precise`) or, while some arm has no interval, that with the largest
-        standard error; its samples; the margin of its interval, which is infinite where there are too few; its standard
-        error, which is NaN where that is not known.
+        The least precise arm (`Result.worst`); its samples; the margin of its interval, which is infinite where there
+        are too few; its standard error, which is NaN where that is not known.
+    largest_error
+        The arm with the largest standard error, relative to targets or weighted, and its standard error: what can be
+        said while the least precise arm has no interval.
     target
         The half-width that was asked for that arm, where errors are judged relative to it; else NaN.
     kind, level, promise
@@ -221,10 +238,12 @@ class Certificate:
         or more; None where it is not known how long samples took.
     heavy
         The arms a few of whose samples make much of the variance that their intervals rest on.
-    squared, weighted
-        Whether the loss is the largest squared error, and whether the errors have weights.
+    squared
+        Whether the loss is the largest squared error.
+    by
+        What makes an arm the least precise, in words, if not its error alone.
     no_interval
-        A sentence about the arms that have no interval yet.
+        A sentence about the arms that have no interval yet, where the least precise arm, or some stratum, has none.
     equal
         The arms whose samples are all equal, so that no standard error can be estimated.
     without_error
@@ -236,6 +255,7 @@ class Certificate:
     count: int
     margin: float
     standard_error: float
+    largest_error: tuple[Hashable, float]
     target: float
     kind: Kind
     level: float
@@ -254,7 +274,7 @@ class Certificate:
     combined: Combined | None = None
     proportional_loss: float = math.nan
     squared: bool = True
-    weighted: bool = False
+    by: str = ""
     no_interval: str = ""
     equal: tuple[Hashable, ...] = ()
     without_error: str = ""
@@ -285,18 +305,15 @@ class Certificate:
             return too_few(self.worst, self.count)
         if self.without_error:
             return self.without_error
-        by = " by weighted error" if self.weighted else ""
-        target = ""
-        if math.isfinite(self.target):
-            by, target = " relative to its target", f"; target {unit.half(self.target, 3)}"
+        target = f"; target {unit.half(self.target, 3)}" if math.isfinite(self.target) else ""
         known = [] if math.isnan(self.standard_error) else [f"standard error {unit.size(self.standard_error)}"]
-        which = f"Least precise{by}: {named(self.worst)},"
+        which = f"Least precise{self.by}: {named(self.worst)},"
         if self.combined is not None:
             which = f"Stratum {named(self.worst).removeprefix('arm ')} contributes most to this error:"
         if self.no_interval and self.combined is not None:
             return " ".join([*(f"{which} {error}." for error in known), self.no_interval])
         if self.no_interval:
-            return f"{self.no_interval} {largest(self.worst, self.standard_error, by, unit)}".rstrip()
+            return f"{self.no_interval} {_largest_error(*self.largest_error, self.by, unit)}".rstrip()
         margin = f"{unit.half(self.margin, 3)} ({percent(self.level)}{target})"
         return f"{which} {', '.join([margin, *known])}. {self.promise}"
 
@@ -370,9 +387,11 @@ def certify(result: Result, even_split: str = "") -> Certificate:
     even_split
         The sentence about what an even split would have needed.
     """
-    missing = "" if np.isnan(result.weighted_losses).any() else no_interval(result)
-    k = largest_error(result) if missing and result.objective.shares is None else result.least_precise()
+    k = result.least_precise()
     intervals = result.intervals_of([k])
+    margin = float(intervals.margins[0])
+    unknown = bool(np.isnan(result.weighted_losses).any())
+    missing = not unknown and (result.objective.shares is not None or not math.isfinite(margin))
     errors, evidence = result.standard_errors.array, result.snapshot.evidence
     bias = _biases(result)
     slow: tuple[Hashable, ...] | None = None
@@ -389,8 +408,9 @@ def certify(result: Result, even_split: str = "") -> Certificate:
         samples=result.samples,
         worst=result.arms[k],
         count=int(result.counts.array[k]),
-        margin=float(intervals.margins[0]),
+        margin=margin,
         standard_error=float(errors[k]),
+        largest_error=_with_largest_error(result),
         target=float(result.targets[k]) if result.by_precision else math.nan,
         kind=intervals.kind,
         level=intervals.level,
@@ -409,8 +429,8 @@ def certify(result: Result, even_split: str = "") -> Certificate:
         combined=None if result.objective.shares is None else result.combine(),
         proportional_loss=result.proportional_loss,
         squared=result.objective.p == math.inf and (result.objective.weights is None or result.by_precision),
-        weighted=result.objective.weights is not None,
-        no_interval=missing,
+        by=ranked_by(result),
+        no_interval=no_interval(result) if missing else "",
         equal=tuple(result.arms[k] for k in np.flatnonzero(equal_samples(result)).tolist()),
         without_error=without_error(result),
     )

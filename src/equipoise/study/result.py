@@ -118,10 +118,13 @@ class Result:
     plain_errors
         By arm: the square root of the loss, which is too small after adaptive sampling.
     loss
-        The largest of the losses, that of the `worst` arm; with another objective, its norm of the weighted losses.
+        The largest of the losses; with another objective, its norm of the weighted losses.
     oracle_loss
         What the best allocation of as many samples would have had, if the variances are those observed: the sum of s²
         over the number of samples; with another objective, the least norm for what the samples cost.
+    worst
+        The least precise arm: that with the widest interval, relative to its target or weighted where there are targets
+        or weights; among strata, that with the largest weighted loss.
     regret
         loss - oracle_loss.
     uniform_loss
@@ -296,26 +299,34 @@ class Result:
 
     @property
     def worst(self) -> Hashable:
-        """The arm with the largest weighted loss; the first with an unknown one, if there is any."""
-        return self.arms[int(self.weighted_losses.argmax())]
-
-    def worst_first(self) -> Ints:
-        """Return the places of the arms by weighted loss: unknown ones first, then the largest."""
-        return np.argsort(-np.nan_to_num(self.weighted_losses, nan=math.inf), kind="stable")
+        """The least precise arm: the first of `worst_first`."""
+        return self.arms[self.least_precise()]
 
     def least_precise(self) -> int:
-        """
-        Return the place of the arm, of those shown, whose half-width is the largest: relative to targets, or weighted.
+        """Return the place of the least precise arm: what every sentence, table, chart and page calls so."""
+        return int(self.worst_first()[0])
 
-        Among strata, or while some loss is unknown, it is the one with the largest weighted loss.
+    def worst_first(self) -> Ints:
         """
-        order = self.worst_first()[: tables.MOST_ROWS].tolist()
-        if self.objective.shares is not None or math.isnan(self.weighted_losses[order[0]]):
-            return int(order[0])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            scale = 1 / self.targets[order] if self.by_target else np.sqrt(self.objective.weight(len(self.arms))[order])
-            wide = np.where(scale > 0, self.intervals_of(order).margins * scale, 0.0)
-        return int(order[int(np.nan_to_num(wide, nan=math.inf).argmax())])
+        Return the places of all arms, the least precise first.
+
+        These are arms whose loss is unknown, then those with the widest intervals: relative to targets, or weighted.
+        Arms that have no interval yet come before those that have one. Strata are in the order of their weighted
+        losses, and so are arms whose intervals are equally wide.
+        """
+        return self._worst_first
+
+    @cached_property
+    def _worst_first(self) -> Ints:
+        losses = self.weighted_losses
+        unknown = np.isnan(losses)
+        wide = np.zeros(len(losses))
+        if self.objective.shares is None and not unknown.all():
+            with np.errstate(divide="ignore", invalid="ignore"):
+                scale = 1 / self.targets if self.by_target else np.sqrt(self.objective.weight(len(self.arms)))
+                wide = np.where(scale > 0, self.intervals().margins * scale, 0.0)
+        order = np.lexsort((-np.where(unknown, math.inf, losses), -np.nan_to_num(wide, nan=math.inf), ~unknown))
+        return np.asarray(order)
 
     def shown(self) -> list[int]:
         """Return the places of the arms that tables and charts show: all in order, or the worst if there are many."""

@@ -15,9 +15,9 @@ from equipoise.study.certificate import (
     declines,
     heavy,
     heavy_tails,
-    largest,
     largest_error,
     no_interval,
+    ranked_by,
     skewed,
     too_few,
     too_narrow,
@@ -132,9 +132,7 @@ def least_precise(result: Result, unit: Unit = PLAIN) -> str:
     k = result.least_precise()
     margin = float(result.intervals_of([k]).margins[0])
     if not math.isfinite(margin):
-        k = largest_error(result)
-        error = largest(result.arms[k], float(result.standard_errors.array[k]), ranked_by(result), unit)
-        return f"{no_interval(result)} {error}".rstrip()
+        return f"{no_interval(result)} {largest_error(result, unit)}".rstrip()
     if margin == 0 and used_up(result)[k]:
         known = "known exactly"
     elif result.by_precision:
@@ -152,13 +150,6 @@ def _combined(result: Result, unit: Unit) -> str:
     valid = _COMBINED.get(result.combined_kind, "valid at any time")
     ends = f"{low} to {high} ({percent(result.level)}, {valid}), " if math.isfinite(half) else ""
     return f"Combined mean of the strata: {value}, {ends}standard error {unit.size(found.error)}."
-
-
-def ranked_by(result: Result) -> str:
-    """Return what makes an arm the least precise, if not its error alone."""
-    if result.by_precision:
-        return " relative to its target"
-    return "" if result.objective.weights is None else " by weighted error"
 
 
 def remarks(result: Result, unit: Unit = PLAIN) -> list[str]:

@@ -109,7 +109,7 @@ def test_all_parts_call_the_same_arm_the_least_precise(tmp_path: Path) -> None:
         study.tell_many([(ticket, 0) for ticket in tickets if ticket.arm == "zeros"][:8])
     found = report.read(tmp_path / "poll.db")
     shown = report.view(found)
-    assert found.result.worst == "even"
+    assert found.result.worst == "zeros"
     assert (shown["figures"][0]["label"], shown["figures"][0]["note"]) == ("Widest interval", "zeros · target ±10")
     assert shown["remarks"][1].startswith("Least precise: zeros, ±49 points (95%)")
     assert shown["account"][0].startswith("Least precise: zeros, ±48.6 points (95%)")

@@ -68,7 +68,7 @@ def test_bit_by_bit_is_as_at_once(rows: list[Row]) -> None:
     assert samples[-1] == once.result.samples
     assert [moment.samples for moment in bits.history] == [moment.samples for moment in once.history]
     for one, other in zip(once.history, bits.history, strict=True):
-        assert one.worst == other.worst
+        assert one.widest == other.widest
         assert one.arms is not None
         assert other.arms is not None
         assert one.arms.tolist() == other.arms.tolist()
@@ -125,7 +125,7 @@ def test_another_level_needs_another_watch(tmp_path: Path) -> None:
     again = report.Watch(first, watch.replica.level)
     again.fold(rest)
     assert not again.stale
-    assert again.report("study").history[-1].worst < watch.report("study").history[-2].worst
+    assert again.report("study").history[-1].widest < watch.report("study").history[-2].widest
 
 
 def row(at: float, told: int) -> Row:

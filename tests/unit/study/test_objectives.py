@@ -431,8 +431,8 @@ def test_a_person_can_read_it() -> None:
     assert len(asked_for(many | {"c": [0.0, 10.0] * 30}).remarks()) == 1  # it was one
     dear = told(SAMPLES, costs=[1, 2, 3], weights=[2, 1, 1])
     assert dear.verdict == (
-        "9 samples (cost 17). No 95% interval yet for any arm (intervals begin at 11 samples of an arm). Least precise "
-        "by weighted error: b, standard error 5."
+        "9 samples (cost 17). No 95% interval yet for any arm (intervals begin at 11 samples of an arm). Largest "
+        "weighted standard error: b, 5."
     )
     assert told(SAMPLES, objective=2).verdict == "9 samples. 2-norm of the losses: 25."
     assert "2-norm of the weighted losses: " in repr(told(SAMPLES, objective=2, weights=[1, 2, 3]))

@@ -305,7 +305,8 @@ async function fill(card) {
   part(card, "state").className = `pill ${view.study.tone}`;
   part(card, "samples").textContent = view.study.samples.toLocaleString("en");
   part(card, "verdict").textContent = view.verdict;
-  part(card, "precision").textContent = view.figures[0].value === "—" ? "" : `widest ${view.figures[0].value}`;
+  const [{ label, value }] = view.figures;
+  part(card, "precision").textContent = value === "—" ? "" : `${label.toLowerCase()} ${value}`;
   const bar = card.querySelector("progress");
   if (bar && view.figures[1].share !== null) bar.value = view.figures[1].share;
   spark(part(card, "spark"), view.charts.precision);
