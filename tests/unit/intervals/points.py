@@ -235,6 +235,8 @@ def coin(module: Module) -> Numbers:
     for ones, zeros, alpha in COINS:
         settings = module.settings(0.0, 1.0, ALPHA)
         found += module.bounds(fold(module, [1.0] * ones + [0.0] * zeros, settings), alpha, settings)
+    # Less than one of many samples is expected to be a one.
+    found.append(module.lower(1e-6, 20.0, ALPHA))
     return [*found, module.mixture(3.0, 9.0), *module.bounds(np.zeros(2), ALPHA, settings)]
 
 
@@ -261,7 +263,7 @@ def coin_expected() -> Numbers:
                     return g * mp.mpf(a) - m**s * (1 - m) ** f
 
                 found.append(float(_root(excess, mean, end)))
-        return [*found, float(mp.log(mixture(3, 9))), 0.0, 1.0]
+        return [*found, 0.0, float(mp.log(mixture(3, 9))), 0.0, 1.0]
 
 
 # The asymptotic kind
