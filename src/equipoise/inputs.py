@@ -11,7 +11,7 @@ import re
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
 
@@ -65,7 +65,7 @@ def integer(name: str, value: Any, least: int, most: float = math.inf) -> int:
     if found < least:
         raise ValueError(f"{name} must be {wanted}, got {shown(value)}")
     if found > most:
-        raise ValueError(f"{name} must be at most {most:,.0f}, got {found:,}")
+        raise ValueError(f"{name} must be at most {most:,.0f}, got {f'{found:,}' if found < 10**30 else shown(found)}")
     return found
 
 
@@ -128,6 +128,31 @@ def masked(given: Any) -> int:
     return 0
 
 
+# ---- numbers in texts
+
+_NUMBER: Final = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity|nan)", re.I | re.A)
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+
+
+def number_in(text: str) -> float:
+    """
+    Return the number in a text as programs print them; ValueError if there is none.
+
+    Python would also read 1_000 and digits of other scripts, which a program, a table or a person means otherwise: a
+    line that merely resembles a number must not become a sample.
+    """
+    if not _NUMBER.fullmatch(text.strip()):
+        raise ValueError(f"a number must be written in the digits 0 to 9, got {shown(text)}")
+    return float(text)
+
+
+def integer_in(text: str) -> int:
+    """Return the integer in a text, as `number_in` does."""
+    if not _INTEGER.fullmatch(text.strip()):
+        raise ValueError(f"an integer must be written in the digits 0 to 9, got {shown(text)}")
+    return int(text)
+
+
 # ---- words in messages
 
 # The most characters of a value in a message.
@@ -138,8 +163,15 @@ def shown(thing: Any) -> str:
     """Return the repr of what a user passed in, in one short line for a message; NumPy scalars as plain ones."""
     if isinstance(thing, list | tuple) and len(thing) > _SHOWN:
         thing = thing[:_SHOWN]  # the rest would not fit
-    text = "nothing" if thing is MISSING else printable(" ".join(repr(plain_name(thing)).splitlines()))
+    text = "nothing" if thing is MISSING else printable(" ".join(_repr(plain_name(thing)).splitlines()))
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+
+
+def _repr(thing: Any) -> str:
+    try:
+        return repr(thing)
+    except ValueError:  # Python writes no integers of thousands of digits, wherever they are
+        return "an integer of thousands of digits" if isinstance(thing, int) else f"a {type(thing).__name__}"
 
 
 def printable(text: str) -> str:
@@ -299,16 +331,26 @@ def check_names(names: Collection[Any]) -> None:
         fine = isinstance(names, range)
     seen: set[str] = set()
     for name in () if fine else names:
-        if isinstance(name, int | float):
+        if isinstance(name, int | float) and -LARGEST < name < LARGEST:
             continue
-        text = str(name)
+        try:
+            text = str(name)
+        except ValueError:  # Python writes no integers of thousands of digits
+            raise ValueError(
+                f"the name of an arm must have at most {LONGEST_NAME} characters, got {shown(name)}"
+            ) from None
+        # What holds a range for a sequence of names, as JSON and tables do, would never come to its end.
+        if "range(" in text and any(isinstance(part, range) for part in _parts(name)):
+            raise TypeError(
+                f"the name of an arm must not be a range, got {shown(name)}; arms=range(...) names arms by its numbers"
+            )
         if isinstance(name, str):
             composed = unicodedata.normalize("NFC", name)
             if composed in seen:
                 raise ValueError(f"arm names must be unique, got {shown(composed)} twice")
             seen.add(composed)
         # A tuple has its texts quoted, with a backslash in them where there is something to look for.
-        if not is_printable(text) or ("\\" in text and isinstance(name, tuple) and _has_unprintable(name)):
+        if not is_printable(text) or ("\\" in text and not all(is_printable(str(part)) for part in _parts(name))):
             raise ValueError(f"the name of an arm must not contain control characters, got {shown(name)}")
         if len(text) > LONGEST_NAME:
             raise ValueError(
@@ -317,8 +359,22 @@ def check_names(names: Collection[Any]) -> None:
             )
 
 
-def _has_unprintable(name: Any) -> bool:
-    return any(map(_has_unprintable, name)) if isinstance(name, tuple) else not is_printable(str(name))
+def check_study_name(name: str) -> None:
+    """Refuse the name of a study that a database cannot hold or a page cannot show."""
+    if not is_printable(name):
+        raise ValueError(f"the name of a study must not contain control characters, got {shown(name)}")
+    if len(name) > LONGEST_NAME:
+        many = f"{shown(name)}, which has {len(name):,}"
+        raise ValueError(f"the name of a study must have at most {LONGEST_NAME} characters, got {many}")
+
+
+def _parts(name: Any) -> Iterator[Any]:
+    """Iterate over what a name is made of: a tuple of its items, and of theirs."""
+    if isinstance(name, tuple):
+        for item in name:
+            yield from _parts(item)
+    else:
+        yield name
 
 
 def _hashes(name: Any) -> bool:

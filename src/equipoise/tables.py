@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import html as escaping
 import importlib
+import io
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
@@ -155,6 +158,26 @@ def _cell(column: int, cell: str) -> str:
 
 
 # ---- for programs
+
+# What a spreadsheet takes for the beginning of a formula, also in the full-width forms of Chinese and Japanese
+# keyboards; and cells that were quoted for that.
+_FORMULA: Final = re.compile("'*[=+@\\t\\r\\n\uff1d\uff0b\uff0d\uff20-]")
+
+
+def csv_text(rows: Iterable[Sequence[Any]]) -> str:
+    """Return rows as CSV in which a spreadsheet finds no formula: a text that begins like one gets an apostrophe."""
+    file = io.StringIO(newline="")
+    csv.writer(file).writerows([_harmless(cell) for cell in row] for row in rows)
+    return file.getvalue()
+
+
+def _harmless(cell: Any) -> Any:
+    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
+
+
+def unquoted(cell: str) -> str:
+    """Return a cell of a CSV file as it was before `csv_text` quoted it."""
+    return cell[1:] if cell[:1] == "'" and _FORMULA.match(cell) else cell
 
 
 def json_ready(value: Any) -> Any:

@@ -6,7 +6,7 @@ import inspect
 import math
 from collections.abc import Callable
 from datetime import date
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -167,6 +167,84 @@ def test_names_have_a_greatest_length() -> None:
     for name in too_long:
         with pytest.raises(ValueError, match=r"must have at most 200 characters, got .*\.\.\., which has [0-9,]+$"):
             eq.Study(["fine", name])
+
+
+@pytest.mark.parametrize("name", [range(3), range(10**18), ("a", range(10**18)), ("a", ("b", range(2)))])
+def test_a_range_is_not_a_name(name: Any) -> None:
+    """JSON and tables hold ranges for sequences of names, and would list them."""
+    with pytest.raises(TypeError, match=r"must not be a range, got .*; arms=range\(...\) names arms by its numbers"):
+        Names.of([name, "b"])
+    assert list(Names.of(range(2, 4)).names) == [2, 3]
+    assert len(Names.of(["range(3)", ("a", "range(3)")])) == 2
+
+
+@pytest.mark.parametrize("digits", [200, 400, 5000])
+def test_numbers_of_many_digits(digits: int) -> None:
+    """Python writes no integers of more than 4,300, so that a message about one must not try to."""
+    large = 10**digits
+    with pytest.raises(ValueError, match="the name of an arm must have at most 200 characters, got "):
+        Names.of([large, "b"])
+    with pytest.raises(ValueError, match="n must be at most 9, got "):
+        inputs.integer("n", large, least=0, most=9)
+    with pytest.raises(ValueError, match="n must be a non-negative integer, got "):
+        inputs.integer("n", -large, least=0)
+    assert len(shown([large])) <= 80
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1", 1),
+        (" -2.5e-3\n", -0.0025),
+        ("+.5", 0.5),
+        ("3.", 3),
+        ("1E9", 1e9),
+        ("inf", math.inf),
+        ("-Infinity", -math.inf),
+    ],
+)
+def test_numbers_in_texts(text: str, value: float) -> None:
+    assert inputs.number_in(text) == value == float(text)
+    assert math.isnan(inputs.number_in("NaN"))
+    assert inputs.integer_in(" +12 ") == 12
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "1_000",
+        "\uff11",
+        "\u0661",
+        "1e1_0",
+        "0x10",
+        "1,000",
+        "1 000",
+        ".",
+        "e5",
+        "\u00b2",
+        "\u017fnf",
+        "9" * 5000 + "x",
+    ],
+)
+def test_what_only_resembles_a_number(text: str) -> None:
+    for read in (inputs.number_in, inputs.integer_in):
+        with pytest.raises(ValueError, match="must be written in the digits 0 to 9, got "):
+            read(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("a\0b", "not contain control characters"),
+        ("\ud800", "control"),
+        ("x" * 201, "at most 200 characters, got"),
+    ],
+)
+def test_names_of_studies(name: str, wrong: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=f"the name of a study must .*{wrong}"):
+        eq.open(f"{tmp_path}/x.db#{name}", arms=["a"], budget=4)
+    assert not list(tmp_path.iterdir())
 
 
 def test_other_names_are_names() -> None:

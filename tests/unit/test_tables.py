@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
+import io
 import json
 import math
 from typing import Any
@@ -176,3 +178,19 @@ def test_a_number_has_the_digits_of_its_range() -> None:
 def test_a_range_of_seconds(low: float, high: float, words: str) -> None:
     """In whole units that include it, of which there are three at least."""
     assert tables.duration(low, high) == words
+
+
+ASCII = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "'=1", "''=1"]
+FORMULAS = [*ASCII, "\uff1d1+1", "\uff0b1", "\uff0d1", "\uff20SUM(A1)"]
+
+
+@pytest.mark.parametrize("cell", FORMULAS)
+def test_a_spreadsheet_finds_no_formula(cell: str) -> None:
+    ((written, other),) = csv.reader(io.StringIO(tables.csv_text([[cell, "plain"]]), newline=""))
+    assert (written, other) == (f"'{cell}", "plain")
+    assert tables.unquoted(written) == cell
+
+
+def test_other_cells_are_as_they_are() -> None:
+    assert tables.csv_text([["a", "'b'", "1=1", -1, -0.5, None, "x,y"]]) == "a,'b',1=1,-1,-0.5,,\"x,y\"\r\n"
+    assert tables.unquoted("'b'") == "'b'"

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from equipoise.inputs import integer_in, number_in, shown
+
 Json = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON instead of a table.")]
 CsvFile = Annotated[Path | None, typer.Option("--csv", help="Also write the table to this CSV file.")]
 
@@ -53,18 +55,18 @@ def _registered(text: str) -> str:
 
 def number_or_text(text: str | None) -> int | float | str | None:
     """Return a number if the text is one; anything else is left for the command to judge."""
-    for kind in (int, float):
+    for read in (integer_in, number_in):
         with contextlib.suppress(ValueError):
-            return kind(text) if text is not None else None
+            return read(text) if text is not None else None
     return text
 
 
 def number(what: str, text: str, whole: bool = False) -> float:
     """Return the number that was typed for an option."""
     try:
-        return int(text) if whole else float(text)
+        return integer_in(text) if whole else number_in(text)
     except ValueError:
-        raise ValueError(f"{what} must be {'an integer' if whole else 'a number'}, got {text.strip()!r}") from None
+        raise ValueError(f"{what} must be {'an integer' if whole else 'a number'}, got {shown(text.strip())}") from None
 
 
 def by_arm(option: str, typed: list[str] | None, alone: bool = False, whole: bool = False) -> Any:

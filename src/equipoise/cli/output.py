@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import os
@@ -13,7 +12,7 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
-from equipoise import people, tables
+from equipoise import paths, people, tables
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -63,12 +62,9 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows with the same columns as CSV."""
-    file = io.StringIO(newline="")
-    writer = csv.DictWriter(file, list(rows[0]))
-    writer.writeheader()
-    writer.writerows(rows)
-    return file.getvalue()
+    """Return rows with the same columns as CSV, below their titles."""
+    titles = list(rows[0])
+    return tables.csv_text([titles, *([row[title] for title in titles] for row in rows)])
 
 
 def replace_file(path: Path, text: str) -> None:
@@ -89,13 +85,13 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         path.write_text(csv_text(rows), encoding="utf-8", newline="")
 
 
-def check_writable(*paths: Path | None, chart: Path | None = None, inputs: Iterable[Path | None] = ()) -> None:
+def check_writable(*to_write: Path | None, chart: Path | None = None, inputs: Iterable[Path | None] = ()) -> None:
     """
     Refuse what cannot be written, or must not be, before the work rather than after it.
 
     Parameters
     ----------
-    *paths
+    *to_write
         The files to write; None for those that were not asked for.
     chart
         One more, with a chart in it.
@@ -107,12 +103,12 @@ def check_writable(*paths: Path | None, chart: Path | None = None, inputs: Itera
 
         charts.suffix(chart)
         charts.require()
-    read = [path for path in inputs if path and path.exists()]
+    read = [path for path in inputs if path and paths.kind_of("a file to read", path) is not None]
     written: set[Path] = set()
-    for path in filter(None, (*paths, chart)):
-        place = path.resolve()
-        if place.is_dir():
+    for path in filter(None, (*to_write, chart)):
+        if paths.kind_of("a file to write", path) == paths.FOLDER:
             raise ValueError(f"cannot write {path}: it is a folder")
+        place = path.resolve()
         if not place.parent.is_dir():
             raise ValueError(f"cannot write {path}: there is no folder {path.parent}")
         if not os.access(place if place.exists() else place.parent, os.W_OK):

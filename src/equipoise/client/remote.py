@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from equipoise.client.transport import Refused, Transport
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import MISSING, integer, number, positive, shown
+from equipoise.inputs import MISSING, check_study_name, integer, number, positive, shown
 from equipoise.problem import Contrasts
 from equipoise.run.course import Course
 from equipoise.run.options import savable
@@ -58,6 +58,7 @@ class RemoteStudy:
     """
 
     def __init__(self, transport: Transport, name: str) -> None:
+        check_study_name(name)
         self._transport = transport
         self.name = name
         self._path = f"/studies/{quote(name, safe='')}"

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import install_hint, shown
+from equipoise.inputs import install_hint, integer_in, shown
 
 if TYPE_CHECKING:
-    import httpx
+    pass
 
 # A service that answers so may answer otherwise a moment later.
 _AGAIN: Final = (408, 425, 429, 500, 502, 503, 504)
+# The most characters of a refusal that are passed on.
+_QUOTED: Final = 2000
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 5.0
 _TIMEOUT: Final = 30.0
+# The most bytes of an answer, unpacked: more than that of ten million arms has.
+_LONGEST: Final = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,22 @@ class Refused(EquipoiseError):
         self.status, self.repeated = status, repeated
 
 
+@dataclass(frozen=True)
+class Answer:
+    """What a service answered: the status, the headers, and the body as it was before it was packed."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+    def json(self) -> Any:
+        """Return what the body says."""
+        try:
+            return json.loads(self.content)
+        except (ValueError, RecursionError):
+            raise EquipoiseError(f"the service answered {self.status} without JSON; is it equipoise?") from None
+
+
 class Transport:
     """
     A connection to a service. Every request can be repeated: asks have an idempotency key, and answers are told once.
@@ -58,28 +79,30 @@ class Transport:
         Where the service is, and the administrator's token or the key of a study.
     patience
         How long to repeat a request without an answer.
+    longest
+        The most bytes of an answer.
     """
 
-    def __init__(self, url: str, key: str, patience: Patience) -> None:
+    def __init__(self, url: str, key: str, patience: Patience, longest: int = _LONGEST) -> None:
         try:
             import httpx
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(
                 f"connecting to a service needs {error.name}, which is not installed; {install_hint('client')}"
             ) from None
-        if not isinstance(url, str) or not url.startswith(("http://", "https://")):
+        if not isinstance(url, str) or not _is_address(url):
             raise ValueError(f"url must be that of a service, such as http://127.0.0.1:8000, got {shown(url)}")
         if not isinstance(key, str) or not key or not key.isascii() or not key.isprintable():
             raise ValueError("key must be the administrator's token or the key of a study")
-        self.url = url.rstrip("/")
-        self._patience, self._failures = patience, httpx.TransportError
+        self.url, self._longest = url.rstrip("/"), longest
+        self._patience, self._failures = patience, (httpx.TransportError, httpx.DecodingError)
         self._client = httpx.Client(headers={"Authorization": f"Bearer {key}"}, timeout=_TIMEOUT)
 
     def close(self) -> None:
         """End the connection."""
         self._client.close()
 
-    def get(self, path: str, **parameters: Any) -> httpx.Response:
+    def get(self, path: str, **parameters: Any) -> Answer:
         """Read something."""
         return self._send("GET", path, None, parameters)
 
@@ -96,19 +119,17 @@ class Transport:
             if error.status != HTTPStatus.NOT_FOUND or not error.repeated:
                 raise
 
-    def _send(self, method: str, path: str, body: Any, parameters: dict[str, Any]) -> httpx.Response:
+    def _send(self, method: str, path: str, body: Any, parameters: dict[str, Any]) -> Answer:
         patience = self._patience
         until, pause, repeated = patience.clock() + patience.seconds, _FIRST_PAUSE, False
         while True:
             wait = pause * random.uniform(0.5, 1.5)  # so that many clients do not come back together
             try:
-                response = self._client.request(
-                    method, f"{self.url}/api/v1{path}", json=body, params=parameters or None
-                )
+                response = self._answer(method, path, body, parameters)
             except self._failures as error:
                 problem = f"cannot reach {self.url}: {error or type(error).__name__}"
             else:
-                if response.status_code not in _AGAIN:
+                if response.status not in _AGAIN:
                     return _checked(response, repeated)
                 problem = _detail(response)
                 wait = max(wait, _seconds(response.headers.get("retry-after")))
@@ -117,23 +138,48 @@ class Transport:
             patience.pause(wait)
             pause, repeated = min(2 * pause, _LONGEST_PAUSE), True
 
+    def _answer(self, method: str, path: str, body: Any, parameters: dict[str, Any]) -> Answer:
+        """Send a request, and return the answer; one without an end is not waited for."""
+        url, parts, many = f"{self.url}/api/v1{path}", [], 0
+        with self._client.stream(method, url, json=body, params=parameters or None) as response:
+            for part in response.iter_bytes():
+                parts.append(part)
+                many += len(part)
+                if many > self._longest:
+                    raise EquipoiseError(f"the answer of {self.url} has more than {self._longest:,} bytes")
+        return Answer(response.status_code, response.headers, b"".join(parts))
+
+
+def _is_address(url: str) -> bool:
+    import httpx
+
+    try:
+        found = httpx.URL(url)
+        found.host.encode("idna")  # as is done when the host is looked for
+    except (httpx.InvalidURL, UnicodeError):
+        return False
+    return found.scheme in ("http", "https") and bool(found.host)
+
 
 def _seconds(text: str | None) -> float:
-    return float(text) if text is not None and text.isdigit() else 0.0
-
-
-def _checked(response: httpx.Response, repeated: bool) -> httpx.Response:
-    """Return an answer that is not a refusal; raise one that is."""
-    if response.is_success:
-        return response
-    if response.status_code == 422:
-        raise ValueError(_detail(response))
-    raise Refused(_detail(response), response.status_code, repeated)
-
-
-def _detail(response: httpx.Response) -> str:
     try:
-        found = response.json()["detail"]
-    except (ValueError, LookupError, TypeError):
+        return max(0.0, float(integer_in(text or "")))
+    except (ValueError, OverflowError):  # a date, which HTTP allows too, or nonsense
+        return 0.0
+
+
+def _checked(answer: Answer, repeated: bool) -> Answer:
+    """Return an answer that is not a refusal; raise one that is."""
+    if 200 <= answer.status < 300:
+        return answer
+    if answer.status == HTTPStatus.UNPROCESSABLE_ENTITY:
+        raise ValueError(_detail(answer))
+    raise Refused(_detail(answer), answer.status, repeated)
+
+
+def _detail(answer: Answer) -> str:
+    try:
+        found = answer.json()["detail"]
+    except (EquipoiseError, LookupError, TypeError):
         found = None
-    return found if isinstance(found, str) else f"the service answered {response.status_code}"
+    return found[:_QUOTED] if isinstance(found, str) else f"the service answered {answer.status}"

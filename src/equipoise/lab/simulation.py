@@ -13,7 +13,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from equipoise import chart, tables
+from equipoise import chart, paths, tables
 from equipoise.arrays import Floats
 from equipoise.inputs import shown, spoken
 from equipoise.lab.work import Sums
@@ -444,10 +444,11 @@ class Curve(Sequence[Simulation]):
     def load(cls, path: str | Path) -> Curve:
         """Read a file that `save` wrote; the strategies in it must be registered."""
         wrong = ValueError(f"{path} is not a file that Curve.save wrote")
-        try:
-            saved = json.loads(Path(path).read_text())
-        except (json.JSONDecodeError, UnicodeDecodeError):
-            raise wrong from None
+        with paths.opened("a curve", Path(path)) as file:
+            try:
+                saved = json.loads(file.read())
+            except (ValueError, RecursionError):
+                raise wrong from None
         if not isinstance(saved, dict) or saved.get("format") != _FORMAT:
             raise wrong
         return cls(

@@ -7,7 +7,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from equipoise import strategies
-from equipoise.inputs import did_you_mean
+from equipoise.inputs import did_you_mean, integer_in, number_in
 from equipoise.problem import (
     Bernoulli,
     Constant,
@@ -153,10 +153,10 @@ def _parts(text: str) -> list[str]:
 def _number(text: str, whole: str) -> float:
     """A number from text; an integer stays one, as some parameters are counts."""
     try:
-        return int(text)
+        return integer_in(text)
     except ValueError:
         pass
     try:
-        return float(text)
+        return number_in(text)
     except ValueError:
         raise ValueError(f"{text.strip()!r} in {whole!r} must be a number") from None

@@ -6,8 +6,9 @@ import csv
 from pathlib import Path
 from typing import Any, Final
 
-from equipoise.inputs import did_you_mean, listed
-from equipoise.tables import count
+from equipoise import paths
+from equipoise.inputs import did_you_mean, integer_in, listed, number_in, shown
+from equipoise.tables import count, unquoted
 
 COLUMNS = ("arm", "variance", "sd", "weight", "cost", "floor", "cap", "population")
 INTEGERS = ("floor", "cap", "population")
@@ -31,7 +32,7 @@ def read(path: str | Path) -> dict[str, Any]:
     lines: dict[str, int] = {}
     for line, row in enumerate(rows, 2):
         where = f"row {line} of {path}"
-        name = row.get("arm", "").strip()
+        name = unquoted(row.get("arm", "").strip())
         if not name:
             raise ValueError(f"{where} has no arm")
         if name in lines:
@@ -57,16 +58,16 @@ def read(path: str | Path) -> dict[str, Any]:
 def parse(what: str, text: str, is_integer: bool) -> float:
     """Return the number in a text; `what` says in the message what it is for."""
     try:
-        return int(text) if is_integer else float(text)
+        return integer_in(text) if is_integer else number_in(text)
     except ValueError:
         wanted = "an integer" if is_integer else "a number"
-        raise ValueError(f"{what} must be {wanted}, got {text!r}") from None
+        raise ValueError(f"{what} must be {wanted}, got {shown(text)}") from None
 
 
 def _table(path: str | Path) -> tuple[list[str], list[dict[str, str]]]:
     """Return the titles, in lower case, and the rows by title of a file with the columns that a plan needs."""
     try:
-        with Path(path).open(newline="", encoding="utf-8-sig") as file:
+        with paths.opened("a plan", Path(path)) as file:
             reader = csv.reader(file)
             titles = [title.strip().lower() for title in next(reader, [])]
             if len(titles) == 1 and ";" in titles[0]:

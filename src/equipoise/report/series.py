@@ -10,6 +10,7 @@ import numpy as np
 
 from equipoise.arrays import Floats
 from equipoise.chart.arms import EACH, EVEN, TARGET, WIDEST
+from equipoise.inputs import number_in
 from equipoise.report.history import Moment
 from equipoise.report.watch import Report
 from equipoise.study import Result
@@ -152,7 +153,7 @@ def _even(report: Report, history: Sequence[Moment]) -> Iterator[dict[str, Any]]
 def _target(report: Report, history: Sequence[Moment]) -> Iterator[dict[str, Any]]:
     wanted = report.precision
     if relative(report) or (isinstance(wanted, int | float) and not isinstance(wanted, bool)):
-        level = float(wanted.rstrip("% ")) if isinstance(wanted, str) else float(wanted)
+        level = number_in(wanted.rstrip("% ")) if isinstance(wanted, str) else float(wanted)
         for moment in (history[0], history[-1]):
             yield from _point(moment.samples, level, TARGET)
 

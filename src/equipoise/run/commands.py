@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Final, Protocol, TypeVar
 
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import printable, shown
+from equipoise.inputs import number_in, printable, shown
 
 MEASURES: Final = ("stdout", "seconds", "exit")
 # Exit codes of a shell that could not run the command at all, which says nothing about the command.
@@ -319,7 +319,7 @@ def _number(out: Output, err: Output) -> float:
     if not line:
         raise CommandError(f"a sample must be a number that the command prints, got nothing{end_of(err.text())}")
     try:
-        return float(line)
+        return number_in(line)
     except ValueError:
         raise CommandError(
             f"a sample must be a number on the last line printed, got {shown(line)}{end_of(err.text())}"

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
-from typing import Any
+from typing import Any, Final
 
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import integer, positive, probability, shown
@@ -29,6 +29,9 @@ from equipoise.study import Result
 from equipoise.study.goal import Stopping, check_stopping
 from equipoise.study.goal import precision as precision_of
 from equipoise.tables import count
+
+# The most times that a sample is tried again.
+_MOST_RETRIES: Final = 1_000_000
 
 
 @suggests_keywords
@@ -179,7 +182,7 @@ def estimate(
     given_seed = seed if seed is None else integer("seed", seed, least=0)
     settings = Settings(
         max_seconds=None if max_seconds is None else positive("max_seconds", max_seconds, "number of seconds"),
-        retries=integer("retries", retries, least=0),
+        retries=integer("retries", retries, least=0, most=_MOST_RETRIES),
         lease=None if lease is None else positive("lease", lease, "number of seconds"),
         in_flight=None if in_flight is None else integer("in_flight", in_flight, least=1),
     )
@@ -225,7 +228,7 @@ def _manner(executor: Any, in_flight: Any, retries: Any, lease: Any, max_seconds
     return Manner(
         executor,
         None if in_flight is None else integer("in_flight", in_flight, least=1),
-        integer("retries", retries, least=0),
+        integer("retries", retries, least=0, most=_MOST_RETRIES),
         None if lease is None else positive("lease", lease, "number of seconds"),
         None if max_seconds is None else positive("max_seconds", max_seconds, "number of seconds"),
         0 if seed is None else integer("seed", seed, least=0),

@@ -19,6 +19,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from equipoise import paths
 from equipoise.arrays import Floats
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import check_names, choice, did_you_mean, integer, listed, positive, shown, without_password
@@ -80,6 +81,8 @@ _KINDS: Final[dict[str, tuple[str, ...]]] = {
     "a table": ("table", "group", "value", "columns", "arms", "replacement", "missing"),
     "a function": ("function", "arms", "populations", "rounds"),
 }
+# The parser takes seconds for so many bytes, and minutes for many more.
+_MOST_BYTES: Final = 1 << 23
 # Each job is a thread, and a process where arms are commands.
 _MOST_JOBS: Final = 1000
 # Times drift as the machine does, so that every command is timed at least once in this many rounds.
@@ -172,13 +175,18 @@ def load(path: Path, **instead: Any) -> Spec:
         `budget`, `precision`, `interval`, `jobs` and `store` that override those in the file, unless they are None.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        with paths.opened("a study", path, _MOST_BYTES) as file:
+            text = file.read()
     except UnicodeDecodeError:
         raise ValueError(f"cannot parse {path} as TOML: it is not a text file in UTF-8") from None
     try:
         given = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"cannot parse {path} as TOML: {_where_first(str(error))}") from None
+    except RecursionError:
+        raise ValueError(f"cannot parse {path} as TOML: it is nested too deeply") from None
+    except ValueError:  # Python reads no integers of thousands of digits
+        raise ValueError(f"cannot parse {path} as TOML: it has an integer of thousands of digits") from None
     try:
         return _spec(
             given, path.absolute().parent, {name: value for name, value in instead.items() if value is not None}

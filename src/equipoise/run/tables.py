@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from equipoise import paths
 from equipoise.arrays import Floats
-from equipoise.inputs import did_you_mean, install_hint, listed, printable, shown
+from equipoise.inputs import did_you_mean, install_hint, listed, number_in, printable, shown
 from equipoise.tables import count
 
 Columns = dict[str, list[Any]]
@@ -28,9 +29,12 @@ def read(path: Path) -> Columns:
     kind = path.suffix.lower()
     if kind not in (".csv", ".tsv", ".parquet"):
         raise ValueError(f"table must be a .csv, .tsv or .parquet file, got {path.name!r}")
-    if not path.is_file():
+    found = paths.kind_of("table", path)
+    if found is None:
         raise ValueError(f"there is no table {path}")
     if kind == ".parquet":
+        if found:
+            raise ValueError(f"table must be a file, got {path}, which is {found}")
         try:
             import polars
         except ModuleNotFoundError:
@@ -43,7 +47,7 @@ def read(path: Path) -> Columns:
             raise ValueError(f"cannot read {path} as Parquet: {str(error).splitlines()[0]}") from None
         _refuse_empty(path, frame.height)
         return {name: frame.get_column(name).to_list() for name in frame.columns}
-    with path.open(newline="", encoding="utf-8-sig") as file:
+    with paths.opened("table", path) as file:
         try:
             head, *rows = csv.reader(file, delimiter="\t" if kind == ".tsv" else ",", strict=True)
         except (ValueError, csv.Error) as error:
@@ -119,7 +123,7 @@ def _values(rows: Iterable[int], cells: list[Any], column: str) -> dict[int, flo
             continue
         kind, value = WORDS.get(str(cell).lower(), (None, cell))
         try:
-            found[i] = float(value)
+            found[i] = number_in(value) if isinstance(value, str) else float(value)
         except (TypeError, ValueError):
             raise ValueError(f"row {i + 2}: {column} must be a number, yes or no, got {shown(cell)}") from None
         first = first or (i, kind)

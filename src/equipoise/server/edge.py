@@ -89,7 +89,7 @@ class Edge:
     def _limited(self, headers: Headers, receive: Receive) -> Receive:
         """Return how to receive a request without reading more than allowed."""
         most, length = self._service.settings.limits.body, headers.get("content-length", "")
-        if length.isdigit() and int(length) > most:
+        if re.fullmatch("[0-9]+", length) and (len(length) > len(str(most)) or int(length) > most):
 
             async def refuse() -> Message:
                 raise _TooLarge

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 import math
 import tempfile
@@ -16,6 +14,7 @@ from pydantic_core import to_json
 from equipoise.inputs import install_hint
 from equipoise.server.work import plain_arm
 from equipoise.store import Event, Log
+from equipoise.tables import csv_text
 
 TYPES: Final = {
     "csv": "text/csv; charset=utf-8",
@@ -77,14 +76,7 @@ def _row(event: Event, arms: list[Any]) -> tuple[Any, ...]:
 
 
 def _csv(rows: Iterable[tuple[Any, ...]]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(map(_harmless, rows))
-    return text.getvalue().encode("utf-8", "replace")
-
-
-def _harmless(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return a row in which a spreadsheet finds no formula."""
-    return tuple(f"'{cell}" if isinstance(cell, str) and cell[:1] in "=+-@\t\r" else cell for cell in row)
+    return csv_text(rows).encode("utf-8", "replace")
 
 
 def _parquet(parts: Iterator[list[tuple[Any, ...]]]) -> Iterator[bytes]:

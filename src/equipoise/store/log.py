@@ -20,7 +20,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
+from equipoise import paths
 from equipoise.errors import EquipoiseError
+from equipoise.inputs import check_study_name
 from equipoise.store import events as kinds
 from equipoise.store import snapshots
 from equipoise.store.database import Database, Head, Lost, Missing, Row, link
@@ -77,6 +79,7 @@ def connect(where: str | os.PathLike[str], write: bool = True, create: bool = Fa
         Whether nobody else may read a file that is created.
     """
     place, name = located(where)
+    check_study_name(name)
     if place.startswith(("postgresql://", "postgres://")):
         return Postgres(place, name)
     if "://" in place:
@@ -84,7 +87,10 @@ def connect(where: str | os.PathLike[str], write: bool = True, create: bool = Fa
         raise ValueError(f"store must be a path such as 'study.db' or a postgresql:// URL, got {scheme}://...")
     if place in ("", ":memory:"):
         raise ValueError(f"store must be a file that outlives the process, such as 'study.db', got {place!r}")
-    return SQLite(Path(place), name, write, create, private)
+    path = Path(place)
+    if found := paths.kind_of("store", path):
+        raise ValueError(f"store must be a file, got {path}, which is {found}")
+    return SQLite(path, name, write, create, private)
 
 
 class Log:

@@ -51,8 +51,6 @@ class SQLite(Database):
         self._watch: Watch | None = None
         self._saved: Note | None = None
         self._mispaired = False
-        if path.is_dir():
-            raise ValueError(f"store must be a file, got the folder {self.name}")
         if create and not self._path.parent.is_dir():
             raise ValueError(f"cannot create {self.name}: there is no folder {self._path.parent}")
         if not create and not path.exists():

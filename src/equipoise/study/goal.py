@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 import numpy as np
 
 from equipoise.arrays import Bools, Floats
-from equipoise.inputs import by_arm, choice, number, probability, shown
+from equipoise.inputs import by_arm, choice, number, number_in, probability, shown
 from equipoise.problem import Contrasts, Stratified
 from equipoise.problem.objective import objective as objective_of
 from equipoise.strategies import Strategy, Uniform
@@ -239,7 +239,7 @@ def check_stopping(given: Any) -> Stopping:
 def _half_width(given: Any) -> tuple[float, bool]:
     text = given.strip() if isinstance(given, str) else ""
     try:
-        wanted = float(text.removesuffix("%")) / 100 if text.endswith("%") else number("precision", given)
+        wanted = number_in(text.removesuffix("%")) / 100 if text.endswith("%") else number("precision", given)
     except (TypeError, ValueError):
         wanted = math.nan
     if isinstance(given, bool | np.bool_) or not 0 < wanted < math.inf:

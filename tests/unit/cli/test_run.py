@@ -634,7 +634,14 @@ def _written(folder: Path, text: str) -> Path:
     [
         ("budget = ", "study.toml as TOML: end of document: invalid value"),
         ("arm,variance\na,4", "study.toml as TOML: line 1, column 4: expected '=' after a key in a key/value pair"),
-        ("", "no arms were given"),
+        ("", "it is empty"),
+        ("\n", "no arms were given"),
+        (f"a = {'[' * 5000}{']' * 5000}", "as TOML: it is nested too deeply"),
+        (f"budget = {'9' * 5000}", "as TOML: it has an integer of thousands of digits"),
+        (
+            f'measure = "exit"\nbudget = 9\nretries = 1{"0" * 400}\n[arms]\na = "true"',
+            "retries must be at most 1,000,000",
+        ),
         ("budget = 9\n[arms]\n", "no arms were given"),
         ('bugdet = 9\n[arms]\na = "true"', "there is no key 'bugdet'; did you mean 'budget'?"),
         ('zzz = 9\n[arms]\na = "true"', "there is no key 'zzz'; the keys are budget, precision"),
@@ -707,6 +714,36 @@ def test_bad_files(run: Run, tmp_path: Path, text: str, sentence: str) -> None:
     assert sentence in done.err
     assert len(done.err.strip().splitlines()) == 1
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("/dev/zero", "a study must be a file, got /dev/zero, which is a device"),
+        ("/proc/self/mem", "cannot read /proc/self/mem: it is empty"),
+        ("pipe", "a study must be a file, got pipe, which is a pipe"),
+        (".", "a study must be a file, got ., which is a folder"),
+        ("x" * 300, "a study must be the path of a file, got 'xxxx"),
+        ("no.toml", "no.toml: No such file or directory"),
+    ],
+)
+def test_what_is_not_a_file(
+    path: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    monkeypatch.setattr(sys, "argv", ["equipoise", "run", path])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("printed", ["1_000", "\uff11\uff12", "\u0661\u0662", "1e1_0", "0x10", "1,000"])
+def test_what_resembles_a_number(run: Run, printed: str) -> None:
+    done = run(f'measure = "stdout"\nbudget = 9\n[arms]\na = "echo {printed}"')
+    assert done.code == 3
+    assert f"a sample must be a number on the last line printed, got '{printed}'" in done.err
 
 
 @pytest.mark.parametrize("store", ["mysql://u:secret@host/db", "postgresql://u:secret@127.0.0.1:1/db"])

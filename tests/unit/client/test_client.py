@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import gzip
 import pickle
 import random
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +21,7 @@ import pytest
 import equipoise as eq
 from equipoise.client import remote as remote_module
 from equipoise.client.service import Service
-from equipoise.client.transport import Patience, Transport
+from equipoise.client.transport import Patience, Transport, _seconds
 from equipoise.errors import EquipoiseError
 from equipoise.server import Limits
 from tests.logs import kinds
@@ -261,6 +265,76 @@ def test_a_service_that_stays_away() -> None:
     assert pauses[0] < 0.2
     assert max(pauses) > 2
     transport.close()
+
+
+class Stranger(BaseHTTPRequestHandler):
+    """What may be at an address instead of a service."""
+
+    def do_GET(self) -> None:
+        kind = self.path.rpartition("/")[2]
+        self.send_response(404 if kind == "long" else 200)
+        if kind == "packed":
+            self.send_header("Content-Encoding", "gzip")
+        self.end_headers()
+        with contextlib.suppress(OSError):  # the client is gone
+            if kind == "endless":
+                while True:
+                    self.wfile.write(b"x" * 4096)
+            self.wfile.write(
+                {
+                    "nested": b"[" * 100_000,
+                    "page": b"<html>",
+                    "packed": gzip.compress(b"x" * 10**7),
+                    "long": b'{"detail": "' + b"x" * 10**5 + b'"}',
+                }[kind]
+            )
+
+    def log_message(self, *words: object) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture
+def stranger() -> Iterator[Transport]:
+    """A connection to what is no service, of whose answers a megabyte is read."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Stranger) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        transport = Transport(f"http://127.0.0.1:{server.server_port}", ADMIN, Patience(60.0), longest=10**6)
+        yield transport
+        transport.close()
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("kind", ["endless", "packed"])
+def test_an_answer_that_is_too_long(stranger: Transport, kind: str) -> None:
+    with pytest.raises(EquipoiseError, match="has more than 1,000,000 bytes"):
+        stranger.get(f"/{kind}")
+
+
+@pytest.mark.parametrize("kind", ["nested", "page"])
+def test_an_answer_that_is_not_json(stranger: Transport, kind: str) -> None:
+    with pytest.raises(EquipoiseError, match="the service answered 200 without JSON"):
+        stranger.get(f"/{kind}").json()
+
+
+def test_a_long_refusal_is_cut(stranger: Transport) -> None:
+    with pytest.raises(EquipoiseError, match=r"^x{2000}$"):
+        stranger.get("/long")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("2", 2), ("\u00b2", 0), ("-1", 0), ("1_0", 0), ("9" * 5000, 0), ("Fri, 31 Dec 1999", 0), (None, 0)],
+)
+def test_how_long_a_service_wants_to_be_left_alone(text: str | None, seconds: float) -> None:
+    assert _seconds(text) == seconds
+
+
+@pytest.mark.parametrize("url", ["http://a\0b", f"http://{'x' * 300}", "http://", "http://\ud800", "http://a:b"])
+def test_addresses_that_there_cannot_be(url: str) -> None:
+    with pytest.raises(ValueError, match="url must be that of a service"):
+        eq.connect(url, "x")
 
 
 @pytest.mark.parametrize(("url", "key"), [("localhost:8000", "x"), (None, "x"), ("http://a", ""), ("http://a", "\n")])

@@ -513,7 +513,9 @@ def test_an_objective_is_saved_and_loaded(tmp_path: Path) -> None:
     assert Curve.load(path).to_json() == plain.to_json()
 
 
-@pytest.mark.parametrize("content", [b"", b"[1, 2]", b'{"format": "another"}', b"\xff\xfe\x00", b"plain text"])
+@pytest.mark.parametrize(
+    "content", [b"[1, 2]", b"[" * 100_000, b'{"format": "another"}', b"\xff\xfe\x00", b"plain text"]
+)
 def test_another_file_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "other.json"
     path.write_bytes(content)

@@ -9,6 +9,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.planning import read
+from equipoise.tables import csv_text
 
 
 def test_a_table_of_guesses(tmp_path: Path) -> None:
@@ -26,7 +27,10 @@ def test_a_table_of_guesses(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", r"must be a CSV file with the columns arm and variance \(or sd\), each once, got none"),
+        ("", r"cannot read .*guesses\.csv: it is empty"),
+        ("\n", r"must be a CSV file with the columns arm and variance \(or sd\), each once, got none"),
+        ("arm,variance\na,1_000\n", "variance in row 2 of .* must be a number, got '1_000'"),
+        ("arm,variance,cap\na,1,\uff12\n", "cap in row 2 of .* must be an integer, got '\uff12'"),
         ("arm,variance\n", "must have a row for each arm, got none"),
         ("arm\na\n", r"must be a CSV file with the columns arm and variance \(or sd\), each once, got arm"),
         ("arm,variance,sd\na,1,1\n", "must be a CSV file with the columns"),
@@ -59,6 +63,13 @@ def test_a_file_that_is_not_a_table(tmp_path: Path) -> None:
     table.write_bytes(b"arm,variance\n\xff,1\n")
     with pytest.raises(ValueError, match=r"cannot read .*guesses\.csv: it is not a text file in UTF-8"):
         read(table)
+
+
+def test_names_that_were_quoted_for_spreadsheets(tmp_path: Path) -> None:
+    names = ["=1+1", "-2", "\uff1d1", "'=1", "plain"]
+    table = tmp_path / "guesses.csv"
+    table.write_text(csv_text([["arm", "variance"], *([name, 1.0] for name in names)]), encoding="utf-8", newline="")
+    assert list(read(table)["variances"]) == names
 
 
 def test_the_table_of_a_result_is_read_as_it_is(tmp_path: Path) -> None:

@@ -98,18 +98,18 @@ def test_a_file_of_a_study_that_others_have_named(service: Served) -> None:
 def test_an_empty_log_as_a_file(service: Served, name: str) -> None:
     service.create(name)
     path = f"/api/v1/studies/{name}/log"
-    assert service.client().get(path).text == "turn,at,kind,ticket,arm,value,seconds,text\n"
+    assert service.client().get(path).text == "turn,at,kind,ticket,arm,value,seconds,text\r\n"
     assert service.client().get(path, params={"format": "jsonl"}).content == b""
     content = service.client().get(path, params={"format": "parquet"}).content
     assert polars.read_parquet(content).shape == (0, 8)
 
 
 def test_a_spreadsheet_finds_no_formula(service: Served, name: str) -> None:
-    service.create(name, arms=["=1+1", "@SUM(A1)", "-2", "plain"])
+    service.create(name, arms=["=1+1", "@SUM(A1)", "-2", "plain", "\uff1d1+1"])
     client = service.client()
-    client.post(f"/api/v1/studies/{name}/ask", json={"count": 4})
+    client.post(f"/api/v1/studies/{name}/ask", json={"count": 5})
     rows = csv.DictReader(io.StringIO(client.get(f"/api/v1/studies/{name}/log").text))
-    assert [row["arm"] for row in rows] == ["'=1+1", "'@SUM(A1)", "'-2", "plain"]
+    assert [row["arm"] for row in rows] == ["'=1+1", "'@SUM(A1)", "'-2", "plain", "'\uff1d1+1"]
 
 
 def test_turns_are_folded_elsewhere(service: Served, name: str) -> None:

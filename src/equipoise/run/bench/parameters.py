@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
-from equipoise.inputs import shown
+from equipoise.inputs import number_in, shown
 
 # The most values of a parameter, and the most commands that may come of all of them.
 _MOST: Final = 1000
@@ -50,8 +50,9 @@ def scan(low: str, high: str, step: str | None = None) -> list[str]:
 
 def _decimal(what: str, text: str) -> Decimal:
     try:
+        number_in(text)
         found = Decimal(text)
-    except InvalidOperation:
+    except (ValueError, InvalidOperation):
         found = Decimal("nan")
     if not found.is_finite():
         raise ValueError(f"{what} of a parameter must be a number, got {shown(text)}")
