@@ -8,10 +8,12 @@ import signal
 import sys
 import threading
 from enum import IntEnum
+from types import FrameType
 from typing import Any, Final
 
 import typer
 
+from equipoise import interrupts
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import printable, shown, without_password
 
@@ -61,10 +63,10 @@ class Signals:
         """Let no signal raise any more."""
         self._ending = True
 
-    def _end(self, number: int, frame: object) -> None:
+    def _end(self, number: int, frame: FrameType | None) -> None:
         if not self._ending:
             self._ending = True
-            raise Ended(number)
+            interrupts.raise_heard(Ended(number), frame)
 
 
 def code_of(app: typer.Typer) -> int:
@@ -73,11 +75,13 @@ def code_of(app: typer.Typer) -> int:
         code = app(standalone_mode=False)
         if sys.stdout:
             sys.stdout.flush()
+        if code == Exit.INTERRUPTED and not isinstance(code, Exit):
+            raise KeyboardInterrupt  # typer's number for it; of a command that has said something, it is an `Exit`
     except (ValueError, TypeError, EquipoiseError) as error:
         return _refuse(str(error))
     except OSError as error:  # a missing file, no permission, a full disk
         return _of_system(error)
-    except typer.Abort:
+    except (typer.Abort, KeyboardInterrupt):
         say("stopped")
         return Exit.INTERRUPTED
     except ModuleNotFoundError as error:

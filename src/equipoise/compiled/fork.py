@@ -15,7 +15,9 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import NamedTuple, NoReturn
 
 # Seconds after which a fork is not waited for; one that compiles takes a few.
@@ -45,17 +47,34 @@ def possible() -> bool:
 
 def begin(work: Callable[[], object]) -> None:
     """Do some work in a fork, which prints nothing; what becomes of it is known from its files alone."""
-    pipe, other_end = os.pipe()
-    with warnings.catch_warnings():
+    with _uninterrupted(), warnings.catch_warnings():
         # Python and others warn that threads and forks do not mix: of those of libraries, which rest.
         warnings.simplefilter("ignore")
+        pipe, other_end = os.pipe()
         process = os.fork()
-    if process == 0:
-        _work(work)
-    os.close(other_end)
-    if not _forks:
-        atexit.register(_abandon)
-    _forks.append(_Fork(process, os.getpid(), pipe))
+        if process == 0:
+            _work(work)
+        os.close(other_end)
+        if not _forks:
+            atexit.register(_abandon)
+        _forks.append(_Fork(process, os.getpid(), pipe))
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C wait, lest there be a fork that this process knows nothing of."""
+    handler = signal.getsignal(signal.SIGINT)
+    if not callable(handler) or threading.current_thread() is not threading.main_thread():
+        yield  # it interrupts nothing here
+        return
+    came: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda *signalled: came.append(signalled))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        for signalled in came[:1]:
+            handler(*signalled)
 
 
 def _work(work: Callable[[], object]) -> NoReturn:
@@ -90,11 +109,14 @@ def _end(each: _Fork, patience: float) -> None:
     """Wait for a fork, and end it by force when patience is at its end; not for one of a parent of this process."""
     try:
         if each.parent == os.getpid():
-            end = select.poll()
+            end, ended = select.poll(), False
             end.register(each.pipe, select.POLLHUP)
-            if not end.poll(1000 * patience):
-                os.kill(each.process, signal.SIGKILL)
-            os.waitpid(each.process, 0)
+            try:
+                ended = bool(end.poll(1000 * patience))
+            finally:  # Ctrl-C ends it too
+                if not ended:
+                    os.kill(each.process, signal.SIGKILL)
+                os.waitpid(each.process, 0)
     except (ChildProcessError, ProcessLookupError):
         pass  # the program asks for the ends of all its children itself
     finally:

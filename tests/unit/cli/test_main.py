@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 import equipoise as eq
-from equipoise import __main__ as entry
 from equipoise import tables
 from equipoise.cli import app, main
 from equipoise.lab.paper import Design
@@ -35,19 +34,6 @@ def test_demo() -> None:
     needed = "would have needed about 5,800 customers (5,200 to 6,400) for the same largest standard error."
     assert ending.endswith(needed)
     assert done.stderr == ""  # no progress bar without a terminal
-
-
-def test_ctrl_c_while_it_is_loaded(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    class Interrupting:
-        def find_spec(self, name: str, *_: object) -> None:
-            if name == "equipoise.cli":
-                raise KeyboardInterrupt
-
-    monkeypatch.delitem(sys.modules, "equipoise.cli")
-    monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
-    with pytest.raises(SystemExit) as ended:
-        entry.main()
-    assert (ended.value.code, capsys.readouterr()) == (130, ("", "equipoise: stopped\n"))
 
 
 def completions(*words: str) -> list[str]:

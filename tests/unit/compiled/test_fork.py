@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import select
+import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -45,6 +48,55 @@ def test_a_fork_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     fork.finish()
     with pytest.raises(ChildProcessError):
         os.waitpid(process, os.WNOHANG)
+
+
+@pytest.fixture
+def _ctrl_c() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt, even if it was ignored where the tests were started."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_ctrl_c")
+def test_ctrl_c_ends_a_fork_that_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    poll = select.poll
+
+    class Poll:
+        def __init__(self) -> None:
+            self.register = poll().register
+
+        def poll(self, patience: float) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    fork.begin(threading.Event().wait)
+    process = fork._forks[-1].process
+    monkeypatch.setattr(select, "poll", Poll)
+    with pytest.raises(KeyboardInterrupt):
+        fork.finish()
+    with pytest.raises(ChildProcessError):
+        os.waitpid(process, os.WNOHANG)
+
+
+@pytest.mark.usefixtures("_ctrl_c")
+def test_ctrl_c_while_a_fork_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is raised when the fork is known."""
+    real = os.fork
+
+    def interrupted() -> int:
+        process = real()
+        if process:
+            os.kill(os.getpid(), signal.SIGINT)
+        return process
+
+    monkeypatch.setattr(os, "fork", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fork.begin(threading.Event().wait)
+    process = fork._forks[-1].process
+    fork._abandon()
+    with pytest.raises(ChildProcessError):
+        os.waitpid(process, os.WNOHANG)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_fork_waits_for_no_fork_of_its_parent(tmp_path: Path) -> None:
