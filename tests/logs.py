@@ -39,9 +39,10 @@ def leases_over(where: str | os.PathLike[str], after: float) -> list[int]:
 
 def expire_leases(where: str | os.PathLike[str], of: Iterable[int] | None = None) -> None:
     """End the leases of some owners, or all, by the database's clock, as time would."""
+    ended = owners(where) if of is None else of
     with closing(connect(where)) as database:
         assert database.find()
         database.begin()
-        for owner in owners(where) if of is None else of:
+        for owner in ended:
             database.renew(owner, -1.0)
         database.commit()

@@ -30,6 +30,9 @@ MISSING: Any = _Missing()
 # The square of a larger value could overflow.
 LARGEST: Final = 1e150
 
+# Some thirty years: longer than anybody waits, and short enough for every clock, timer and database.
+MOST_SECONDS: Final = 1e9
+
 # The most characters of an arm's name.
 LONGEST_NAME: Final = 200
 
@@ -91,6 +94,14 @@ def positive(name: str, value: Any, unit: str = "number") -> float:
         raise TypeError(f"{name} must be a positive {unit}, got {shown(value)}") from None
     if not 0 < found < math.inf:
         raise ValueError(f"{name} must be a positive {unit}, got {shown(value)}")
+    return found
+
+
+def number_of_seconds(name: str, value: Any) -> float:
+    """Return a number of seconds as a float, or refuse what is not positive or more than clocks and timers take."""
+    found = positive(name, value, "number of seconds")
+    if found > MOST_SECONDS:
+        raise ValueError(f"{name} must be at most {MOST_SECONDS:,.0f} seconds, got {shown(value)}")
     return found
 
 

@@ -13,12 +13,13 @@ from urllib.parse import quote
 
 from equipoise.client.transport import Refused, Transport
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import MISSING, check_study_name, integer, number, positive, shown
+from equipoise.inputs import MISSING, check_study_name, integer, number, number_of_seconds, shown
 from equipoise.problem import Contrasts
 from equipoise.run.course import Course
 from equipoise.run.options import savable
 from equipoise.store import Replica, wire
 from equipoise.study import Result
+from equipoise.study.ledger import TooLate
 
 # The most tickets or answers of one request; more are divided.
 _BATCH: Final = 10_000
@@ -196,7 +197,7 @@ class RemoteStudy:
         key = secrets.token_urlsafe(16) if idempotency_key is None else idempotency_key
         body: dict[str, Any] = {}
         if lease is not None:
-            body["lease"] = positive("lease", lease, "number of seconds")
+            body["lease"] = number_of_seconds("lease", lease)
         if respondent is not None:
             body["respondent"] = respondent
         tickets: list[RemoteTicket] = []
@@ -223,7 +224,8 @@ class RemoteStudy:
         Parameters
         ----------
         ticket
-            The ticket that was answered. Telling the same value again changes nothing, and a late answer is taken.
+            The ticket that was answered. Telling the same value again changes nothing. A late answer is taken as long
+            as the budget has a place for it.
         value
             The sample.
         cost
@@ -258,13 +260,18 @@ class RemoteStudy:
     def _settle(self, what: str, name: str, given: list[Any]) -> None:
         """Send answers or tickets, in several requests where there are many; raise what is refused in the end."""
         refused: list[tuple[int, str]] = []
+        outcomes: list[str] = []
         for start in range(0, len(given), _BATCH):
             found = self._transport.post(f"{self._path}/{what}", {name: given[start : start + _BATCH]})
+            outcomes += found["outcomes"]
             refused += [(start + each["index"], each["detail"]) for each in found["refused"]]
         if refused:
+            # What is wrong says more than what is late.
+            refused.sort(key=lambda each: outcomes[each[0]] == "late")
             (first, detail), others = refused[0], len(refused) - 1
             which = "" if len(given) == 1 else f"ticket {first:,} of the call: "
-            raise ValueError(f"{which}{detail}{f' (and {others:,} others)' if others else ''}")
+            error = TooLate if outcomes[first] == "late" else ValueError
+            raise error(f"{which}{detail}{f' (and {others:,} others)' if others else ''}")
 
     # ---- for the administrator
 

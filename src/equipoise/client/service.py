@@ -9,7 +9,7 @@ from typing import Any
 
 from equipoise.client.remote import RemoteStudy
 from equipoise.client.transport import Patience, Refused, Transport
-from equipoise.inputs import Names, positive
+from equipoise.inputs import Names, number_of_seconds
 from equipoise.keywords import suggests_keywords
 from equipoise.problem import Contrasts, Stratified
 from equipoise.run.options import savable
@@ -41,7 +41,7 @@ def connect(url: str, key: str, *, patience: float = 60.0) -> Service:
     >>> ticket = study.ask()  # doctest: +SKIP
     >>> study.tell(ticket, 1)  # doctest: +SKIP
     """
-    return Service(Transport(url, key, Patience(positive("patience", patience, "number of seconds"))))
+    return Service(Transport(url, key, Patience(number_of_seconds("patience", patience))))
 
 
 class Service:

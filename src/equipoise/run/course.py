@@ -124,11 +124,14 @@ class Course:
     def hand_out(self, turn: Turn, many: int) -> range:
         """Hand out up to so many tickets: those that come first, then those of the strategy's choice."""
         first = turn.ledger.issued
-        while (left := many - (turn.ledger.issued - first)) > 0:
-            places = self.first(turn.replica)[:left]
-            if not (turn.ask_for(places) if len(places) else turn.ask(left)):
-                break
+        while (left := many - (turn.ledger.issued - first)) > 0 and self.ask(turn, left):
+            pass
         return range(first, turn.ledger.issued)
+
+    def ask(self, turn: Turn, most: int) -> range:
+        """Hand out some tickets, none only where none is left: those that come first, or those of the strategy."""
+        places = self.first(turn.replica)[:most]
+        return (turn.ask_for(places) if len(places) else range(0)) or turn.ask(most)
 
     # ---- who is known well enough
 

@@ -39,7 +39,8 @@ from equipoise.store.leases import Owner, sweep
 from equipoise.store.memory import Memory
 from equipoise.store.replica import EXHAUSTED
 from equipoise.study import Result, Study
-from equipoise.study.ledger import Ledger
+from equipoise.study.ledger import Ledger, TooLate
+from equipoise.study.state import IN_FLIGHT
 
 T = TypeVar("T")
 
@@ -453,8 +454,7 @@ class Driver:
                 if not rows:
                     continue
                 return Jobs(*np.array(rows, np.int64).T)
-            first = self._course.first(turn.replica)[:m]
-            found = turn.ask_for(first) if len(first) else turn.ask(m)
+            found = self._course.ask(turn, m)
             if not found:
                 return _NONE
             ids = np.arange(found.start, found.stop)
@@ -529,12 +529,17 @@ class Driver:
         if not told:
             return
         parts, numbers, took = (each[0] if len(each) == 1 else np.concatenate(each) for each in (told, values, seconds))
+        ids = jobs.ids[parts]
         # Whoever took a ticket over may have been faster; its answer is as good as this one.
-        new = np.isnan(turn.ledger.answers(jobs.ids[parts]))
-        try:
-            turn.tell_many(jobs.ids[parts][new], numbers[new], took[new])
-        except EquipoiseError as error:  # the strategy failed; the samples are kept
-            self._end(str(error))
+        new = np.isnan(turn.ledger.answers(ids))
+        waited_for = turn.ledger.status(ids) == IN_FLIGHT
+        # Those that were given back one by one: another sample may have taken the place of each.
+        for each in (np.flatnonzero(new & waited_for), *np.flatnonzero(new & ~waited_for)[:, np.newaxis]):
+            try:
+                with contextlib.suppress(TooLate):
+                    turn.tell_many(ids[each], numbers[each], took[each])
+            except EquipoiseError as error:  # the strategy failed; the samples are kept
+                self._end(str(error))
         self._silent[jobs.places[parts]] = 0
         if len(parts):
             each = float(took.mean())

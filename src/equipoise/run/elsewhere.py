@@ -25,6 +25,7 @@ from equipoise.inputs import Names, printable, shown
 from equipoise.run.samplers import ENDLESS, Outcome, Samplers
 from equipoise.run.workers import Answer, Workers, workers_for
 from equipoise.study import Result
+from equipoise.study.ledger import TooLate
 
 # A chunk should take about this long, which is long compared with a request; and no more samples than this.
 CHUNK_SECONDS: Final = 0.2
@@ -178,7 +179,8 @@ class _Driver:
                 if self._attempts[ticket] > self._manner.retries:
                     failure = f"sampling arm {shown(ticket.arm)} failed: {outcome.wrong}"
         if answers:
-            self._study.tell_many(answers)
+            with contextlib.suppress(TooLate):  # of some, whose places others took; the rest is told
+                self._study.tell_many(answers)
             self._told += len(answers)
         if failure is not None:
             raise EquipoiseError(failure)

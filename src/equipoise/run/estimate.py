@@ -11,7 +11,7 @@ from concurrent.futures import Executor
 from typing import Any, Final
 
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import integer, positive, probability, shown
+from equipoise.inputs import integer, number_of_seconds, probability, shown
 from equipoise.keywords import suggests_keywords
 from equipoise.problem import Contrasts, Stratified
 from equipoise.run.course import Course
@@ -75,7 +75,7 @@ def estimate(
         any other iterable of samples is allowed too; the arm is retired when its samples are used up.
     budget
         The most samples to take or, with `costs`, the most to spend. Samples given up after `lease` are returned to the
-        budget; their late answers are still used, so that the total can exceed it.
+        budget; late answers are used as long as it has a place for them.
     arms
         The arms' names, or their number, if there is one function.
     precision
@@ -125,7 +125,8 @@ def estimate(
     retries
         How often to repeat a sample that failed.
     lease
-        Seconds after which a sample without an answer is given up. If the answer arrives later, it is used.
+        Seconds after which a sample without an answer is given up. If the answer arrives later, it is used as long as
+        the budget has a place for it.
     seed
         Decides the samplers' seeds and the order of populations; None for a random one.
     store
@@ -181,9 +182,9 @@ def estimate(
         raise TypeError(f"about must be a mapping of strings and numbers, got {shown(about)}")
     given_seed = seed if seed is None else integer("seed", seed, least=0)
     settings = Settings(
-        max_seconds=None if max_seconds is None else positive("max_seconds", max_seconds, "number of seconds"),
+        max_seconds=None if max_seconds is None else number_of_seconds("max_seconds", max_seconds),
         retries=integer("retries", retries, least=0, most=_MOST_RETRIES),
-        lease=None if lease is None else positive("lease", lease, "number of seconds"),
+        lease=None if lease is None else number_of_seconds("lease", lease),
         in_flight=None if in_flight is None else integer("in_flight", in_flight, least=1),
     )
     if rounds is not None and costs is not None:
@@ -229,8 +230,8 @@ def _manner(executor: Any, in_flight: Any, retries: Any, lease: Any, max_seconds
         executor,
         None if in_flight is None else integer("in_flight", in_flight, least=1),
         integer("retries", retries, least=0, most=_MOST_RETRIES),
-        None if lease is None else positive("lease", lease, "number of seconds"),
-        None if max_seconds is None else positive("max_seconds", max_seconds, "number of seconds"),
+        None if lease is None else number_of_seconds("lease", lease),
+        None if max_seconds is None else number_of_seconds("max_seconds", max_seconds),
         0 if seed is None else integer("seed", seed, least=0),
     )
 

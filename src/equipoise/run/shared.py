@@ -12,7 +12,7 @@ from typing import Any, SupportsFloat, overload
 import numpy as np
 
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import MISSING, Names, integer, number, positive, probability, shown
+from equipoise.inputs import MISSING, Names, integer, number, number_of_seconds, probability, shown
 from equipoise.keywords import suggests_keywords
 from equipoise.problem import Objective, Stratified
 from equipoise.problem.objective import Wholes, wholes_by_arm
@@ -85,7 +85,7 @@ def open_study(
         Which intervals decide whether the precision is reached: "fixed-width", or "anytime" for confidence sequences.
     lease
         Seconds that a ticket is waited for, unless its `ask` says otherwise. Then it is given back, so that its sample
-        is asked for again; a late answer is still taken.
+        is asked for again; a late answer is taken as long as the budget has a place for it.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def open_study(
     ...     study.remaining
     99
     """
-    lease = positive("lease", lease, "number of seconds")
+    lease = number_of_seconds("lease", lease)
     if not isinstance(store, str | os.PathLike):
         raise TypeError(f"store must be a path or a URL, got {shown(store)}")
     if arms is None:
@@ -264,7 +264,7 @@ class SharedStudy:
             Without `m`, when the budget is spent or every arm is retired or used up.
         """
         many = 1 if m is None else integer("m", m, least=1)
-        seconds = self._lease if lease is None else positive("lease", lease, "number of seconds")
+        seconds = self._lease if lease is None else number_of_seconds("lease", lease)
         key, person = (
             self._call("idempotency_key", "key", idempotency_key),
             self._call("respondent", "respondent", respondent),
@@ -316,7 +316,8 @@ class SharedStudy:
         Parameters
         ----------
         ticket
-            The ticket that was answered. Telling the same value again changes nothing, and a late answer is taken.
+            The ticket that was answered. Telling the same value again changes nothing. A late answer is taken as long
+            as the budget has a place for it.
         value
             The sample.
         arm

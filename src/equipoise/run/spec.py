@@ -22,7 +22,16 @@ import numpy.typing as npt
 from equipoise import paths
 from equipoise.arrays import Floats
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import check_names, choice, did_you_mean, integer, listed, positive, shown, without_password
+from equipoise.inputs import (
+    check_names,
+    choice,
+    did_you_mean,
+    integer,
+    listed,
+    number_of_seconds,
+    shown,
+    without_password,
+)
 from equipoise.lab import texts
 from equipoise.problem import Contrasts
 from equipoise.run import tables
@@ -254,7 +263,7 @@ def _of_commands(given: dict[str, Any], folder: Path, settings: dict[str, Any]) 
     if measure == "seconds" and "costs" not in given:
         settings["rounds"] = _ROUNDS
     settings |= {name: given[name] for name in ("rounds",) if name in given}
-    timeout = positive("timeout", given["timeout"], "number of seconds") if "timeout" in given else None
+    timeout = number_of_seconds("timeout", given["timeout"]) if "timeout" in given else None
     running = Running()
     return Spec(
         {arm: Command(arm, command, measure, folder, timeout, running) for arm, command in arms.items()},

@@ -32,8 +32,10 @@ class Action(StrEnum):
 
     ASK = "ask for tickets"
     ASK_MANY = "ask for more than one ticket at once"
+    LEASE = "choose how long tickets are waited for"
     TELL = "tell answers"
     TELL_MANY = "tell more than one answer at once"
+    COST = "say what samples cost"
     FORGET = "forget tickets"
     PROGRESS = "read the progress"
     RESULT = "read the result"
@@ -47,8 +49,10 @@ class Action(StrEnum):
 ALLOWED: Final[dict[Action, frozenset[Role]]] = {
     Action.ASK: frozenset({Role.ASK, Role.WORK, Role.ADMIN}),
     Action.ASK_MANY: frozenset({Role.WORK, Role.ADMIN}),
+    Action.LEASE: frozenset({Role.WORK, Role.ADMIN}),
     Action.TELL: frozenset({Role.ASK, Role.WORK, Role.ADMIN}),
     Action.TELL_MANY: frozenset({Role.WORK, Role.ADMIN}),
+    Action.COST: frozenset({Role.WORK, Role.ADMIN}),
     Action.FORGET: frozenset({Role.WORK, Role.ADMIN}),
     Action.PROGRESS: frozenset({Role.WORK, Role.READ, Role.ADMIN}),
     Action.RESULT: frozenset({Role.WORK, Role.READ, Role.ADMIN}),

@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from equipoise.inputs import LONGEST_NAME, is_printable, shown
+from equipoise.inputs import LONGEST_NAME, MOST_SECONDS, is_printable, shown
 from equipoise.problem import Contrasts
 from equipoise.server.access import Role
 from equipoise.server.tickets import LENGTH
@@ -215,7 +215,7 @@ class AskBody(Body):
 
     With an `idempotency_key` that was used before, the same tickets are returned. A `respondent` who was asked before
     gets the same ticket again, or none if it was answered. Where the caller can show only some kinds of `answers`, a
-    poll of another kind is refused.
+    poll of another kind is refused. An *ask* key gets one ticket at a time, and cannot choose its `lease`.
     """
 
     count: int = Field(1, ge=1)
@@ -235,7 +235,7 @@ class Answer(Body):
     value: float | None = None
     declined: Literal[True] | None = None
     cost: float | None = Field(None, ge=0)
-    seconds: float | None = Field(None, ge=0)
+    seconds: float | None = Field(None, ge=0, le=MOST_SECONDS)
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Answer:
@@ -284,16 +284,21 @@ class Tickets(BaseModel):
 
 
 class RefusedTicket(BaseModel):
-    """A ticket for which nothing could be done: which of the request's it is, and why."""
+    """A ticket that is refused or too late: which of the request's it is, and why."""
 
     index: int
     detail: str
 
 
 class Outcome(BaseModel):
-    """What became of each ticket of the request, in order: taken, known, forgotten or refused."""
+    """
+    What became of each ticket of the request, in order: taken, known, forgotten, late or refused.
 
-    outcomes: list[Literal["taken", "known", "forgotten", "refused"]]
+    A ticket is late that was given back when its lease was over, and whose place in the budget another one took since.
+    `refused` says why of all that are late or refused.
+    """
+
+    outcomes: list[Literal["taken", "known", "forgotten", "late", "refused"]]
     refused: list[RefusedTicket]
 
 

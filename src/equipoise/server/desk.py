@@ -100,8 +100,11 @@ class Desk:
         # Whether as many as are expected wait, where a turn waits for them.
         self._all_here, self._expected = threading.Event(), math.inf
         self._pause = pause or self._all_here.wait
-        # Tickets in flight by who waits for them, as of the last sweep and what this desk did since.
+        # Tickets in flight by who waits for them, as of the last sweep and what this desk did since; those of them that
+        # this turn handed out; and how many other processes handed out since, to whoever it was.
         self._open: Counter[int] = Counter()
+        self._handed: Counter[int] = Counter()
+        self._others, self._issued = 0, 0
         self._changed = False
         self._queue: queue.SimpleQueue[Waiting | None] = queue.SimpleQueue()
         self._ending = False
@@ -220,6 +223,8 @@ class Desk:
         return found
 
     def _turn(self, turn: Turn, works: Sequence[Work]) -> list[Any]:
+        self._handed.clear()
+        self._others += max(turn.first - self._issued, 0)
         outcomes: list[Any] = [None] * len(works)
         asks = []
         for j, work in enumerate(works):
@@ -236,6 +241,7 @@ class Desk:
             turn.called([call for _, ask in asks for call in ask.calls])  # all at once, so that each finds it at hand
             for j, ask in asks:
                 outcomes[j] = self._alone(turn, lambda ask=ask: self._ask(turn, ask))  # type: ignore[misc]
+        self._issued = turn.ledger.issued
         return outcomes
 
     def _alone(self, turn: Turn, do: Callable[[], Any]) -> Any:
@@ -255,23 +261,36 @@ class Desk:
             return handed
         if ask.closed is not None:
             return Handed([], ask.closed)
-        if self._open[ask.owner] + ask.many > ask.most_open and self._changed:
-            self._sweep(turn)  # some may have been answered since they were counted
-        if self._open[ask.owner] + ask.many > ask.most_open:
+        if turn.ledger.issued + ask.many > ask.most_spare + turn.ledger.bought:
+            raise Problem(
+                409,
+                f"the study has handed out {turn.ledger.issued:,} tickets, the most that a key of role 'ask' can use; "
+                "a larger budget allows more",
+                "tickets",
+            )
+        # Some may have been answered since they were counted, and what others handed out may be this caller's.
+        if self._most_open(ask) > ask.most_open and (self._changed or self._others):
+            self._sweep(turn)
+        if self._most_open(ask) > ask.most_open:
             raise Problem(429, f"this key has too many open tickets (limit {ask.most_open:,})", "open-tickets")
         handed = ask.do(turn, self._course)
         if not handed.tickets and self._sweep(turn):
             handed = ask.do(turn, self._course)
         self._open[ask.owner] += len(handed.tickets)
+        self._handed[ask.owner] += len(handed.tickets)
         return handed
+
+    def _most_open(self, ask: Ask) -> int:
+        """Return how many tickets may be open for the owner of an ask after it."""
+        return self._open[ask.owner] + self._others + ask.many
 
     def _sweep(self, turn: Turn) -> bool:
         """Forget tickets that are waited for in vain, and count the others; return whether any was forgotten."""
         self._next_sweep = self._clock() + _SWEEP
         leases = turn.leases()
         sweep(turn, leases=leases)
-        self._open = Counter(lease.owner for lease in leases if not lease.over)
-        self._changed = False
+        self._open = Counter(lease.owner for lease in leases if not lease.over) + self._handed
+        self._changed, self._others = False, 0
         return any(lease.over and lease.visiting for lease in leases)
 
 

@@ -53,7 +53,10 @@
     const untracked = navigator.doNotTrack === "1" || navigator.globalPrivacyControl;
     if (!untracked && !remember({ id })) return null;
     const reply = await post("ask", { count: 1, respondent: id, answers });
-    if (reply.status === 409) complain("this study needs data-callback, as its answers are custom");
+    if (reply.status === 409) {
+      const { type, detail } = await reply.json();
+      complain(type.endsWith(":answer") ? "this study needs data-callback, as its answers are custom" : detail);
+    }
     if (reply.status !== 200) return null;
     const { tickets: [ticket], question, answer, support, show } = await reply.json();
     if (recall().done) return null; // answered in another tab meanwhile
@@ -61,14 +64,14 @@
     return { ...ticket, ...show, question, kind: answer, support };
   };
 
-  // Sends an answer until the service has taken or refused it, and says which. What is pending after that goes out on the next visit.
+  // Sends an answer until the service has taken or refused it, as one that comes too late, and says which. What is pending after that goes out on the next visit.
   const deliver = async (pending) => {
     for (const seconds of [0, 2, 10, 60]) {
       if (seconds) await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
       try {
         const reply = await post("tell", { answers: [pending] }, true);
         if (reply.ok || (reply.status < 500 && ![401, 403, 408, 425, 429].includes(reply.status))) {
-          const taken = reply.ok && (await reply.json()).outcomes[0] !== "refused";
+          const taken = reply.ok && ["taken", "known"].includes((await reply.json()).outcomes[0]);
           remember({ done: true });
           return taken;
         }

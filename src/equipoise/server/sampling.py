@@ -16,14 +16,12 @@ from equipoise.server.documents import SMALL
 from equipoise.server.problems import Problem, in_json
 from equipoise.server.registry import ARCHIVED, OPEN, Page
 from equipoise.server.routing import describe, read, reply
-from equipoise.server.service import Service
+from equipoise.server.service import Service, check_may
 from equipoise.server.work import Ask, Forget, Handed, Outcomes, Tell, Work, plain_arm
 from equipoise.store.leases import VISITOR_SECONDS
 
 router = APIRouter(prefix="/api/v1/studies/{name}", tags=["ask and tell"])
 
-# Seconds that the visitor of a page is waited for: an arm's interval uses its samples up to the first that is open.
-_PAGE_SECONDS: Final = 600.0
 # JSON values of an answer with all its members.
 _VALUES_OF_ANSWER: Final = 1 + len(Answer.model_fields)
 # What a page answers a study with that is not a poll.
@@ -43,8 +41,10 @@ async def ask(request: Request, name: str) -> Response:
     body = await read(request, AskBody, SMALL, optional=True)
     limits, page = service.settings.limits, entry.page
     _check_many(caller, Action.ASK_MANY, body.count, limits.batch, "count")
-    if body.lease is not None and body.lease > limits.lease:
-        raise Problem(422, f"lease must be at most {limits.lease:,.0f} s, got {body.lease:g}", "invalid")
+    if body.lease is not None:
+        check_may(caller, Action.LEASE)
+        if body.lease > limits.lease:
+            raise Problem(422, f"lease must be at most {limits.lease:,.0f} s, got {body.lease:g}", "invalid")
     kind = (page.poll or {}).get("answer", _ANY_ANSWER)
     if body.answers is not None and kind not in body.answers:
         raise Problem(409, f"the answers of this poll are of kind {kind!r}, which is not in answers", "answer")
@@ -59,9 +59,11 @@ async def ask(request: Request, name: str) -> Response:
     key = None
     if body.idempotency_key is not None:
         key = desk.hashed("key", f"{caller.owner}:{body.idempotency_key}")
-    most_open = limits.open_by_ask if caller.role is Role.ASK else limits.open_by_work
-    lease = body.lease or (_PAGE_SECONDS if caller.role is Role.ASK else VISITOR_SECONDS)
-    work = Ask(body.count, caller.owner, lease, most_open, key, respondent, closed)
+    if caller.role is Role.ASK:
+        lease, most_open, most_spare = limits.lease_by_ask, limits.open_by_ask, float(limits.spare)
+    else:
+        lease, most_open, most_spare = body.lease or VISITOR_SECONDS, limits.open_by_work, math.inf
+    work = Ask(body.count, caller.owner, lease, most_open, key, respondent, closed, most_spare)
     return _handed(caller, page, desk, await _done(desk, work))
 
 
@@ -80,6 +82,8 @@ async def tell(request: Request, name: str) -> Response:
     body = await read(request, TellBody, size)
     answers = body.answers
     _check_many(caller, Action.TELL_MANY, len(answers), limits.batch, "answers")
+    if any(answer.cost is not None for answer in answers):
+        check_may(caller, Action.COST)
     _check_not_archived(entry.page)
     desk = await service.desk(entry)
     sign = desk.signer.read
@@ -116,8 +120,8 @@ async def _done(desk: Desk, work: Work) -> Any:
 
 
 def _check_many(caller: Caller, action: Action, many: int, most: int, what: str) -> None:
-    if many > 1 and not caller.may(action):
-        raise Problem(403, f"a key of role {caller.role.value!r} cannot {action.value}")
+    if many > 1:
+        check_may(caller, action)
     if many > most:
         raise Problem(413, f"{what} must be at most {most:,} in one request, got {many:,}")
 

@@ -81,7 +81,7 @@ class Service:
                 raise Problem(404, f"there is no study {shown(name)}")
         else:
             caller, entry = await self._with_key(token, name)
-        self._check(caller, action)
+        check_may(caller, action)
         return caller, entry
 
     def admit_administrator(self, request: HTTPConnection) -> None:
@@ -89,7 +89,7 @@ class Service:
         token = bearer(request)
         if token is not None and access.id_of(token) is not None:
             raise Problem(403, "this needs the administrator's token, not a key of a study")
-        self._check(self.known_person(request), Action.MANAGE)
+        check_may(self.known_person(request), Action.MANAGE)
 
     def known_person(self, request: HTTPConnection, name: str | None = None) -> Caller:
         """Return the administrator, by a token or a session; or who looks at a demonstration."""
@@ -133,10 +133,6 @@ class Service:
     def _rate(self, role: Role) -> Rate:
         limits = self.settings.limits
         return {Role.ASK: limits.ask, Role.WORK: limits.work}.get(role, limits.read)
-
-    def _check(self, caller: Caller, action: Action) -> None:
-        if not caller.may(action):
-            raise Problem(403, f"a key of role {caller.role.value!r} cannot {action.value}")
 
     # ---- studies
 
@@ -321,6 +317,12 @@ class Service:
     def viewers(self) -> int:
         """How many live views are open."""
         return sum(each.viewers for each in self._broadcasts.values())
+
+
+def check_may(caller: Caller, action: Action) -> None:
+    """Refuse a caller who may not do something."""
+    if not caller.may(action):
+        raise Problem(403, f"a key of role {caller.role.value!r} cannot {action.value}")
 
 
 def bearer(request: HTTPConnection) -> str | None:

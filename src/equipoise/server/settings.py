@@ -44,8 +44,11 @@ class Limits:
         The most tickets of one ask, and the most answers of one tell.
     open_by_ask, open_by_work
         The most tickets in flight that one key of this role has asked for.
-    lease
-        The most seconds that a ticket may be waited for.
+    spare
+        How many more tickets than its budget pays for a study may hand out before it gives *ask* keys no more. A ticket
+        that nobody answers stays in the log for ever, and takes some hundred bytes.
+    lease, lease_by_ask
+        The most seconds that a ticket may be waited for, and for how many one that an *ask* key has asked for is.
     queue
         The most requests that wait for the turn of one study; more are sent away for a moment.
     viewers, viewers_by_key
@@ -64,7 +67,9 @@ class Limits:
     batch: int = 10_000
     open_by_ask: int = 10_000
     open_by_work: int = 100_000
+    spare: int = 1_000_000
     lease: float = 30 * 86_400.0
+    lease_by_ask: float = 600.0
     queue: int = 10_000
     viewers: int = 1_000
     viewers_by_key: int = 100

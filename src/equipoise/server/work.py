@@ -16,10 +16,11 @@ from equipoise.run.course import Course
 from equipoise.store import Replica, Turn
 from equipoise.store.replica import RETIRED
 from equipoise.store.turn import first_of_each
+from equipoise.study.ledger import TooLate
 from equipoise.study.state import ANSWERED, ANSWERED_LATE, DECLINED
 from equipoise.study.ticket import BITS, Ticket
 
-TAKEN, KNOWN, REFUSED, FORGOTTEN = "taken", "known", "refused", "forgotten"
+TAKEN, KNOWN, LATE, REFUSED, FORGOTTEN = "taken", "known", "late", "refused", "forgotten"
 
 FOREIGN: Final = "the ticket was not handed out by this study"
 
@@ -34,14 +35,14 @@ class Handed(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """A ticket for which nothing could be done: which of the request's it is, and why."""
+    """A ticket that is refused or too late: which of the request's it is, and why."""
 
     place: int
     detail: str
 
 
 class Outcomes(NamedTuple):
-    """What became of each ticket of a request, in order, and of those that were refused, why."""
+    """What became of each ticket of a request, in order, and of those that are refused or too late, why."""
 
     each: list[str]
     refused: list[Refused]
@@ -62,6 +63,8 @@ class Ask:
         Hashes of the idempotency key and of the respondent; None without one.
     closed
         Why no ticket is handed out but those that the same ask got before; None where the study is open.
+    most_spare
+        How many more tickets than its budget pays for the study may hand out in all, so that its log has an end.
     """
 
     many: int
@@ -71,6 +74,7 @@ class Ask:
     key: bytes | None = None
     respondent: bytes | None = None
     closed: str | None = None
+    most_spare: float = math.inf
 
     @property
     def calls(self) -> list[bytes]:
@@ -86,6 +90,8 @@ class Ask:
             status = turn.ledger.status(slice(ids.start, ids.stop))
             if np.isin(status, (ANSWERED, ANSWERED_LATE, DECLINED)).all():
                 return Handed([], "answered")
+            if turn.ledger.is_too_late(ids.start):
+                return Handed([], nothing_left(turn.replica))
         return Handed(turn.tickets(ids))
 
     def do(self, turn: Turn, course: Course) -> Handed:
@@ -132,7 +138,7 @@ class Tell:
             try:
                 each.append(self._alone(turn, j, ticket))
             except ValueError as error:
-                each.append(REFUSED)
+                each.append(LATE if isinstance(error, TooLate) else REFUSED)
                 refused.append(Refused(j, str(error)))
         return Outcomes(each, refused)
 

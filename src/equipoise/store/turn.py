@@ -77,7 +77,7 @@ class Turn:
         return self._asked(self.ledger.ask(m))
 
     def ask_for(self, places: Ints) -> range:
-        """Hand out tickets for these arms; return their ids."""
+        """Hand out tickets for these arms, up to the first without a place in the budget; return their ids."""
         self.whole = False
         return self._asked(self.ledger.ask_for(places))
 
@@ -181,7 +181,7 @@ class Turn:
     # ---- the rest
 
     def forget(self, ticket: int, why: str) -> None:
-        """Give up a ticket; an answer that arrives later is still recorded. `why` may say that it was withdrawn."""
+        """Give up a ticket, and its place in the budget. `why` may say that it was withdrawn."""
         if self.ledger.is_in_flight(ticket):
             withdrawn = why in WITHDRAWALS
             self._change(lambda: self.ledger.forget(ticket, withdrawn=withdrawn), events.FORGET, ticket, why)

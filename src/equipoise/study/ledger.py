@@ -39,6 +39,10 @@ FORMAT: Final = 7
 LARGEST_M2: Final = 1e306
 
 
+class TooLate(ValueError):
+    """A ticket was given back, and nothing is left of the budget or of the population to take its answer."""
+
+
 class Ledger:
     """
     What was asked and told, and what follows from it.
@@ -142,13 +146,18 @@ class Ledger:
         return self._used if self.objective.costs is None else float(header["spent"] + header["carry"])
 
     @property
+    def bought(self) -> float:
+        """How many samples the whole budget pays for, at the cheapest of the declared costs; 0 without a budget."""
+        return 0 if self.budget is None else self.budget / min(self.objective.costs or (1.0,))
+
+    @property
     def remaining(self) -> float:
         """How many tickets may still be handed out, or with costs how much is left; infinite without a budget."""
         return math.inf if self.budget is None else max(0, self.budget - self.spent)
 
     @property
     def samples(self) -> int:
-        """How many samples are in."""
+        """How many samples are in, those from elsewhere included."""
         return int(self._state.header["samples"])
 
     @property
@@ -234,6 +243,10 @@ class Ledger:
     def arms_of(self, tickets: Any) -> Ints:
         """Return the places of the arms of several tickets, by an array of ids or a slice."""
         return np.asarray(self._state.tickets["arm"][tickets], np.int64)
+
+    def is_too_late(self, ticket: int) -> bool:
+        """Return whether a ticket was given back, and its answer would be refused as its place was taken."""
+        return bool(steps.is_too_late(self._memory, self._rule, self._ticket_memory, ticket))
 
     def answers(self, tickets: Any) -> Any:
         """Return the values of tickets, by an id, an array of them or a slice; NaN where there is none yet."""
@@ -384,11 +397,11 @@ class Ledger:
         return credit
 
     def ask_for(self, places: Ints) -> int:
-        """Hand out tickets for these arms, whatever the strategy and the budget say; return how many."""
+        """Hand out tickets for these arms, whatever the strategy says, up to the first without a place; how many."""
         self._make_room(len(places))
-        steps.ask_for(self._memory, self._rule, self._ticket_memory, places)
+        found = steps.ask_for(self._memory, self._rule, self._ticket_memory, places)
         self._words[_CREDIT] = 0
-        return len(places)
+        return int(found)
 
     def latest(self, tickets: int) -> range:
         """Return the ids of the tickets that were handed out last, given their number."""
@@ -417,7 +430,7 @@ class Ledger:
         Parameters
         ----------
         tickets
-            An id, or several.
+            An id, or several. Those that were given back take a place in the budget again; TooLate where none is left.
         values
             A float, or an array of them.
         arm
@@ -476,10 +489,20 @@ class Ledger:
             raise ValueError(f"{what}: {self.refusal(value)}")
         if answer == steps.UNANSWERED:
             raise ValueError(f"{what} was already declined, got {value!r}")
+        if answer == steps.TOO_LATE:
+            self._refuse_late(ticket)
         known = float(self.answers(ticket))
         if math.isnan(known):
             raise ValueError(f"{what} comes twice in one call with different values, one of them {value!r}")
         raise ValueError(f"{what} was already answered with {known!r}, got {value!r}")
+
+    def _refuse_late(self, ticket: int) -> None:
+        place = self.arm_of[ticket]
+        what = "the budget" if self.populations is None else "the budget or its population"
+        raise TooLate(
+            f"ticket {ticket} of arm {self.names.names[place]!r} was given back, and nothing is left of {what} for a "
+            "late answer"
+        )
 
     def _refuse_arm(self, ticket: int, place: int) -> None:
         own, other = (self.names.names[k] for k in (self.arm_of[ticket], place))
@@ -586,7 +609,7 @@ class Ledger:
 
     def forget(self, ticket: int, arm: int | None = None, *, withdrawn: bool = False) -> None:
         """
-        Give back a ticket that will not be answered; a late answer is still accepted.
+        Give back a ticket that will not be answered, and its place in the budget; a late answer takes a place again.
 
         Parameters
         ----------
@@ -611,7 +634,7 @@ class Ledger:
         Parameters
         ----------
         ticket
-            An id. Declining it again changes nothing. A forgotten ticket is charged only with a cost that is given.
+            An id. Declining it again changes nothing.
         arm
             The place that it is said to be of; it must be right.
         cost
@@ -623,6 +646,8 @@ class Ledger:
             self._refuse_arm(ticket, place)
         if answer == steps.CONFLICT:
             self._refuse_settled("decline", ticket)
+        if answer == steps.TOO_LATE:
+            self._refuse_late(ticket)
         self._judge(answer, "the ticket is declined")
 
     def _refuse_settled(self, verb: str, ticket: int) -> None:

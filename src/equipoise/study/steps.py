@@ -8,6 +8,10 @@ than its entry says. A forgotten ticket is the one case in which pulls fall, and
 
 A declined ticket is a pull for the floor, and none for the key, which is about answers: only an arm that has too few of
 those for a key of its own is compared by its declines too (`strategies.key.silent_key`).
+
+A ticket that was given back has lost its place in the budget and in the population of its arm. A late answer takes a
+place again (`take_up`), and is refused where none is left (`has_place`). So the tickets that are in flight, answered or
+declined never exceed the budget, whatever is told and when.
 """
 
 from __future__ import annotations
@@ -49,8 +53,8 @@ NOT_NOW = -1
 
 # What a step answers: done; the same was told before; the value is outside the support; another value was told before;
 # the ticket is of another arm; done, but the strategy gave a variance that is none; the ticket was declined before;
-# there is no such ticket.
-DONE, KNOWN, OUTSIDE, CONFLICT, OTHER_ARM, BAD_VARIANCE, UNANSWERED, REFUSED = range(8)
+# there is no such ticket; it was given back, and its place was taken.
+DONE, KNOWN, OUTSIDE, CONFLICT, OTHER_ARM, BAD_VARIANCE, UNANSWERED, REFUSED, TOO_LATE = range(9)
 
 _key = inlined(keys.key)
 _warmup_key = inlined(keys.warmup_key)
@@ -74,14 +78,20 @@ def asked_for(arm: Any) -> float:
 
 
 @internal
-def closed(book: Book, k: int) -> bool:
+def used_up(book: Book, k: int) -> bool:
     """
-    Return whether arm k is not to be asked for: it is retired, or its population is used up.
+    Return whether all of the population of arm k was drawn.
 
     An item that was drawn and declined to answer is used up too.
     """
     at = book.header.sizes_at
-    return book.arms[k].retired != 0 or (at != 0 and asked_for(book.arms[k]) >= book.memory[at + k])
+    return at != 0 and asked_for(book.arms[k]) >= book.memory[at + k]
+
+
+@internal
+def closed(book: Book, k: int) -> bool:
+    """Return whether arm k is not to be asked for: it is retired, or its population is used up."""
+    return book.arms[k].retired != 0 or used_up(book, k)
 
 
 @internal
@@ -248,6 +258,20 @@ def can_pay(book: Book, cost: float) -> bool:
     return header.prices_at == 0 or _affordable(cost, header.spent, header.carry, header.limit)
 
 
+@internal
+def has_place(book: Book, k: int, owed: float) -> bool:
+    """
+    Return whether the budget and the population of arm k have a place for one more ticket of it.
+
+    `owed` is what is to be paid before, and not charged yet.
+    """
+    if used_up(book, k):
+        return False
+    if book.header.prices_at != 0:
+        return can_pay(book, owed + book.arms[k].cost)
+    return book.header.used + 1 <= book.header.limit
+
+
 @inlined
 def cheapest(book: Book) -> float:
     """Return what a sample of the cheapest open arm costs; without costs any number."""
@@ -289,9 +313,9 @@ def charge(book: Book, k: int, tickets: int) -> None:
 
 
 @internal
-def settle(book: Book, k: int, cost: float, charged: int) -> None:
+def settle(book: Book, k: int, cost: float) -> None:
     """
-    Take the real cost of a ticket of arm k; `charged` is 1 where it was charged with the expected cost before, else 0.
+    Take the real cost of a ticket of arm k, which was charged with the expected cost.
 
     From then on the arm is planned with the mean of its real costs, and its other tickets are charged with that.
     """
@@ -300,8 +324,8 @@ def settle(book: Book, k: int, cost: float, charged: int) -> None:
     price.paid += 1
     price.bill += cost
     after = _expected_cost(price.declared, price.paid, price.bill)
-    price.unpaid -= charged
-    pay(book, -charged * before)
+    price.unpaid -= 1
+    pay(book, -before)
     pay(book, cost)
     pay(book, price.unpaid * (after - before))
     arm.cost = after
@@ -320,20 +344,26 @@ def wanted(book: Book, t: int) -> int:
 
 
 @internal
-def hand_out(book: Book, tickets: Any, k: int) -> None:
-    """Make the next ticket one of arm k."""
+def take_up(book: Book, k: int) -> None:
+    """Give a ticket of arm k a place in the budget and in the population."""
     book.arms[k].pulls += 1
+    book.header.used += 1
+    book.header.credit -= 1
     if book.header.prices_at != 0:
         charge(book, k, 1)
-    change(book.by_key, k, key_of(book, k))
     close_if_used_up(book, k)
+
+
+@internal
+def hand_out(book: Book, tickets: Any, k: int) -> None:
+    """Make the next ticket one of arm k."""
+    take_up(book, k)
+    change(book.by_key, k, key_of(book, k))
     ticket = tickets[book.header.issued]
     ticket.arm = k
     ticket.status = IN_FLIGHT
     ticket.value = math.nan
     book.header.issued += 1
-    book.header.used += 1
-    book.header.credit -= 1
 
 
 @internal
@@ -385,13 +415,16 @@ def ask_one(memory: Any, rule: Any, ticket_memory: Any) -> int:
 
 
 @borrowing
-def ask_for(memory: Any, rule: Any, ticket_memory: Any, arms: Any) -> None:
-    """Hand out tickets of these arms, whatever the strategy and the budget say."""
+def ask_for(memory: Any, rule: Any, ticket_memory: Any, arms: Any) -> int:
+    """Hand out tickets of these arms, whatever the strategy says, up to the first without a place; return how many."""
     book, tickets = open_book(memory, rule), tickets_of(ticket_memory)
     for j in range(len(arms)):
+        if not has_place(book, arms[j], 0.0):
+            return j
         # Puts the heap of pulls right as far as `ask` does, so that the state is the same to the bit.
         under_floor(book, book.header.used)
         hand_out(book, tickets, arms[j])
+    return len(arms)
 
 
 # ---- telling
@@ -406,20 +439,26 @@ def possible(header: Any, value: float) -> bool:
 
 
 @internal
-def check(header: Any, ticket: Any, arm: int, value: float) -> int:
-    """Return whether this value may be told for this ticket, which is said to be of this arm."""
+def check(book: Book, ticket: Any, arm: int, value: float, owed: float) -> int:
+    """
+    Return whether this value may be told for this ticket, which is said to be of this arm.
+
+    `owed` is what late answers that are taken with it are to be charged with.
+    """
     if ticket.arm != arm:
         return OTHER_ARM
-    if not possible(header, value):
+    if not possible(book.header, value):
         return OUTSIDE
     if ticket.status == ANSWERED or ticket.status == ANSWERED_LATE:
         return KNOWN if ticket.value == value else CONFLICT
-    return UNANSWERED if ticket.status == DECLINED else DONE
+    if ticket.status == DECLINED:
+        return UNANSWERED
+    return DONE if ticket.status == IN_FLIGHT or has_place(book, arm, owed) else TOO_LATE
 
 
 @internal
 def take(book: Book, k: int, count: int, mean: float, m2: float, landed: int) -> int:
-    """Add samples of arm k to what is known, `landed` of which were in flight."""
+    """Add samples of arm k to what is known, `landed` of which have a place already, as tickets in flight do."""
     arm, header = book.arms[k], book.header
     if count == 1:
         _, arm.shift, arm.mean, arm.m2 = _add(arm.count, arm.shift, arm.mean, arm.m2, mean)
@@ -463,6 +502,12 @@ def unsettled(status: int) -> bool:
 
 
 @inlined
+def is_late(status: int) -> bool:
+    """Whether a ticket of this status was given back, so that its answer would be late."""
+    return status in (FORGOTTEN, WITHDRAWN)
+
+
+@inlined
 def answered(ticket: Any, value: float) -> None:
     """Write the value of a ticket down."""
     ticket.status = ANSWERED if ticket.status == IN_FLIGHT else ANSWERED_LATE
@@ -472,7 +517,7 @@ def answered(ticket: Any, value: float) -> None:
 @borrowing
 def tell_one(memory: Any, rule: Any, ticket_memory: Any, i: int, arm: int, value: float) -> int:
     """
-    Take the value of ticket i; a forgotten ticket's counts too.
+    Take the value of ticket i; a forgotten ticket's counts too, if there is a place for it.
 
     The ticket is said to be of this arm.
     """
@@ -480,12 +525,13 @@ def tell_one(memory: Any, rule: Any, ticket_memory: Any, i: int, arm: int, value
     if i >= book.header.issued:
         return REFUSED
     ticket = tickets[i]
-    answer = check(book.header, ticket, arm, value)
+    answer = check(book, ticket, arm, value, 0.0)
     if answer != DONE:
         return answer
-    landed = 1 if ticket.status == IN_FLIGHT else 0
+    if ticket.status != IN_FLIGHT:
+        take_up(book, arm)
     answered(ticket, value)
-    return take(book, arm, 1, value, 0.0, landed)
+    return take(book, arm, 1, value, 0.0, 1)
 
 
 @borrowing
@@ -499,26 +545,42 @@ def tell_many(
     `costs` are the real costs, NaN where one is not known, or empty; `before` is room for the status of each ticket.
     """
     book, tickets = open_book(memory, rule), tickets_of(ticket_memory)
+    owed, last, refused = 0.0, len(ids), DONE
     for j in range(len(ids)):
         ticket = tickets[ids[j]]
-        answer = check(book.header, ticket, ticket.arm, values[j])
-        if answer in (OUTSIDE, CONFLICT, UNANSWERED):
-            # Undo, last first, so that a ticket that came twice ends as it was.
-            for i in range(j - 1, -1, -1):
-                if unsettled(before[i]):
-                    tickets[ids[i]].status = before[i]
-                    tickets[ids[i]].value = math.nan
-            return answer, j
+        k = arm_of(ticket)
+        answer = check(book, ticket, k, values[j], owed)
+        if answer != DONE and answer != KNOWN:
+            last, refused = j, answer
+            break
         before[j] = ticket.status
+        if is_late(before[j]):
+            # Holds a place until all are checked. What it costs is not charged yet: a refund would leave its rounding.
+            book.arms[k].pulls += 1
+            book.header.used += 1
+            owed += book.arms[k].cost
         if answer == DONE:
             answered(ticket, values[j])
+    # Last first, so that a ticket that came twice and is refused ends as it was.
+    for i in range(last - 1, -1, -1):
+        ticket = tickets[ids[i]]
+        if is_late(before[i]):
+            book.arms[arm_of(ticket)].pulls -= 1
+            book.header.used -= 1
+        if refused != DONE and unsettled(before[i]):
+            ticket.status = before[i]
+            ticket.value = math.nan
+    if refused != DONE:
+        return refused, last
     worst, bad = DONE, -1
     for j in range(len(ids)):
         if unsettled(before[j]):
-            landed, k = 1 if before[j] == IN_FLIGHT else 0, arm_of(tickets[ids[j]])
+            k = arm_of(tickets[ids[j]])
+            if is_late(before[j]):
+                take_up(book, k)
             if len(costs) > 0 and not math.isnan(costs[j]):
-                settle(book, k, costs[j], landed)
-            if take(book, k, 1, values[j], 0.0, landed) == BAD_VARIANCE:
+                settle(book, k, costs[j])
+            if take(book, k, 1, values[j], 0.0, 1) == BAD_VARIANCE:
                 worst, bad = BAD_VARIANCE, j
     return worst, bad
 
@@ -535,15 +597,15 @@ def tell_moments(memory: Any, rule: Any, k: int, count: int, mean: float, m2: fl
 @internal
 def turn_down(book: Book, ticket: Any, k: int, cost: float) -> int:
     """Note that a ticket of arm k, in flight or forgotten, was not answered."""
-    landed = 1 if ticket.status == IN_FLIGHT else 0
+    if ticket.status != IN_FLIGHT:
+        take_up(book, k)
     ticket.status = DECLINED
     book.arms[k].declined += 1
-    book.arms[k].pulls -= landed
+    book.arms[k].pulls -= 1
     book.header.declined += 1
-    close_if_used_up(book, k)
     answer = DONE
     if not math.isnan(cost):
-        settle(book, k, cost, landed)
+        settle(book, k, cost)
         answer = evaluate(book, k)
     rekey(book, k)
     return answer
@@ -554,7 +616,8 @@ def decline(memory: Any, rule: Any, ticket_memory: Any, i: int, k: int, cost: fl
     """
     Note that ticket i of arm k was not answered; CONFLICT if it was, KNOWN if it was declined before.
 
-    `cost` is what it really cost, NaN where that is not known. A ticket that was forgotten is not charged otherwise.
+    TOO_LATE if it was given back and there is no place for it. `cost` is what it really cost, NaN where that is not
+    known.
     """
     book, ticket = open_book(memory, rule), tickets_of(ticket_memory)[i]
     if ticket.arm != k:
@@ -563,7 +626,16 @@ def decline(memory: Any, rule: Any, ticket_memory: Any, i: int, k: int, cost: fl
         return KNOWN
     if not unsettled(ticket.status):
         return CONFLICT
+    if ticket.status != IN_FLIGHT and not has_place(book, k, 0.0):
+        return TOO_LATE
     return turn_down(book, ticket, k, cost)
+
+
+@borrowing
+def is_too_late(memory: Any, rule: Any, ticket_memory: Any, i: int) -> bool:
+    """Return whether ticket i was given back, and there is no place for its answer."""
+    book, ticket = open_book(memory, rule), tickets_of(ticket_memory)[i]
+    return is_late(ticket.status) and not has_place(book, arm_of(ticket), 0.0)
 
 
 @borrowing
@@ -641,9 +713,10 @@ def fold(memory: Any, rule: Any, ticket_memory: Any, actions: Any, places: Any, 
             continue
         if not possible(book.header, values[j]):
             return j
-        landed = 1 if ticket.status == IN_FLIGHT else 0
+        if ticket.status != IN_FLIGHT:
+            take_up(book, k)
         answered(ticket, values[j])
         if not math.isnan(cost):
-            settle(book, k, cost, landed)
-        take(book, k, 1, values[j], 0.0, landed)
+            settle(book, k, cost)
+        take(book, k, 1, values[j], 0.0, 1)
     return -1

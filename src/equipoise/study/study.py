@@ -301,7 +301,7 @@ class Study:
         ----------
         ticket
             The ticket that was answered. Telling the same value again changes nothing. A forgotten ticket's answer is
-            taken too, even past the budget.
+            taken too, as long as the budget has a place for it.
         value
             The sample.
         arm
@@ -314,7 +314,8 @@ class Study:
         ------
         ValueError, TypeError
             For a value that is not a finite number inside the support; a ticket of another study, or that was declined;
-            a value different from the one already recorded; a cost that is negative. The study is left unchanged.
+            a value different from the one already recorded; a forgotten ticket when the budget is spent; a cost that is
+            negative. The study is left unchanged.
         """
         if type(value) is not float:
             value = number("value", value)
@@ -394,15 +395,16 @@ class Study:
         Parameters
         ----------
         ticket
-            The ticket. Declining it again changes nothing. A forgotten one can still be declined: that is counted, and
-            uses no budget but the `cost` that is given.
+            The ticket. Declining it again changes nothing. A forgotten one can still be declined, as long as the budget
+            has a place for it.
         cost
             What it really cost, in a study with `costs`; None if that is not known.
 
         Raises
         ------
         ValueError, TypeError
-            For a ticket that was answered, or of another study; a cost that is negative. The study is left unchanged.
+            For a ticket that was answered, or of another study; a forgotten one when the budget is spent; a cost that
+            is negative. The study is left unchanged.
         """
         with self._lock:
             ticket_id, k = self._own(ticket)
@@ -414,8 +416,8 @@ class Study:
         """
         Give back a ticket that will not be answered, so that its sample can be asked for again.
 
-        A late answer is still accepted. A ticket of an arm that was retired meanwhile counts as withdrawn; any other as
-        one that was never answered, which the certificate reports.
+        A late answer is accepted as long as the budget has a place for it. A ticket of an arm that was retired
+        meanwhile counts as withdrawn; any other as one that was never answered, which the certificate reports.
         """
         with self._lock:
             ticket_id, k = self._own(ticket)

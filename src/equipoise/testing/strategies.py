@@ -75,7 +75,7 @@ class Scan:
     @property
     def affordable(self) -> list[int]:
         """The arms that are still affordable and not used up."""
-        return [k for k in range(self.arms) if self._can_pay(k) and self._left(k) > 0]
+        return [k for k in range(self.arms) if self.has_place(k)]
 
     def _left(self, k: int) -> float:
         return math.inf if self.sizes is None else self.sizes[k] - self.pulls[k]
@@ -111,6 +111,10 @@ class Scan:
         self.pulls[k] += 1
         self.t += 1
         self.spent, self.carry = money.spend(self.spent, self.carry, self.costs[k])
+
+    def has_place(self, k: int) -> bool:
+        """Return whether one more ticket of arm k can be paid for, and its population is not used up."""
+        return self._can_pay(k) and self._left(k) > 0
 
     def give_back(self, k: int) -> None:
         """Record that a ticket for arm k was forgotten."""
@@ -454,8 +458,15 @@ class StrategyLaws:
                 forgotten.append(ticket)
             elif action == "late" and forgotten:
                 ticket = forgotten.pop()
-                study.tell(ticket, value)
-                scan.tell(ticket.arm, value, in_flight=False)  # type: ignore[arg-type]
+                has_place = scan.has_place(ticket.arm)  # type: ignore[arg-type]
+                try:
+                    study.tell(ticket, value)
+                except ValueError:
+                    assert not has_place
+                else:
+                    assert has_place
+                    scan.pull(ticket.arm)  # type: ignore[arg-type]
+                    scan.tell(ticket.arm, value)  # type: ignore[arg-type]
             elif action == "elsewhere":
                 arm = step % scan.arms
                 if scan.sizes is None or scan.counts[arm] < scan.sizes[arm]:

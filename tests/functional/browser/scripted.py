@@ -97,20 +97,23 @@ class Scripted:
         }
         reply |= self.question
         shown = reply["answer"] in self.asks[-1].get("answers", [reply["answer"]])
-        _reply(route, self.ask if shown else [409], reply)
+        _reply(route, self.ask if shown else [409], reply, "tickets" if shown else "answer")
 
     def _tell(self, route: Route) -> None:
         self.tells.append(json.loads(route.request.post_data or ""))
         _reply(route, self.tell, {"outcomes": [self.outcome]})
 
 
-def _reply(route: Route, statuses: list[int], body: Body) -> None:
+def _reply(route: Route, statuses: list[int], body: Body, kind: str = "invalid") -> None:
     status = statuses.pop(0) if len(statuses) > 1 else statuses[0]
     if status == 0:
         route.abort()
         return
     headers = {"Access-Control-Allow-Origin": "*", "Content-Type": "application/json"}
-    route.fulfill(status=status, headers=headers, body=json.dumps(body) if status == 200 else "")
+    problem = {"type": f"urn:equipoise:problem:{kind}", "detail": "this is refused"}
+    route.fulfill(
+        status=status, headers=headers, body="" if status == 204 else json.dumps(body if status == 200 else problem)
+    )
 
 
 def scripted(context: BrowserContext, page: Page) -> Scripted:

@@ -134,8 +134,9 @@ def test_a_page_shows_the_question_itself(service: Scripted) -> None:
     assert told(service) == [{"ticket": "t1", "value": 0.25}]
 
 
-def test_a_page_is_told_that_its_answer_was_refused(service: Scripted) -> None:
-    service.outcome = "refused"
+@pytest.mark.parametrize("outcome", ["refused", "late"])
+def test_a_page_is_told_that_its_answer_was_refused(service: Scripted, outcome: str) -> None:
+    service.outcome = outcome
     service.visit(host_page(CUSTOM + tag('data-callback="showOwn" data-target="#own"')))
     service.page.wait_for_function("window.poll")
     assert service.page.evaluate("poll.answer(99)") is False
@@ -157,6 +158,14 @@ def test_a_mistake_in_the_tag_is_named_in_the_console(service: Scripted) -> None
             service.visit(host_page(tag(more)))
         assert problem in warning.value.text
         expect(service.card).to_have_count(0)
+
+
+def test_why_there_is_no_question_is_said_in_the_console(service: Scripted) -> None:
+    service.ask = [409]
+    with service.page.expect_console_message(lambda message: message.type == "warning") as warning:
+        service.visit()
+    assert "equipoise: this is refused" in warning.value.text
+    expect(service.card).to_have_count(0)
 
 
 def test_an_error_of_the_callback_stays_in_the_console(service: Scripted) -> None:

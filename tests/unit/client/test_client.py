@@ -24,7 +24,8 @@ from equipoise.client.service import Service
 from equipoise.client.transport import Patience, Transport, _seconds
 from equipoise.errors import EquipoiseError
 from equipoise.server import Limits
-from tests.logs import kinds
+from equipoise.study.ledger import TooLate
+from tests.logs import expire_leases, kinds
 from tests.serving import ADMIN, Served, served
 
 
@@ -96,6 +97,43 @@ def test_what_is_refused_here_and_there(remote: Service) -> None:
     with pytest.raises(TypeError, match="did you mean 'budget'"):
         remote.create("typo", arms=["a"], buget=5)  # type: ignore[call-arg]
     assert study.result().samples == 1
+
+
+def test_answers_that_come_too_late(remote: Service) -> None:
+    study = remote.create("late", arms=["a", "b"], budget=6, strategy="uniform", support=(0, 1))
+    tickets = study.ask(6)
+    study.forget(tickets[:2])
+    study.tell(tickets[0], 0.5)  # there is a place for it
+    study.ask()
+    with pytest.raises(TooLate, match="ticket 1 of arm 'b' was given back, and nothing is left of the budget"):
+        study.tell(tickets[1], 0.5)
+    with pytest.raises(TooLate, match="nothing is left of the budget"):
+        study.decline(tickets[1])
+    with pytest.raises(TooLate, match="ticket 1 of the call: ticket 1 of arm 'b' was given back"):
+        study.tell_many([(tickets[2], 0.5), (tickets[1], 0.5), (tickets[3], 0.5)])
+    # What is wrong is said first, as that is somebody's mistake.
+    with pytest.raises(ValueError, match=r"ticket 1 of the call: .*already answered .*and 1 others"):
+        study.tell_many([(tickets[1], 0.5), (tickets[2], 0.6), (tickets[4], 0.5)])
+    assert (study.result().samples, study.remaining) == (4, 0)
+
+
+def test_a_machine_that_is_too_late_goes_on(service: Served, remote: Service) -> None:
+    """Its tickets were given back, and others took their places."""
+    study = remote.create("overtaken", arms=["a", "b"], budget=40, strategy="uniform")
+    where, calls = service.service.registry.place("overtaken"), 0
+
+    def overtaken(arm: str, seed: int) -> float:
+        nonlocal calls
+        calls += 1
+        if calls == 10:
+            expire_leases(where)
+            while tickets := study.ask(100):
+                study.tell_many([(ticket, 0.0) for ticket in tickets])
+        return 1.0
+
+    result = eq.estimate(overtaken, study=study)
+    assert (result.samples, study.in_flight, study.remaining) == (40, 0, 0)
+    assert calls >= 10
 
 
 def test_options_of_a_study(remote: Service) -> None:

@@ -246,6 +246,33 @@ def test_a_driver_does_not_take_over_its_own_tickets(where: str) -> None:
     assert set(calls.values()) == {1}
 
 
+def test_a_late_answer_does_not_exceed_the_budget(where: str) -> None:
+    """One that comes when another sample has its place is dropped; one that comes earlier is charged."""
+    clock, early, last = Clock(), threading.Event(), threading.Event()
+    calls, late = 0, dict[int, threading.Thread]()
+
+    def measure(arm: str) -> float:
+        nonlocal calls
+        calls += 1
+        mine = calls
+        if mine in (5, 9):
+            late[mine] = threading.current_thread()
+            clock.jump(0.5)
+            assert (early if mine == 5 else last).wait(HANG)
+        if mine == 20:
+            early.set()
+            late[5].join(HANG)
+        if mine == 31:
+            last.set()
+            late[9].join(HANG)
+        return float(mine)
+
+    found = drive(measure, 30, arms=ARMS, lease=0.5, store=where, clock=clock)
+    assert (calls, found.samples, found.spent) == (31, 30, 30)
+    told = [event.value or 0.0 for event in events(where) if event.kind == "tell"]
+    assert sorted(told) == [float(mine) for mine in range(1, 32) if mine != 9]
+
+
 # ---- the four numbers
 
 

@@ -189,9 +189,12 @@ def test_a_driver_takes_the_place_of_visitors_who_are_gone(where: str) -> None:
         tickets = study.ask(10)
         expire_leases(where)
         assert eq.estimate(sample, 40, arms=ARMS, store=where).samples == 40
+        with pytest.raises(ValueError, match="ticket 3 of arm 'rough' was given back"):
+            study.tell(tickets[3], 10.0)
+        study.set_budget(41)
         study.tell(tickets[3], 10.0)
-        assert study.result().samples == 41
-    assert Counter(kinds(where)) == {"ask": 50, "tell": 41, "forget": 10}
+        assert (study.result().samples, study.remaining) == (41, 0)
+    assert Counter(kinds(where)) == {"ask": 50, "tell": 41, "forget": 10, "budget": 1}
 
 
 def test_a_lease_of_one_ask(where: str) -> None:

@@ -240,6 +240,34 @@ def test_open_tickets_are_counted_by_owner(where: str) -> None:
     desk.close()
 
 
+def test_tickets_of_the_same_turn_are_open_too(where: str) -> None:
+    """A look for tickets that are waited for in vain, in the middle of a turn, does not forget those before it."""
+    eq.open(where, arms=["a", "b"]).close()
+    desk = Desk(where, "ab" * 32, most_waiting=100, patience=1.0, clock=lambda: 0.0)
+    few = [Ask(1, -2, 3600.0, 3) for _ in range(9)]
+    first = do(desk, few[0]).tickets[0]
+    do(desk, tell(first.number, 1.0))  # so that there is something to count again
+    handed = together(desk, [*few])
+    assert [isinstance(each, Problem) for each in handed] == [False] * 3 + [True] * 6
+    assert replay(where).study.in_flight == 3
+    desk.close()
+
+
+def test_open_tickets_are_counted_whichever_process_handed_them_out(where: str) -> None:
+    eq.open(where, arms=["a", "b"]).close()
+    desks = [Desk(where, "ab" * 32, most_waiting=100, patience=1.0, clock=lambda: 0.0) for _ in range(2)]
+    refused = 0
+    for turn in range(12):
+        try:
+            do(desks[turn % 2], Ask(1, -2, 3600.0, 5))
+        except Problem:
+            refused += 1
+    assert (replay(where).study.in_flight, refused) == (5, 7)
+    assert len(do(desks[0], Ask(5, -3, 3600.0, 5)).tickets) == 5  # another caller has tickets of its own
+    for desk in desks:
+        desk.close()
+
+
 def test_two_desks_of_one_study(desk: Desk, where: str) -> None:
     other = Desk(where, "ab" * 32, most_waiting=100, patience=1.0)
     first = do(desk, ask(respondent=b"r" * 16))

@@ -171,11 +171,15 @@ def test_a_page_is_asked_only_what_it_can_show(service: Served, name: str) -> No
 
 
 def test_how_long_pages_and_programs_are_waited_for(service: Served, name: str) -> None:
-    """Ten minutes, and an hour, unless the ask says otherwise."""
+    """Ten minutes, and an hour, unless a program says otherwise."""
     key = service.create(name, poll=POLL)["keys"][0]["key"]
     page, worker = Study(service, name, key), Study(service, name, service.key(name, "work"))
-    for caller, body in ((page, {}), (worker, {}), (page, {"lease": 5})):
+    for caller, body in ((page, {}), (worker, {}), (worker, {"lease": 5})):
         assert caller.post("ask", body).status_code == 200
+    for seconds in (0.001, 5, 1e308):
+        refused = page.post("ask", {"lease": seconds})
+        sentence = "a key of role 'ask' cannot choose how long tickets are waited for"
+        assert (refused.status_code, refused.json()["detail"]) == (403, sentence)
     for seconds, over in ((-1, []), (6, [2]), (601, [0, 2]), (3601, [0, 1, 2])):
         assert leases_over(page.where, after=seconds) == over
 
@@ -214,6 +218,7 @@ def test_tickets_are_given_back(study: Study) -> None:
     assert "answered" in found["refused"][0]["detail"]
     assert study.progress["spent"] == 2
     assert study.tell({"ticket": tickets[1], "value": 0})["outcomes"] == ["taken"]  # late, and taken
+    assert study.progress["spent"] == 3
 
 
 def test_a_ticket_that_is_waited_for_in_vain(service: Served, name: str) -> None:
@@ -225,6 +230,56 @@ def test_a_ticket_that_is_waited_for_in_vain(service: Served, name: str) -> None
     assert len(study.ask()) == 1
     assert kinds(study.where).count("forget") == 4
     assert study.tell({"ticket": tickets[0]["ticket"], "value": 1})["outcomes"] == ["taken"]
+    # The others are taken as long as there is budget for them, whether they have an answer or none.
+    found = study.tell(
+        {"ticket": tickets[1]["ticket"], "value": 1},
+        {"ticket": tickets[2]["ticket"], "declined": True},
+        {"ticket": tickets[3]["ticket"], "value": 1},
+    )
+    assert found["outcomes"] == ["taken", "taken", "late"]
+    assert found["refused"][0]["index"] == 2
+    assert "nothing is left of the budget for a late answer" in found["refused"][0]["detail"]
+    assert study.tell({"ticket": tickets[3]["ticket"], "declined": True})["outcomes"] == ["late"]
+    assert (study.progress["spent"], study.progress["samples"]) == (4, 2)
+    assert kinds(study.where).count("tell") == 2
+
+
+def test_who_comes_back_when_the_budget_is_spent(service: Served, name: str) -> None:
+    """A visitor whose ticket was given back is not asked for an answer that would be refused."""
+    key = service.create(name, budget=2, strategy="uniform", poll=POLL)["keys"][0]["key"]
+    page, worker = Study(service, name, key), Study(service, name, service.key(name, "work"))
+    (ticket,) = page.ask(respondent="me")
+    expire_leases(page.where)
+    assert page.ask(respondent="you")
+    assert page.ask(respondent="me") == [ticket]  # there is a place for it
+    (other,) = page.ask(respondent="another")
+    assert page.post("ask", {"respondent": "me"}).status_code == 204
+    assert worker.post("ask", {"respondent": "me"}).json() == {"tickets": [], "reason": "spent"}
+    assert page.tell({"ticket": ticket["ticket"], "value": 1})["outcomes"] == ["late"]
+    assert page.tell({"ticket": other["ticket"], "value": 1})["outcomes"] == ["taken"]
+
+
+def test_a_page_does_not_say_what_samples_cost(service: Served, name: str) -> None:
+    """Else free samples would have no end, and a dear one would be the last."""
+    service.create(name, budget=100, costs={"a": 1, "b": 10})
+    page, worker = (Study(service, name, service.key(name, role)) for role in ("ask", "work"))
+    (ticket,) = page.ask()
+    sentence = "a key of role 'ask' cannot say what samples cost"
+    for cost in (0, 1, 1e300):
+        refused = page.post("tell", {"answers": [{"ticket": ticket["ticket"], "value": 1, "cost": cost}]})
+        assert (refused.status_code, refused.json()["detail"]) == (403, sentence)
+    assert worker.progress["samples"] == 0
+    assert page.tell({"ticket": ticket["ticket"], "value": 1})["outcomes"] == ["taken"]
+
+
+def test_how_long_a_sample_cannot_take(study: Study) -> None:
+    """No number of seconds that would be infinite in the log."""
+    (ticket,) = study.ask()
+    for seconds in ("1e308", "1.1e9", "-1", "NaN", "Infinity"):
+        body = f'{{"answers": [{{"ticket": "{ticket["ticket"]}", "value": 1, "seconds": {seconds}}}]}}'
+        assert study.client.post(f"{study.path}/tell", content=body).status_code in (400, 422)
+    assert study.tell({"ticket": ticket["ticket"], "value": 1, "seconds": 1e9})["outcomes"] == ["taken"]
+    assert [event.seconds for event in events(study.where) if event.kind == "tell"] == [1e9]
 
 
 @pytest.mark.parametrize(("what", "reason"), [("pause", "paused"), ("archive", "archived")])

@@ -93,9 +93,9 @@ def test_deadlines_are_the_databases(where: str) -> None:
         assert [lease.over for lease in log.turn(Turn.leases)] == [True, True]
 
 
-@pytest.mark.parametrize("lease", [0, -1, float("nan"), "long"])
+@pytest.mark.parametrize("lease", [0, -1, float("nan"), float("inf"), 1e308, 1.1e9, "long"])
 def test_a_lease_that_is_none(tmp_path: Path, lease: object) -> None:
-    with pytest.raises((ValueError, TypeError), match=r"lease must be a positive .*number of seconds"):
+    with pytest.raises((ValueError, TypeError), match=r"lease must be (a positive|at most 1,000,000,000) "):
         eq.open(tmp_path / "study.db", arms=["a", "b"], budget=10, lease=lease)  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
 

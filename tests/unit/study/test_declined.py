@@ -103,23 +103,24 @@ def test_a_decline_is_counted_once_and_uses_budget() -> None:
         with pytest.raises(ValueError, match=words):
             call()
         assert study.ledger.fingerprint() == before
-    # A forgotten ticket can be declined late: it has its place in the budget no more.
-    study.decline(tickets[2])
+    # A forgotten ticket can be declined late: it takes its place in the budget again.
     assert (study.spent, study.remaining) == (9, 1)
+    study.decline(tickets[2])
+    assert (study.spent, study.remaining) == (10, 0)
     assert study.ledger.tickets["status"][:4].tolist() == [DECLINED, ANSWERED, DECLINED, 0]
     assert study.ledger.declined.tolist() == [2, 0]
     assert FORGOTTEN not in study.ledger.tickets["status"]
 
 
-def test_a_late_decline_is_charged_with_what_it_cost() -> None:
+def test_a_late_decline_is_charged_as_any_other() -> None:
     study = eq.Study(2, 100, "uniform", costs=[2, 2])
     tickets = study.ask(4)
     study.forget(tickets[0])
     study.forget(tickets[1])
     study.decline(tickets[0])
-    assert study.spent == 4
+    assert study.spent == 6
     study.decline(tickets[1], cost=9)
-    assert study.spent == 2 + 9 + 9
+    assert study.spent == 2 + 2 + 9 + 9
 
 
 def test_declined_items_of_a_population_are_used_up() -> None:

@@ -16,6 +16,7 @@ from equipoise.strategies import key as keys
 
 ARMS = 3
 LEAST = 2
+GIVEN_BACK = ("forgotten", "withdrawn")
 
 
 @dataclass
@@ -24,7 +25,6 @@ class Sample:
     status: str = "in flight"
     value: float = math.nan
     cost: float | None = None
-    charged: bool = True
 
 
 @dataclass
@@ -59,13 +59,17 @@ class Model:
 
     def spent(self) -> float:
         return math.fsum(
-            ticket.cost if ticket.cost is not None else self.cost(ticket.arm) * ticket.charged
+            self.cost(ticket.arm) if ticket.cost is None else ticket.cost
             for ticket in self.tickets
+            if ticket.status not in GIVEN_BACK
         )
 
-    def can_pay(self, k: int) -> bool:
+    def has_place(self, k: int) -> bool:
         limit = money.limit(self.budget, min(self.declared or [1.0]))
-        return k not in self.retired and self.cost(k) <= limit - self.spent() + 1e-9
+        return self.cost(k) <= limit - self.spent() + 1e-9
+
+    def can_pay(self, k: int) -> bool:
+        return k not in self.retired and self.has_place(k)
 
     def top(self, k: int) -> float:
         values = [ticket.value for ticket in self.of(k, "answered")]
@@ -135,7 +139,7 @@ steps = st.lists(
 def test_a_study_is_what_its_tickets_make_it(
     p: float, declared: list[float] | None, happens: list[tuple[str, int, int, float | None]], many: bool
 ) -> None:
-    budget = 40 if declared is None else 60.0
+    budget = 12 if declared is None else 30.0
     study = eq.Study(ARMS, budget, eq.strategies.Greedy(LEAST), objective=p, costs=declared)
     model = Model(p, declared, budget)
     tickets: list[eq.Ticket] = []
@@ -158,7 +162,7 @@ def test_a_study_is_what_its_tickets_make_it(
             model.retired = model.retired | {k} if what == "retire" else model.retired - {k}
             model.touch(k)
             continue
-        wanted = ("forgotten",) if what == "late" else ("in flight",)
+        wanted = GIVEN_BACK if what == "late" else ("in flight",)
         found = [i for i, sample in enumerate(model.tickets) if sample.status in wanted]
         if not found:
             continue
@@ -166,7 +170,12 @@ def test_a_study_is_what_its_tickets_make_it(
         ticket, sample = tickets[i], model.tickets[i]
         if what == "forget":
             study.forget(ticket)
-            sample.status, sample.charged = "forgotten", False
+            sample.status = "withdrawn" if sample.arm in model.retired else "forgotten"
+        elif what == "late" and not model.has_place(sample.arm):
+            before = study.ledger.fingerprint()
+            with pytest.raises(ValueError, match="nothing is left of the budget for a late answer"):
+                study.decline(ticket, cost=cost) if value < 0 else study.tell(ticket, float(value), cost=cost)
+            assert study.ledger.fingerprint() == before
         elif what == "decline" or (what == "late" and value < 0):
             study.decline(ticket, cost=cost)
             sample.status, sample.cost = "declined", cost
@@ -178,18 +187,21 @@ def test_a_study_is_what_its_tickets_make_it(
             sample.status, sample.value, sample.cost = "answered", float(value), cost
         model.touch(sample.arm)
         assert study.spent == pytest.approx(model.spent(), rel=1e-12, abs=1e-12)
+        assert declared is not None or study.spent <= budget
     assert study.remaining == pytest.approx(max(0, budget - model.spent()), abs=1e-9)
-    of_all = {name: sum(s.status == name for s in model.tickets) for name in ("in flight", "declined", "forgotten")}
+    of_all = {name: sum(s.status == name for s in model.tickets) for name in ("in flight", "declined", *GIVEN_BACK)}
     assert study.in_flight == of_all["in flight"]
     result = study.result()
     answered = result.certificate.answered
     assert answered is not None
-    assert (answered.asked, answered.given_up, answered.declined) == (
+    assert (answered.asked, answered.given_up, answered.withdrawn, answered.declined) == (
         len(tickets),
         of_all["forgotten"],
+        of_all["withdrawn"],
         of_all["declined"],
     )
-    assert result.samples + answered.given_up + answered.in_flight + answered.declined == answered.asked
+    over = result.samples + answered.declined + answered.given_up + answered.withdrawn
+    assert over + answered.in_flight == answered.asked
     assert list(result.declined.values()) == [len(model.of(k, "declined")) for k in range(ARMS)]
     assert [*result.counts.values()] == [len(model.of(k, "answered")) for k in range(ARMS)]
     if declared is not None:

@@ -94,7 +94,7 @@ def test_one_at_a_time_and_many_at_once_cost_the_same() -> None:
     assert one.remaining == many.remaining < 1
 
 
-def test_forgotten_money_comes_back_and_late_answers_are_free() -> None:
+def test_forgotten_money_comes_back_and_late_answers_are_paid_for() -> None:
     study = eq.Study(["a", "b"], 12, "uniform", costs=[1, 5])
     tickets = study.ask(99)
     assert [ticket.arm for ticket in tickets] == ["a", "b", "a", "b"]
@@ -103,10 +103,31 @@ def test_forgotten_money_comes_back_and_late_answers_are_free() -> None:
     study.forget(tickets[1])
     assert (study.spent, study.remaining, study.done) == (7, 5, False)
     study.tell(tickets[1], 1.0)
-    assert study.remaining == 5
-    # b has a late pull more than a now; a is next, and then b cannot be paid.
-    assert [ticket.arm for ticket in study.ask(99)] == ["a"] * 5
-    assert study.result().samples == 1
+    assert (study.spent, study.remaining, study.done) == (12, 0, True)
+    study.forget(tickets[3])
+    assert [ticket.arm for ticket in study.ask(2)] == ["a", "a"]
+    assert study.remaining == 3
+    with pytest.raises(ValueError, match="nothing is left of the budget"):
+        study.tell(tickets[3], 1.0)
+    assert (study.spent, study.result().samples) == (9, 1)
+
+
+def test_many_late_answers_are_paid_for_one_after_the_other() -> None:
+    """A batch that cannot be paid for as a whole leaves not a bit behind."""
+    study = eq.Study(["a", "b"], 1.5, "uniform", costs=[0.1, 0.6])
+    a, b, c, d = study.ask(4)
+    assert [ticket.arm for ticket in (a, b, c, d)] == ["a", "b", "a", "b"]
+    for ticket in (a, b, c, d):
+        study.forget(ticket)
+    (again,) = study.ask(1)
+    study.tell(again, 1.0, cost=0.2)
+    before = study.ledger.fingerprint()
+    with pytest.raises(ValueError, match="ticket 0 of arm 'a' was given back, and nothing is left of the budget"):
+        study.tell_many([(b, 1.0), (d, 1.0, 0.25), (a, 1.0), (c, 1.0)])
+    assert study.ledger.fingerprint() == before
+    # Each is charged with what it is expected to cost, unless it says what it did.
+    study.tell_many([(b, 1.0), (d, 1.0, 0.25)])
+    assert study.spent == pytest.approx(0.2 + 0.25 + 0.25)
 
 
 def test_the_floor_is_kept_among_what_can_be_paid() -> None:

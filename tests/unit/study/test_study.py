@@ -89,14 +89,77 @@ def test_tells_come_in_any_order_and_late() -> None:
         study.forget(ticket)
     assert study.remaining == 5
     assert study.in_flight == 0
+    # The answers to some of the forgotten come after all, and take a place in the budget again.
+    study.tell_many([(ticket, 1.0) for ticket in tickets[:2]])
+    assert study.remaining == 3
+    study.decline(tickets[2])
+    assert study.remaining == 2
     more = study.ask(99)
-    assert len(more) == 5
+    assert len(more) == 2
     assert study.done
-    # The answers to the forgotten come after all, past the budget.
-    study.tell_many([(ticket, 1.0) for ticket in tickets[:5]])
+    # Others come when their places are taken.
+    before = state(study)
+    sentence = "ticket 3 of arm 'b' was given back, and nothing is left of the budget for a late answer"
+    with pytest.raises(ValueError, match=sentence):
+        study.tell(tickets[3], 1.0)
+    with pytest.raises(ValueError, match=sentence):
+        study.tell_many([(more[0], 1.0), (tickets[3], 1.0)])
+    with pytest.raises(ValueError, match=sentence):
+        study.decline(tickets[3])
+    assert state(study) == before
     study.tell_many([(ticket, 1.0) for ticket in more])
-    assert study.result().samples == 25
+    assert study.result().samples == 19
     assert study.remaining == 0
+    study.set_budget(21)
+    with pytest.raises(ValueError, match="ticket 4 of arm 'a' was given back"):
+        study.tell_many([(tickets[3], 1.0), (tickets[4], 1.0)])  # one of them would fit
+    study.tell(tickets[3], 1.0)
+    assert (study.result().samples, study.remaining) == (20, 0)
+
+
+def test_late_answers_leave_no_more_than_was_left() -> None:
+    """What may be handed out is known ahead, for many asks: a late answer takes one of them."""
+    study = eq.Study(2, 10, "uniform")
+    tickets = [study.ask() for _ in range(6)]
+    for ticket in tickets[:3]:
+        study.forget(ticket)
+    study.ask()
+    study.tell(tickets[0], 1.0)
+    study.tell_many([(tickets[1], 1.0)])
+    assert len([study.ask() for _ in range(4)]) == 4
+    with pytest.raises(eq.EquipoiseError, match="the budget of 10 samples is spent"):
+        study.ask()
+    with pytest.raises(ValueError, match="nothing is left of the budget"):
+        study.tell(tickets[2], 1.0)
+
+
+def test_a_late_answer_needs_a_place_in_its_population() -> None:
+    study = eq.Study(["a", "b"], populations=[2, 5])
+    first = study.ask(7)
+    for ticket in first:
+        study.forget(ticket)
+    again = study.ask(7)
+    of_a = [ticket for ticket in first if ticket.arm == "a"]
+    with pytest.raises(ValueError, match="nothing is left of the budget or its population for a"):
+        study.tell(of_a[0], 1.0)
+    study.forget(next(ticket for ticket in again if ticket.arm == "a"))
+    with pytest.raises(ValueError, match="nothing is left of the budget or its population"):
+        study.tell_many([(of_a[0], 1.0), (of_a[1], 1.0)])
+    study.tell(of_a[0], 1.0)
+    assert study.ask(7) == []
+    assert dict(study.result().counts) == {"a": 1, "b": 0}
+
+
+def test_no_order_of_arms_exceeds_a_budget() -> None:
+    """What comes first may be asked for whatever the strategy says, and not whatever the budget says."""
+    study = eq.Study(3, 4, "uniform", populations=[1, None, None])
+    assert study.ledger.ask_for(np.array([1, 0, 2, 2, 2])) == 4
+    assert study.done
+    paid = eq.Study(["a", "b"], 12, "uniform", costs=[1, 5])
+    assert paid.ledger.ask_for(np.array([1, 1, 1, 0])) == 2
+    assert paid.spent == 10
+    used_up = eq.Study(2, populations=[1, 9])
+    assert used_up.ledger.ask_for(np.array([0, 0, 1])) == 1
 
 
 def test_forgetting_twice_is_forgetting_once() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from equipoise.arrays import Floats
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import LONGEST_NAME, check_names, integer, positive, printable, shown
+from equipoise.inputs import LONGEST_NAME, check_names, integer, number_of_seconds, printable, shown
 from equipoise.run.bench import margins
 from equipoise.run.bench.timer import Run, Timer, program_of, shell_for, words_of
 from equipoise.run.bench.timings import LEVEL, SHARP, MarginKind, Overhead, Timing, Timings
@@ -147,7 +147,7 @@ class Bench:
             )
         if self._min_runs > self._max_runs:
             raise ValueError(f"min_runs must be at most max_runs, {self._max_runs:,}, got {self._min_runs:,}")
-        self._max_seconds = None if max_seconds is None else positive("max_seconds", max_seconds, "number of seconds")
+        self._max_seconds = None if max_seconds is None else number_of_seconds("max_seconds", max_seconds)
         self._warmup = integer("warmup", warmup, 0, _MOST)
         if len(prepare) not in (0, 1, len(commands)):
             raise ValueError(
