@@ -108,7 +108,7 @@ def _folder() -> Path:
 
 def _make(folder: Path) -> None:
     """Make the folder and those that it is in, for this user alone; root makes none in that of another user."""
-    if os.path.lexists(folder):
+    if os.path.lexists(folder) or folder.parent == folder:  # such as a drive that is not there
         return
     _make(folder.parent)
     # As under sudo with the home of the caller, who could not use the folder then.

@@ -98,6 +98,37 @@ def test_a_whole_file_under_another_name_is_not_read(folder: Path) -> None:
         files.read("a.nbc", "the key of a")
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+def test_what_is_not_written_to_its_end_leaves_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    def replace(*_: object) -> None:
+        raise error
+
+    files.write("a.nbc", "key", b"code")
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", replace)
+        with pytest.raises(error):
+            files.write("a.nbc", "key", b"other code")
+    assert os.listdir(folder) == ["a.nbc"]
+    assert files.read("a.nbc", "key") == b"code"
+
+
+def test_another_process_makes_the_folder_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between a look for it and making it."""
+    exists = os.path.lexists
+
+    def late(path: Path) -> bool:
+        if path == folder and not exists(path):
+            folder.mkdir(0o700)
+            return False
+        return exists(path)
+
+    monkeypatch.setattr(os.path, "lexists", late)
+    files.write("a.nbc", "key", b"code")
+    assert files.read("a.nbc", "key") == b"code"
+
+
 @POSIX
 def test_only_a_plain_file_of_the_user_is_read(folder: Path, tmp_path: Path) -> None:
     files.write("a.nbc", "key", b"code")
