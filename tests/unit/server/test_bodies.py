@@ -62,21 +62,21 @@ NESTED = b"[" * 50 + b"]" * 50 + b","
 UNITS = [b"1,", b"[],", b"{},", b'"",', b'{"a":0},', NESTED]
 
 
-def shapes(name: str) -> Iterator[bytes]:
-    """Iterate over bodies of SIZE bytes with one member, valid JSON or not."""
+def shapes(name: str, size: int) -> Iterator[bytes]:
+    """Iterate over bodies of about this many bytes with one member, valid JSON or not."""
     for unit in UNITS:
-        units = unit * (SIZE // len(unit))
+        units = unit * (size // len(unit))
         yield f'{{"{name}":['.encode() + units[:-1] + b"]}"
-    members = b",".join(b'"%d":0' % j for j in range(SIZE // 9))
+    members = b",".join(b'"%d":0' % j for j in range(size // 9))
     yield b"{" + members + b"}"
     yield f'{{"{name}":{{'.encode() + members + b"}}"
     for inner in (b"a", b"\\u0000", b",", b"[", b"\\\\"):
-        yield f'{{"{name}":"'.encode() + inner * (SIZE // len(inner)) + b'"}'
-        yield b'{"' + inner * (SIZE // len(inner)) + b'":1}'
-    yield f'{{"{name}":'.encode() + b"9" * SIZE + b"}"
-    yield b"[" * SIZE
-    yield b'{"a":' * (SIZE // 5)
-    yield b"\xff" * SIZE
+        yield f'{{"{name}":"'.encode() + inner * (size // len(inner)) + b'"}'
+        yield b'{"' + inner * (size // len(inner)) + b'":1}'
+    yield f'{{"{name}":'.encode() + b"9" * size + b"}"
+    yield b"[" * size
+    yield b'{"a":' * (size // 5)
+    yield b"\xff" * size
 
 
 @pytest.fixture(scope="module")
@@ -105,8 +105,9 @@ ROUTES = {
 }
 
 
+@pytest.mark.parametrize("size", [SIZE, pytest.param(1 << 20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("route", ROUTES)
-def test_a_refusal_costs_little(app: FastAPI, route: str) -> None:
+def test_a_refusal_costs_little(app: FastAPI, route: str, size: int) -> None:
     """Memory is bounded by the bytes of the body, and the answer does not send them back."""
     method, path, role, member = ROUTES[route]
 
@@ -117,7 +118,7 @@ def test_a_refusal_costs_little(app: FastAPI, route: str) -> None:
         if role != "admin":
             made = await post(app, "/api/v1/studies/study/keys", json.dumps({"role": role}).encode(), ADMIN)
             token = made.json()["key"]
-        for body in shapes(member):
+        for body in shapes(member, size):
             tracemalloc.start()
             try:
                 response = await post(app, f"/api/v1/studies{path}", body, token, method)
