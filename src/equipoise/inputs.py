@@ -440,10 +440,11 @@ def by_arm(what: str, given: Any, names: Sequence[Any], default: Any = MISSING) 
             fix = "" if isinstance(given, Mapping) else "; .to_numpy() passes the values in the arms' order"
             raise ValueError(f"{what} must have one value for each arm, got {wrong}{fix}")
         return [labels.get(name, default) for name in names]
-    values = in_order(what, given)
+    # Of a range, before a list of it is made: it may have any length.
+    values = given[: len(names) + 1] if isinstance(given, range) else in_order(what, given)
     if len(values) != len(names):
         raise ValueError(f"{what} must have one value for each of the {len(names):,} arms, got {len(values):,}")
-    return values
+    return list(values)
 
 
 def in_order(what: str, given: Any) -> list[Any]:

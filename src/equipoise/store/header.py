@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from equipoise.errors import EquipoiseError
-from equipoise.inputs import shown
+from equipoise.inputs import integer, printable, probability, shown
+from equipoise.problem.objective import numbers_by_arm
 from equipoise.store.plain import UNREADABLE, dumps, loads
 from equipoise.strategies import Strategy, Support, deserialise, serialise
 from equipoise.study import Study
 from equipoise.study.evidence import LEVEL
-from equipoise.study.goal import Stopping
+from equipoise.study.goal import Stopping, check_stopping
+from equipoise.study.goal import precision as precision_of
 
 # What may be changed while a study runs, by an event.
 _CHANGEABLE = ("budget", "precision", "level", "interval")
@@ -73,9 +76,26 @@ class Header:
             known = loads(text)
             name, parameters = known.pop("strategy")
             strategy = deserialise({"name": name, "parameters": parameters})
-            return Header(strategy=strategy, **known)
+            header = Header(strategy=strategy, **known)
+            header._check()
+            return header
         except UNREADABLE as error:
-            raise EquipoiseError(f"the header of its study cannot be read: {error}") from None
+            raise unreadable(error) from None
+
+    def _check(self) -> None:
+        """Refuse what no call can have given; what is left to `Study` is checked when that is made."""
+        if not isinstance(self.arms, list | tuple | range):
+            raise TypeError(f"arms must be names, got {shown(self.arms)}")
+        for name, least in (("seed", 0), ("rounds", 1)):
+            if getattr(self, name) is not None:
+                integer(name, getattr(self, name), least=least)
+        for name in ("options", "about"):
+            if not isinstance(getattr(self, name) or {}, Mapping):
+                raise TypeError(f"{name} must be a mapping, got {shown(getattr(self, name))}")
+        check_goal(self.precision, self.level, self.arms, self.interval, self.options)
+        if self.guess is not None:
+            numbers_by_arm("guess", self.guess, self.arms)
+        bytes.fromhex(self.salt)
 
     def check_same(self, given: Header) -> None:
         """Refuse to continue this study as another one; what is None in the other one is left as it is."""
@@ -107,3 +127,17 @@ class Header:
             populations=self.populations,
             **self.options,
         )
+
+
+def check_goal(precision: Any, level: Any, arms: Sequence[Any], interval: Any, options: Mapping[str, Any]) -> None:
+    """Refuse a precision, level or interval that no call can have asked for."""
+    probability("level", level)
+    check_stopping(interval)
+    if precision is not None:
+        precision_of(precision, level, arms, interval, options.get("objective", math.inf))
+
+
+def unreadable(error: Exception) -> EquipoiseError:
+    """Return what is said of a header that no version of equipoise has written."""
+    said = " ".join(str(error).split())[:300] or type(error).__name__
+    return EquipoiseError(f"the header of its study cannot be read: {printable(said)}")

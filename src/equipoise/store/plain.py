@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from equipoise.inputs import shown
+from equipoise.inputs import MOST_ARMS, shown
 from equipoise.problem import Contrasts, Stratified
 
 # What a text that `dumps` did not write may raise, here or where its content is used.
@@ -27,6 +27,14 @@ def loads(text: str) -> Any:
         return _thing(json.loads(text))
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def _range(start: int, stop: int, step: int) -> range:
+    """Return a range that names arms: a few bytes say how much memory a study of them takes."""
+    found = range(start, stop, step)
+    if found[MOST_ARMS:]:
+        raise ValueError(f"{shown(found)} has more than {MOST_ARMS:,} arms")
+    return found
 
 
 def _plain(thing: Any) -> Any:
@@ -61,7 +69,7 @@ def _thing(plain: Any) -> Any:
     if kind == "float":
         return float(content)
     if kind == "range":
-        return range(*content)
+        return _range(*content)
     if kind == "tuple":
         return tuple(_thing(each) for each in content)
     if kind == "map":

@@ -18,10 +18,11 @@ import numpy as np
 
 from equipoise.arrays import Floats, Ints
 from equipoise.errors import EquipoiseError
+from equipoise.inputs import choice, integer, printable
 from equipoise.store import events as log
 from equipoise.store.database import Row, link
 from equipoise.store.events import Damaged, Events
-from equipoise.store.header import Header
+from equipoise.store.header import Header, check_goal, unreadable
 from equipoise.store.plain import UNREADABLE, loads
 from equipoise.study import Study, steps
 from equipoise.study.goal import Stopping
@@ -109,7 +110,11 @@ class Replica:
             text = row.body.decode()
         except UnicodeDecodeError:
             raise Damaged("the header is not text") from None
-        return Replica(Header.from_json(text), 0, row.chain)
+        header = Header.from_json(text)
+        try:
+            return Replica(header, 0, row.chain)
+        except (*UNREADABLE, MemoryError) as error:
+            raise unreadable(error) from None
 
     # ---- folding
 
@@ -239,11 +244,14 @@ class Replica:
                     self.weights_set(change["followed"])
                 elif kind == log.GOAL:
                     wanted = loads(text or "")
+                    arms, options = study.arms, self.header.options
+                    check_goal(wanted["precision"], wanted["level"], arms, wanted["interval"], options)
                     self.set_goal(wanted["precision"], wanted["level"], wanted["interval"])
                 elif kind == log.MOMENTS:
                     study.tell_moments(study.arms[place], *loads(text or ""))
         except UNREADABLE as error:
-            raise Damaged(f"an event {log.KINDS[kind]!r} cannot be: {error}") from None
+            said = " ".join(str(error).split())[:300]
+            raise Damaged(f"an event {log.KINDS[kind]!r} cannot be: {printable(said)}") from None
 
     def set_goal(self, precision: Any, level: float, interval: Stopping) -> None:
         """Change what is asked for; weights that followed another precision are set again when they are due."""
@@ -273,7 +281,20 @@ class Replica:
         }
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Take what `arrays` gave."""
+        """Take what `arrays` gave; ValueError or TypeError where it cannot be that."""
+        issued, firsts = self.study.ledger.issued, saved["firsts"].astype(np.int64)
+        if len(saved["seconds"]) > issued or len(firsts) != len(saved["tags"]) or saved["judged"].dtype != bool:
+            raise ValueError("its arrays do not fit")
+        # From the first ticket on, each turn's after those of the turn before.
+        if (np.diff(firsts, prepend=-1, append=max(issued, 0)) <= 0).any() or (issued and firsts[:1].tolist() != [0]):
+            raise ValueError("its tickets are not in order")
+        check_goal(saved["precision"], saved["level"], self.study.arms, saved["interval"], self.header.options)
+        integer("weighed", saved["weighed"], least=-1)
+        for kind, many in saved["counts"].items():
+            choice("kind", kind, log.KINDS)
+            integer(kind, many, least=0)
+        if type(saved["followed"]) is not bool or not type(saved["began"]) is type(saved["latest"]) is float:
+            raise TypeError("its numbers cannot be read")
         self._seconds.extend(saved["seconds"])
         self.judged[:] = saved["judged"]
         self.numbered(saved["firsts"], saved["tags"])

@@ -19,6 +19,7 @@ import numpy as np
 from equipoise import moments
 from equipoise.compiled import fingerprint
 from equipoise.errors import EquipoiseError
+from equipoise.inputs import integer
 from equipoise.store.database import FORMAT, Row
 from equipoise.store.header import Header
 from equipoise.store.plain import UNREADABLE, dumps, loads
@@ -54,10 +55,7 @@ def write(replica: Replica) -> bytes:
         "made with": stamp(replica.header),
         "turn": replica.turns,
         "chain": replica.chain.hex(),
-        "arrays": [
-            [name, array.dtype.descr if array.dtype.names else array.dtype.str, len(array)]
-            for name, array in arrays.items()
-        ],
+        "arrays": [[name, _kind(array.dtype), len(array)] for name, array in arrays.items()],
         "rest": dumps(rest),
     }
     line = json.dumps(head).encode()
@@ -86,15 +84,21 @@ def _read(header: Header, turn: int, chain: bytes, snapshot: bytes) -> Replica |
     if (head["made with"], head["turn"], head["chain"]) != (stamp(header), turn, chain.hex()):
         return None
     saved: dict[str, Any] = loads(head["rest"])
-    at = start + length
+    replica, at = Replica(header, turn, chain), start + length
+    known = {**replica.study.ledger.arrays(), **replica.arrays()}
     for name, kind, size in head["arrays"]:
-        dtype = np.dtype([tuple(field) for field in kind] if isinstance(kind, list) else kind)
-        saved[name] = np.frombuffer(snapshot, dtype, size, at)
+        dtype = known[name].dtype
+        if json.dumps(kind) != json.dumps(_kind(dtype)):
+            return None
+        saved[name] = np.frombuffer(snapshot, dtype, integer("size", size, least=0), at)
         at += size * dtype.itemsize
-    replica = Replica(header, turn, chain)
     replica.study.ledger.restore(saved)
     replica.restore(saved)
     return replica
+
+
+def _kind(dtype: np.dtype[Any]) -> Any:
+    return dtype.descr if dtype.names else dtype.str
 
 
 def weight(row: Row) -> int:

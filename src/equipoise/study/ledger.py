@@ -602,7 +602,7 @@ class Ledger:
         self._state.make_room(len(saved["tickets"]))
         self._state.tickets[: self.issued] = saved["tickets"]
         self._keep_buffers()
-        self._from_elsewhere, self._words[_CREDIT] = saved["from_elsewhere"], 0
+        self._from_elsewhere, self._words[_CREDIT] = integer("from_elsewhere", saved["from_elsewhere"], least=0), 0
         self._open = int((~self.retired).sum())
 
     # ---- what may change on the way

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import random
 import struct
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from equipoise.errors import EquipoiseError
+from equipoise.run.course import Course
 from equipoise.store import Header, Log, Replica, Turn, events, snapshots
 from equipoise.store.database import Row, link
 from equipoise.store.events import Damaged
@@ -180,6 +185,110 @@ def test_a_snapshot_with_a_right_checksum_is_read_or_passed_over(seed: int) -> N
     if found is not None:
         found.study.ledger.ask(3)
         found.study.result()
+
+
+# ---- headers and snapshots that somebody has made up, with checksums that are right
+
+FIRST = {"weights": [1, 2, 3], "objective": 2.0}
+SECOND = {"costs": [1.0, 2.0, 3.0]}
+WANTED = {0: 0.1, 1: 0.2, 2: "3%"}
+HEADERS = (
+    Header(
+        ("a", "b", "c"), resolve("b-as"), (0.0, 1.0), 100, 1, FIRST, (10, 20, None), 0.1,
+        guess=[1, 2, 3], rounds=4, about={"a": 1}, salt="00",
+    ),
+    Header(range(3), resolve("auto"), None, None, 1, SECOND, precision=WANTED, salt="00"),
+)  # fmt: skip
+EXTREMES: tuple[Any, ...] = (
+    {"range": [0, 10**9, 1]}, {"range": [0, 10**30, 1]}, {"range": [0, 10, 0]}, {"range": ["a"]}, 10**9, 10**18,
+    10**400, -1, 0, 5e-324, 1e308, -1e308, {"float": "nan"}, {"float": "inf"}, {"float": "-inf"}, "", "x" * 1000,
+    "\ud800", None, True, [], [1] * 5, {"map": []}, {"tuple": []}, {"map": [[{"range": [0, 10**9, 1]}, 1]]},
+    {"stratified": 10**18}, {"stratified": {"map": [["a", 10**400]]}}, {"contrasts": [0.1, None, [1, 2]]},
+    "V1000000000", "(1000000000,)f8", "O",
+)  # fmt: skip
+
+
+def forged(whole: Any) -> Iterator[Any]:
+    """Yield JSON with each of its parts replaced by each of the extremes."""
+    for path in list(places(whole)):
+        for extreme in EXTREMES:
+            changed = json.loads(json.dumps(whole))
+            part = changed
+            for key in path[:-1]:
+                part = part[key]
+            if path:
+                part[path[-1]] = extreme
+            yield changed if path else extreme
+
+
+def places(whole: Any) -> Iterator[tuple[Any, ...]]:
+    yield ()
+    if isinstance(whole, dict | list):
+        for key in whole if isinstance(whole, dict) else range(len(whole)):
+            yield from ((key, *rest) for rest in places(whole[key]))
+
+
+# One of so many, as all of them take a while.
+STEPS = pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.slow)])
+
+
+@STEPS
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("header", HEADERS, ids=["b-as", "auto"])
+def test_a_forged_header_is_read_or_refused(header: Header, step: int) -> None:
+    """In one sentence, and without the memory that it asks for."""
+    whole = json.loads(header.to_json())
+    outcomes = Counter[bool]()
+    for changed in itertools.islice(forged(whole), None, None, step):
+        body = json.dumps(changed).encode()
+        row = Row(0, bytes(8), 1.0, body, link(b"", 0, bytes(8), 1.0, body))
+        said = sentence(row)
+        assert "\n" not in said
+        assert len(said) < 400
+        outcomes[not said] += 1
+    assert outcomes[True] > 30 / step
+    assert outcomes[False] > 300 / step
+
+
+def sentence(row: Row) -> str:
+    """Return how a header is refused; an empty text where it is read, and its study has a result."""
+    try:
+        replica = Replica.begin(row)
+        Course(replica.header).result(replica)
+    except (EquipoiseError, Damaged) as error:
+        return str(error) or "nothing"
+    return ""
+
+
+def test_a_header_of_very_many_arms_is_refused_before_they_are_made() -> None:
+    text = HEADERS[1].to_json().replace('{"range":[0,3,1]}', '{"range":[0,1000000000,1]}')
+    said = r"the header of its study cannot be read: range\(0, 1000000000\) has more than 10,000,000 arms"
+    with pytest.raises(EquipoiseError, match=said):
+        Header.from_json(text)
+
+
+@STEPS
+def test_a_forged_snapshot_is_read_or_passed_over(step: int) -> None:
+    replica, body = snapshot()
+    (length,) = struct.unpack_from("<I", body, 16)
+    head, arrays = json.loads(body[20 : 20 + length]), body[20 + length :]
+
+    def use(changed: Any) -> bool:
+        line = json.dumps(changed).encode()
+        made = struct.pack("<I", len(line)) + line + arrays
+        found = read(replica, checksum(made) + made)
+        if found is not None:
+            Course(HEADER).result(found)
+            found.numbers(np.arange(found.study.ledger.issued))
+            found.study.ledger.ask(3)
+        return found is not None
+
+    assert use(head)
+    rest = json.loads(head["rest"])
+    made = itertools.chain(forged(head), (head | {"rest": json.dumps(changed)} for changed in forged(rest)))
+    outcomes = Counter(use(changed) for changed in itertools.islice(made, None, None, step))
+    assert outcomes[True] > 50 / step
+    assert outcomes[False] > 1000 / step
 
 
 def test_a_snapshot_of_another_study_is_passed_over(tmp_path: Path) -> None:

@@ -82,13 +82,14 @@ def test_a_larger_budget_is_an_event(where: str) -> None:
 
 
 def test_another_precision_is_an_event(where: str) -> None:
+    wanted = {"calm": 0.25, 7: 0.5, ("rough", 2.5): 0.5}
     Log(where, header(precision=0.5)).close()
-    with Log(where, header(precision={"calm": 0.25}, level=0.9)) as log:
+    with Log(where, header(precision=wanted, level=0.9)) as log:
         (event,) = log.events()
         assert event.kind == "goal"
-        assert (log.replica.precision, log.replica.level) == ({"calm": 0.25}, 0.9)
+        assert (log.replica.precision, log.replica.level) == (wanted, 0.9)
     with Log(where) as log:
-        assert (log.replica.precision, log.replica.level) == ({"calm": 0.25}, 0.9)
+        assert (log.replica.precision, log.replica.level) == (wanted, 0.9)
         assert log.header.precision == 0.5
 
 
