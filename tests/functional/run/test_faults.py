@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
@@ -436,9 +437,12 @@ def test_an_interrupt(where: str) -> None:
     assert len(set(values)) == 10**4
 
 
+CUT = threading.Lock()
+
+
 def cut_connections(where: str) -> None:
-    """The server ends the connections of all others."""
-    with Log(where, write=False) as log:
+    """The server ends the connections of all others; one at a time, or it would end those that are cutting too."""
+    with CUT, Log(where, write=False) as log:
         log._database.execute(
             "select pg_terminate_backend(pid) from pg_stat_activity "
             "where pid <> pg_backend_pid() and backend_type = 'client backend'"
@@ -448,7 +452,7 @@ def cut_connections(where: str) -> None:
 @pytest.mark.parametrize("executor", [None, 4])
 def test_the_connection_is_cut(postgres: str, executor: Any) -> None:
     """Five times in the middle of a run, with commits in between: it goes on, and every sample is there, once."""
-    where = f"{postgres}#cut-{executor}"
+    where = f"{postgres}#{uuid.uuid4().hex}"
     lock, calls, clock = threading.Lock(), 0, Clock()
 
     def measure(arm: str, seed: int) -> float:
@@ -478,7 +482,7 @@ def test_the_connection_is_cut(postgres: str, executor: Any) -> None:
 
 def test_the_connection_is_cut_and_somebody_else_goes_on(postgres: str) -> None:
     """The second run takes all the rest while the first one samples: both end with all of it, each sample once."""
-    where = f"{postgres}#taken over"
+    where = f"{postgres}#{uuid.uuid4().hex}"
     calls, clock = 0, Clock()
     other = partial(eq.estimate, sample, budget=300, arms=ARMS, seed=1, store=where)
 
