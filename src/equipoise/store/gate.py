@@ -5,19 +5,25 @@ Of writers that try `begin immediate` until it works, one may try in vain for se
 next to the database: who wants to pass takes the first, then waits for the second, and gives the first back once it has
 the second. Who comes out and wants to pass again finds the first lock taken by the one who waits.
 
-The locks are POSIX record locks: they end with their process, and a forked child does not inherit them. They do not
-exclude threads of one process, which two locks of the same kind in memory do; and all of them would end if the process
-closed the file, which therefore is open once for all users of a path. A third range of the file has a byte for each
-owner of tickets (`hold`), by which others see whether it is alive.
+The locks are record locks of an open file description (`F_OFD_SETLK`) on Linux, and POSIX record locks, which belong
+to the process, elsewhere. Both kinds end with the process and exclude each other. Neither excludes threads of one
+process, which two locks in memory do. Locks of a process have two faults: to the system, two processes that hold a lock
+in one thread and wait for the other's in another thread are a deadlock (EDEADLK); and all of them end as soon as any
+code in the process closes the file. A description is shared with a forked child, which therefore closes it at once.
+
+The file is open once for all users of a path. A third range of it has a byte for each owner of tickets (`hold`), by
+which others see whether it is alive.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
@@ -27,31 +33,40 @@ if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
+    import struct
 
 # The bytes of the file: the two locks of the gate, a note, and from here on the owners.
 _FIRST, _SECOND, _NOTE, _OWNERS = 0, 1, 64, 1024
 _OWNER_BITS = 48
+# What is said where a lock cannot be taken.
+LOCKS_NEEDED = "a SQLite store needs a file system with record locks: a local disk, or use a postgresql:// URL"
+# Seconds between two tries where the system does not wait for a lock.
+_PAUSE = 0.001
 
 
 class Gate:
     """The gate before one file, for all threads of this process; made by `Gate.of`."""
 
     _known: ClassVar[dict[str, Gate]] = {}
-    _guard: ClassVar[threading.Lock] = threading.Lock()
+    # Whoever opens or closes a file of a gate holds it, and whoever forks: a child knows all files that it inherits.
+    _guard: ClassVar[threading.RLock] = threading.RLock()
 
     def __init__(self, database: str) -> None:
         self._database = database
         self.path = Path(f"{database}.gate")
         self._file = -1
+        # Open for reading alone, until the last user leaves: closing it earlier would end the locks of the process.
+        self._reading = -1
         self._users = 0
         self._keep = False
+        self._reset()
+
+    def _reset(self) -> None:
         self._owners: set[int] = set()
         # The second can be given back only by the thread that has it, so that whoever was interrupted can try.
         self._first, self._second = threading.Lock(), threading.RLock()
         self._inside: object | None = None
         self._thread = 0
-        # Open for reading alone, until the last user leaves: closing it earlier would end the locks.
-        self._reading = -1
 
     @classmethod
     def of(cls, path: Path) -> Gate:
@@ -73,19 +88,15 @@ class Gate:
             self._users -= 1
             if self._users > 0:
                 return
-            self._known.pop(self._database, None)
-            if self._reading >= 0:
-                os.close(self._reading)
-                self._reading = -1
-            if self._file < 0:
-                return
-            # Of the whole file, so that nobody has any lock of it.
-            if not self._keep and _lock(self._file, _FIRST, 0, wait=False):
+            if self._known.get(self._database) is self:
+                del self._known[self._database]
+            if self._file >= 0 and not self._keep:
                 with contextlib.suppress(OSError):
-                    if self._is_at_path(self._file):
+                    # Of the whole file, so that nobody has any lock of it.
+                    if _lock(self._file, _FIRST, 0, wait=False) and self._is_at_path(self._file):
                         self.path.unlink()
-            os.close(self._file)
-            self._file = -1
+            self._close()
+            self._close_reading()
 
     # ---- passing
 
@@ -97,28 +108,35 @@ class Gate:
             with self._first:
                 self._second.acquire()
             self._inside, self._thread = user, threading.get_ident()
-            while True:
-                self._open()
-                _lock(self._file, _FIRST)
-                try:
-                    _lock(self._file, _SECOND)
-                finally:
-                    _unlock(self._file, _FIRST)
-                # Its last user may have removed the file meanwhile, and a lock on a removed file excludes nobody.
-                if self._is_at_path(self._file):
-                    return
-                self._reopen()
+            with self._explained():
+                self._pass()
         except BaseException:
+            if self._inside is user:  # perhaps interrupted as soon as it had the first lock
+                with contextlib.suppress(OSError):
+                    self._unlock(_FIRST)
             self.exit(user)
             with contextlib.suppress(RuntimeError):  # it was interrupted before it was inside
                 self._second.release()
             raise
 
+    def _pass(self) -> None:
+        while True:
+            self._open()
+            _lock(self._file, _FIRST)
+            try:
+                _lock(self._file, _SECOND)
+            finally:
+                self._unlock(_FIRST)
+            # Its last user may have removed the file meanwhile, and a lock on a removed file excludes nobody.
+            if self._is_at_path(self._file):
+                return
+            self._close()
+
     def exit(self, user: object) -> None:
         """Let the next one in; does nothing where this user is not inside."""
         if self._inside is user:
-            if self._file >= 0:
-                _unlock(self._file, _SECOND)
+            with contextlib.suppress(OSError):
+                self._unlock(_SECOND)
             self._inside, self._thread = None, 0
             self._second.release()
 
@@ -128,7 +146,8 @@ class Gate:
         """Show that an owner of tickets is alive, until the process ends or `release`."""
         self.enter(owner)
         try:
-            _lock(self._file, _byte(owner))
+            with self._explained():
+                _lock(self._file, _byte(owner))
             self._owners.add(owner)
         finally:
             self.exit(owner)
@@ -136,16 +155,17 @@ class Gate:
     def release(self, owner: int) -> None:
         """Say that an owner is gone."""
         self._owners.discard(owner)
-        if self._file >= 0:
-            _unlock(self._file, _byte(owner))
+        with contextlib.suppress(OSError):
+            self._unlock(_byte(owner))
 
     def alive(self, owner: int) -> bool:
         """Return whether an owner is alive; to be called inside the gate."""
         if owner in self._owners:
             return True
-        free = _lock(self._file, _byte(owner), wait=False)
-        if free:
-            _unlock(self._file, _byte(owner))
+        with self._explained():
+            free = _lock(self._file, _byte(owner), wait=False)
+            if free:
+                self._unlock(_byte(owner))
         return not free
 
     # ---- the note
@@ -154,9 +174,7 @@ class Gate:
         """Return the note of the last commit, empty where there is none, and the inode of the file that has it."""
         with self._guard, contextlib.suppress(OSError):
             if self._file < 0 and not self._is_at_path(self._reading):
-                if self._reading >= 0:
-                    os.close(self._reading)
-                    self._reading = -1
+                self._close_reading()
                 self._reading = os.open(self.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
             file = self._reading if self._file < 0 else self._file
             return _read_at(file, size, _NOTE), os.fstat(file).st_ino
@@ -175,18 +193,47 @@ class Gate:
     # ---- the file
 
     def _open(self) -> None:
-        if self._file >= 0:
-            return
-        try:
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
-        except OSError as error:
-            raise EquipoiseError(f"cannot write to {self._database}: {error.strerror}") from error
-        for owner in self._owners:
-            _lock(self._file, _byte(owner))
+        with self._guard:
+            if self._file >= 0:
+                return
+            try:
+                self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+            except OSError as error:
+                raise EquipoiseError(f"cannot write to {self._database}: {error.strerror}") from error
+            try:
+                for owner in self._owners:
+                    _lock(self._file, _byte(owner))
+            except BaseException:
+                self._close()
+                raise
 
-    def _reopen(self) -> None:
-        os.close(self._file)
-        self._file = -1
+    def _close(self) -> None:
+        with self._guard:
+            if self._file >= 0:
+                os.close(self._file)
+            self._file = -1
+
+    def _close_reading(self) -> None:
+        with self._guard:
+            if self._reading >= 0:
+                os.close(self._reading)
+            self._reading = -1
+
+    def _unlock(self, at: int) -> None:
+        """Give a lock back; where that fails, all of them by closing the file: who passes next takes the owners'."""
+        if self._file >= 0:
+            try:
+                _unlock(self._file, at)
+            except OSError:
+                self._close()
+                raise
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise EquipoiseError(f"cannot lock {self._database}: {error.strerror}; {LOCKS_NEEDED}") from error
 
     def _is_at_path(self, file: int) -> bool:
         try:
@@ -196,9 +243,17 @@ class Gate:
 
     @classmethod
     def _forget_all(cls) -> None:
-        """Start without gates in a forked child: what it inherited belongs to its parent."""
+        """
+        Start without gates in a forked child: what it inherited belongs to its parent.
+
+        Closing the files here ends no lock of the parent, and as nobody else has them, its end does.
+        """
+        cls._guard = threading.RLock()
+        for gate in cls._known.values():
+            gate._close()
+            gate._close_reading()
+            gate._reset()
         cls._known.clear()
-        cls._guard = threading.Lock()
 
 
 def _byte(owner: int) -> int:
@@ -224,7 +279,7 @@ if sys.platform == "win32":
             except OSError:
                 if not wait:
                     return False
-                time.sleep(0.001)
+                time.sleep(_PAUSE)
 
     def _unlock(file: int, at: int) -> None:
         os.lseek(file, at, os.SEEK_SET)
@@ -233,17 +288,41 @@ if sys.platform == "win32":
 
 else:
     _read_at, _write_at = os.pread, os.pwrite
+    # Of Linux, by number: Python has no names for them where it was built for an older system than it runs on.
+    _OFD_SETLK, _OFD_SETLKW = 37, 38
+
+    def _set(file: int, kind: int, at: int, length: int, wait: bool) -> None:
+        if sys.platform == "linux":
+            flock = struct.pack("hhqqi4x", kind, os.SEEK_SET, at, length, 0)
+            try:
+                fcntl.fcntl(file, _OFD_SETLKW if wait else _OFD_SETLK, flock)
+                return
+            except OSError as error:
+                if error.errno != errno.EINVAL:  # said by kernels and file systems that have only the other kind
+                    raise
+        manner = 0 if wait else fcntl.LOCK_NB
+        fcntl.lockf(file, fcntl.LOCK_UN if kind == fcntl.F_UNLCK else fcntl.LOCK_EX | manner, length, at)
 
     def _lock(file: int, at: int, length: int = 1, wait: bool = True) -> bool:
         """Lock some bytes of a file (0: all from there on); False where they are taken and `wait` is false."""
         try:
-            fcntl.lockf(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), length, at)
-        except (BlockingIOError, PermissionError):
-            return False
+            _set(file, fcntl.F_WRLCK, at, length, wait)
+            return True
+        except OSError as error:
+            if not wait and error.errno in (errno.EAGAIN, errno.EACCES):
+                return False
+            if not wait or error.errno != errno.EDEADLK:
+                raise
+        # No thread that is inside a gate waits for another one, so that no two wait for each other.
+        while not _lock(file, at, length, wait=False):
+            time.sleep(_PAUSE)
         return True
 
     def _unlock(file: int, at: int) -> None:
-        with contextlib.suppress(OSError):
-            fcntl.lockf(file, fcntl.LOCK_UN, 1, at)
+        _set(file, fcntl.F_UNLCK, at, 1, False)
 
-    os.register_at_fork(after_in_child=Gate._forget_all)
+    os.register_at_fork(
+        before=lambda: Gate._guard.acquire(),
+        after_in_parent=lambda: Gate._guard.release(),
+        after_in_child=Gate._forget_all,
+    )

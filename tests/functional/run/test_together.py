@@ -26,7 +26,7 @@ def together(where: str, folder: Path) -> None:
     command = [sys.executable, "-m", "tests.functional.run.together", where, str(folder)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=3 * HANG, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("\n") == 8
+    assert done.stdout.count("\n") == 10
 
 
 def test_processes_on_sqlite(tmp_path: Path) -> None:

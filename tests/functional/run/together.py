@@ -14,7 +14,7 @@ import random
 import signal
 import sys
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -66,13 +66,15 @@ def drive(where: str, budget: int, sampler: Any, executor: Any) -> int:
         return eq.estimate(sampler, budget, executor=pool, **options).samples
 
 
-def forked(where: str, budget: int, sampler: Any, executor: Any) -> int:
-    """Return the id of a child that drives a study, and fails unless its result has all of the budget."""
+def forked(budget: int, *studies: tuple[str, Any], executor: Any) -> int:
+    """Return the id of a child that drives studies in threads, and fails unless each has all of its budget then."""
     child = os.fork()
     if child == 0:
         status = 1
         try:
-            status = 0 if drive(where, budget, sampler, executor) == budget else 2
+            with ThreadPoolExecutor(len(studies)) as pool:
+                found = list(pool.map(lambda study: drive(study[0], budget, study[1], executor), studies))
+            status = 0 if found == [budget] * len(studies) else 2
         finally:
             os._exit(status)
     return child
@@ -87,7 +89,7 @@ def at_once(where: str, folder: Path, drivers: int, executor: Any, budget: int) 
     """Several drivers, none of which is killed."""
     folder.mkdir()
     samplers = [Meeting(folder, f"driver {number}") for number in range(drivers)]
-    children = [forked(where, budget, sampler, executor) for sampler in samplers]
+    children = [forked(budget, (where, sampler), executor=executor) for sampler in samplers]
     for sampler in samplers:
         until(sampler.there.exists, "a driver is there")
     (folder / "go").touch()
@@ -95,15 +97,34 @@ def at_once(where: str, folder: Path, drivers: int, executor: Any, budget: int) 
     check_whole(where, budget)
 
 
+def crossed(where: str, folder: Path, executor: Any, budget: int) -> None:
+    """Two drivers, each in two threads with a study each: in either process, one thread waits for either other one."""
+    folder.mkdir()
+    studies = [f"{where}-{name}" for name in ("one", "two")]
+    samplers = {
+        (study, number): Meeting(folder, f"{number} of {j}") for number in range(2) for j, study in enumerate(studies)
+    }
+    children = [
+        forked(budget, *[(study, samplers[study, number]) for study in studies], executor=executor)
+        for number in range(2)
+    ]
+    for sampler in samplers.values():
+        until(sampler.there.exists, "a driver is there")
+    (folder / "go").touch()
+    assert [ended(child) for child in children] == [0, 0]
+    for study in studies:
+        check_whole(study, budget)
+
+
 def killed(where: str, folder: Path, executor: Any, budget: int) -> None:
     """One driver that hangs is killed, and two others go on with its tickets."""
     folder.mkdir()
     victim, *others = [Meeting(folder, f"driver {number}", hangs=number == 0) for number in range(3)]
-    dying = forked(where, budget, victim, executor)
+    dying = forked(budget, (where, victim), executor=executor)
     until(victim.there.exists, "the first driver hangs")
     dead = owners(where)
     assert len(dead) == 1
-    children = [forked(where, budget, other, executor) for other in others]
+    children = [forked(budget, (where, other), executor=executor) for other in others]
     for other in others:
         until(other.there.exists, "a driver is there")
     os.kill(dying, signal.SIGKILL)
@@ -124,6 +145,9 @@ def main(where: str, folder: Path) -> None:
             name = f"{drivers}-{executor}"
             at_once(f"{where}{name}", folder / name, drivers, executor, budget=300)
             print(json.dumps({"drivers": drivers, "executor": executor}), flush=True)
+    for executor in (None, 2):
+        crossed(f"{where}crossed-{executor}", folder / f"crossed-{executor}", executor, budget=300)
+        print(json.dumps({"crossed": executor}), flush=True)
     for executor in (None, 2):
         killed(f"{where}killed-{executor}", folder / f"killed-{executor}", executor, budget=200)
         print(json.dumps({"killed": executor}), flush=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,8 @@ import pytest
 
 import equipoise as eq
 from equipoise.store import Log, replay
-from equipoise.store.gate import Gate
+from equipoise.store.gate import Gate, _byte
+from tests.refusing import OF_DESCRIPTION, possible, refuse_locks
 from tests.unit.store.living import header
 from tests.waiting import until
 
@@ -34,6 +37,7 @@ def child(what: Callable[..., None], *arguments: Any) -> Iterator[Any]:
     here, there = FORK.Pipe()
     process = FORK.Process(target=what, args=(there, *arguments), daemon=True)
     process.start()
+    there.close()  # so that `recv` fails where the child has
     try:
         yield here, process
     finally:
@@ -229,6 +233,112 @@ def test_who_is_alive(path: Path) -> None:
         assert alive() == [False, False, True]
     gate.release(9)
     assert alive() == [False, False, False]
+    gate.leave()
+
+
+def _cross(pipe: Any, own: Path, other: Path, kind: str) -> None:
+    """Be inside one gate, and let another thread wait before the other."""
+    if kind == "of processes":
+        refuse_locks(errno.EINVAL, OF_DESCRIPTION)
+    inside, outside = Gate.of(own), Gate.of(other)
+    inside.enter("first")
+    pipe.send("inside")
+    pipe.recv()
+
+    def wait() -> None:
+        outside.enter("second")
+        outside.exit("second")
+
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(wait)
+        waiting.add_done_callback(lambda waited: pipe.send(repr(waited.exception())))
+        pipe.recv()
+        inside.exit("first")
+    pipe.recv()
+
+
+@pytest.mark.parametrize("kind", ["of descriptions", pytest.param("of processes", marks=possible)])
+def test_two_gates_in_two_threads_of_two_processes(tmp_path: Path, kind: str) -> None:
+    """Processes that have a lock each and wait for the other's are a deadlock to the system; other threads go on."""
+    one, two = tmp_path / "one.db", tmp_path / "two.db"
+    gates = [Gate.of(one), Gate.of(two)]
+    with child(_cross, one, two, kind) as (a, _), child(_cross, two, one, kind) as (b, _):
+        assert [a.recv(), b.recv()] == ["inside", "inside"]
+        for pipe in (a, b):
+            pipe.send("wait")
+        until(lambda: all(_is_locked(gate, 0) for gate in gates) or a.poll() or b.poll(), "both wait")
+        for pipe in (a, b):
+            pipe.send("go on")
+        assert [a.recv(), b.recv()] == ["None", "None"]
+    for gate in gates:
+        gate.leave()
+
+
+@possible
+def test_either_kind_of_lock_excludes_the_other(path: Path) -> None:
+    """Where the system has locks of descriptions and the file system of another process does not."""
+    gate = Gate.of(path)
+    gate.enter("test")
+
+    def old(pipe: Any) -> None:
+        refuse_locks(errno.EINVAL, OF_DESCRIPTION)
+        _pass(pipe, path)
+
+    with child(old) as (pipe, process):
+        assert pipe.recv() == "waits"
+        until(lambda: _is_locked(gate, 0), "the child waits")
+        assert not pipe.poll()
+        gate.exit("test")
+        assert pipe.recv() == "inside"
+        assert _is_locked(gate, 1)
+        os.kill(process.pid, signal.SIGKILL)
+        gate.enter("test")
+        gate.exit("test")
+    gate.leave()
+
+
+def test_a_copy_of_its_file_ends_no_lock(path: Path) -> None:
+    """Locks of a process end when anybody in it closes the file, as who copies the folder does."""
+    gate = Gate.of(path)
+    gate.hold(7)
+    gate.enter("test")
+    gate.path.read_bytes()
+    assert _is_locked(gate, 1)
+    assert _is_locked(gate, _byte(7))
+    gate.exit("test")
+    gate.release(7)
+    gate.leave()
+
+
+def test_a_fork_holds_nothing(path: Path) -> None:
+    """A child that lives on after its parent was killed in the gate, and after others forked it in any thread."""
+
+    def fork(pipe: Any) -> None:
+        gate = Gate.of(path)
+        gate.hold(7)
+        gate.enter("parent")
+        orphan = os.fork()
+        if orphan == 0:
+            gate.exit("parent")  # which is not inside here
+            gate.release(7)
+            pipe.send("forked")
+            pipe.recv()
+            os._exit(0)
+        signal.pause()
+
+    gate = Gate.of(path)
+    gate.enter("test")
+    gate.exit("test")
+    with child(fork) as (pipe, process):
+        assert pipe.recv() == "forked"
+        assert _is_locked(gate, 1)
+        assert _is_locked(gate, _byte(7))
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        gate.enter("test")
+        assert not gate.alive(7)
+        gate.exit("test")
+        pipe.send("end")
     gate.leave()
 
 
