@@ -16,6 +16,7 @@ from typing import IO, Final, Protocol, TypeVar
 
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import number_in, printable, shown
+from equipoise.store import inside
 
 MEASURES: Final = ("stdout", "seconds", "exit")
 # Exit codes of a shell that could not run the command at all, which says nothing about the command.
@@ -80,7 +81,7 @@ class Running:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
-                env=env | {MARK: mark},
+                env=env | inside.environment() | {MARK: mark},
                 start_new_session=True,
             ),
         )

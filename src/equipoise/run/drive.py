@@ -35,6 +35,7 @@ from equipoise.run.progress import Display, Progress, so_far
 from equipoise.run.samplers import ENDLESS, Outcome, Samplers, perform
 from equipoise.run.workers import Answer, Workers
 from equipoise.store import Log, Replica, Turn
+from equipoise.store.inside import turns_tried
 from equipoise.store.leases import Owner, sweep
 from equipoise.store.memory import Memory
 from equipoise.store.replica import EXHAUSTED
@@ -152,10 +153,7 @@ class Driver:
                     continue
                 return
             if len(jobs.ids):
-                calls, which = self._samplers.calls(jobs.places, jobs.indices)
-                outcomes = perform(calls, self._clock)
-                self._timed(jobs, which, outcomes)
-                self._arrived.append(Arrived(jobs, which, outcomes, False))
+                self._arrived.append(self._perform(jobs)[0])
 
     def _turn_here(self, turn: Turn) -> Jobs | None:
         """Return what to sample outside the turn: nothing where the turn has taken long enough; None at the end."""
@@ -183,14 +181,20 @@ class Driver:
 
     def _sample(self, turn: Turn, jobs: Jobs) -> None:
         """Take samples within the turn."""
-        calls, which = self._samplers.calls(jobs.places, jobs.indices)
-        outcomes = perform(calls, self._clock)
-        self._timed(jobs, which, outcomes)
-        self._absorb(turn, Arrived(jobs, which, outcomes, False))
+        arrived, turned = self._perform(jobs)
+        if turned and self._owner is not None:
+            self._outside(jobs)
+        else:
+            self._absorb(turn, arrived)
 
     def _sample_one(self, turn: Turn, ticket: int, k: int, i: int) -> None:
         """Take one sample within the turn: what a study of cheap samples spends its time with."""
+        tried = turns_tried()
         (outcome,) = perform((self._samplers.call(k, i),), self._clock)
+        if self._owner is not None and turns_tried() != tried:
+            self._last_call[k] = self._slowest = math.inf
+            self._outside(Jobs(*np.array([(ticket, k, i)]).T))
+            return
         value = outcome.values
         self._last_call[k] = seconds = outcome.seconds
         if seconds > self._slowest:
@@ -206,6 +210,10 @@ class Driver:
         if self._course.look_due(turn.replica):
             self._judge(turn)
 
+    def _outside(self, jobs: Jobs) -> None:
+        """Queue jobs whose samplers were refused a turn within this one: they are sampled again outside of it."""
+        self._resumed.extendleft(reversed([*zip(*(each.tolist() for each in jobs), strict=True)]))
+
     def _quick_arm(self, k: int) -> bool:
         """Whether a sample of an arm may be taken within a turn: without a log always."""
         if self._owner is None:
@@ -219,13 +227,26 @@ class Driver:
             return len(jobs.ids) > 0
         if len(jobs.ids) == 1:
             return self._quick_arm(int(jobs.places[0]))
+        if np.isinf(self._last_call[jobs.places]).any():
+            return False
         return 0 < self._each * len(jobs.ids) < QUICK
 
-    def _timed(self, jobs: Jobs, which: list[Ints], outcomes: list[Outcome]) -> None:
+    def _perform(self, jobs: Jobs) -> tuple[Arrived, bool]:
+        """
+        Take samples in this thread; return also whether a sampler took turns of some store, or tried to.
+
+        Such a one counts as slow, so that it is called outside of turns from then on: within one it is refused others.
+        """
+        calls, which = self._samplers.calls(jobs.places, jobs.indices)
+        tried = turns_tried()
+        outcomes = perform(calls, self._clock)
+        turned = turns_tried() != tried
         for part, outcome in zip(which, outcomes, strict=True):
-            self._last_call[jobs.places[part]] = outcome.seconds
-            self._slowest = max(self._slowest, outcome.seconds)
+            seconds = math.inf if turned else outcome.seconds
+            self._last_call[jobs.places[part]] = seconds
+            self._slowest = max(self._slowest, seconds)
             self._calls += 1
+        return Arrived(jobs, which, outcomes, False), turned
 
     # ---- on workers
 

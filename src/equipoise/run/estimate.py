@@ -20,8 +20,8 @@ from equipoise.run.elsewhere import Elsewhere, Manner, sample
 from equipoise.run.options import objective_for, options_of, savable
 from equipoise.run.progress import Progress, check_progress, display
 from equipoise.run.samplers import ENDLESS, Samplers
-from equipoise.run.workers import count_of, workers_for
-from equipoise.store import Header, Log
+from equipoise.run.workers import Workers, count_of, workers_for
+from equipoise.store import Header, Log, inside
 from equipoise.store.leases import DRIVER_SECONDS, Owner
 from equipoise.store.memory import Memory
 from equipoise.strategies import Strategy, Support, check_support, resolve
@@ -217,7 +217,7 @@ def estimate(
         about=None if about is None else dict(about),
     )
     Course(header)  # refuses a guess that cannot be used, before anything is written
-    log = Memory(header) if store is None else Log(store, header)
+    log = Memory(header) if store is None else Log(store, header, run=True)
     try:
         return _drive(log, store, drawn, executor, settings, progress)
     finally:
@@ -249,20 +249,12 @@ def _drive(
     watcher = display(progress)
     # Without a lease, one sample at a time needs no thread but this one.
     alone = executor is None or count_of(executor) == 1
-    workers = None if alone and settings.lease is None and not samplers.awaited else workers_for(executor, samplers)
+    here = alone and settings.lease is None and not samplers.awaited
+    workers = None if here else workers_for(executor, samplers, log.header.identity)
     owner = Owner(log, store, settings.lease or DRIVER_SECONDS) if isinstance(log, Log) and store is not None else None
     driver = Driver(log, samplers, settings, watcher, owner, clock)
     try:
-        try:
-            if workers is None:
-                driver.here()
-            else:
-                driver.elsewhere(workers)
-        finally:
-            if workers is not None:
-                workers.close()
-            driver.finish()
-            driver.show()  # however it ended
+        inside.run(log.header.identity, lambda: _run(driver, workers))
         if driver.ending is not None:
             raise driver.ending
         return driver.result()
@@ -274,6 +266,19 @@ def _drive(
             owner.close()
         if watcher is not None:
             watcher.close()
+
+
+def _run(driver: Driver, workers: Workers | None) -> None:
+    try:
+        if workers is None:
+            driver.here()
+        else:
+            driver.elsewhere(workers)
+    finally:
+        if workers is not None:
+            workers.close()
+        driver.finish()
+        driver.show()  # however it ended
 
 
 def explain(error: EquipoiseError, log: Log | Memory, sampling: bool) -> None:

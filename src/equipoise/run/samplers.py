@@ -24,6 +24,7 @@ from equipoise.arrays import Ints
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import Names, by_arm, check_names, integer, masked, number, printable, shown
 from equipoise.run import seeds
+from equipoise.store import inside
 from equipoise.tables import count
 
 # More samples than any arm will ever have.
@@ -52,8 +53,14 @@ class Outcome(NamedTuple):
     trace: str | None
 
 
+def perform_for(study: str, calls: Sequence[Call]) -> list[Outcome]:
+    """Make some calls on a worker, for a study of this identity."""
+    with inside.sampling(study):
+        return perform(calls)
+
+
 def perform(calls: Sequence[Call], clock: Callable[[], float] = time.perf_counter) -> list[Outcome]:
-    """Make some calls, in this process or on a worker."""
+    """Make some calls."""
     outcomes = []
     for call in calls:
         start = clock()
@@ -66,8 +73,13 @@ def perform(calls: Sequence[Call], clock: Callable[[], float] = time.perf_counte
     return outcomes
 
 
-async def perform_async(calls: Sequence[Call]) -> list[Outcome]:
-    """Make some calls of async functions."""
+async def perform_async(study: str, calls: Sequence[Call]) -> list[Outcome]:
+    """Make some calls of async functions, for a study of this identity."""
+    with inside.sampling(study):
+        return await _perform_async(calls)
+
+
+async def _perform_async(calls: Sequence[Call]) -> list[Outcome]:
     outcomes = []
     for call in calls:
         start = time.perf_counter()

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import integer, shown
-from equipoise.run.samplers import Call, Outcome, Samplers, check_local, perform, perform_async
+from equipoise.run.samplers import Call, Outcome, Samplers, check_local, perform_async, perform_for
 
 Answer = Future[list[Outcome]]
 
@@ -43,27 +43,27 @@ def count_of(executor: Any) -> int | None:
     return integer("executor", executor, least=1) if hasattr(executor, "__index__") else None
 
 
-def workers_for(executor: Any, samplers: Samplers) -> Workers:
-    """Return the workers that `executor` asks for."""
+def workers_for(executor: Any, samplers: Samplers, study: str = "") -> Workers:
+    """Return the workers that `executor` asks for, for a study of this identity, if it has a log."""
     number = count_of(executor)
     if samplers.awaited:
         if executor is not None and number is None:
             raise TypeError(f"executor must be a number of samples in flight for async samplers, got {shown(executor)}")
-        return EventLoop(number or AWAITED)
+        return EventLoop(number or AWAITED, study)
     if executor is None or number is not None:
-        return Threads(number or 1)
+        return Threads(number or 1, study)
     check_local(samplers)
     if hasattr(executor, "get_executor") and hasattr(executor, "nthreads"):
         if getattr(executor, "status", "") != "running":
             raise ValueError(f"the Dask client must be running, got {shown(executor)}, which is closed")
         width = sum(executor.nthreads().values())
-        return ExecutorWorkers(executor.get_executor(pure=False), max(width, 1))
+        return ExecutorWorkers(executor.get_executor(pure=False), max(width, 1), study)
     if not hasattr(executor, "submit"):
         raise TypeError(
             "executor must be a number of threads, an executor of concurrent.futures or a Dask client, "
             f"got {shown(executor)}"
         )
-    return ExecutorWorkers(executor, getattr(executor, "_max_workers", None) or os.cpu_count() or 1)
+    return ExecutorWorkers(executor, getattr(executor, "_max_workers", None) or os.cpu_count() or 1, study)
 
 
 class Threads:
@@ -76,8 +76,8 @@ class Threads:
 
     chunks = True
 
-    def __init__(self, width: int) -> None:
-        self.width = width
+    def __init__(self, width: int, study: str = "") -> None:
+        self.width, self._study = width, study
         self._work: queue.SimpleQueue[tuple[Answer, Sequence[Call]] | None] = queue.SimpleQueue()
         self._given_up: set[Answer] = set()
         self._lock = threading.Lock()
@@ -101,7 +101,7 @@ class Threads:
                 self._busy += 1
             if answer.set_running_or_notify_cancel():
                 try:
-                    answer.set_result(perform(calls))
+                    answer.set_result(perform_for(self._study, calls))
                 except BaseException as error:  # a sampler may raise SystemExit
                     answer.set_exception(error)
             with self._lock:
@@ -145,8 +145,8 @@ class EventLoop:
 
     chunks = False
 
-    def __init__(self, width: int) -> None:
-        self.width = width
+    def __init__(self, width: int, study: str = "") -> None:
+        self.width, self._study = width, study
         self._loop = asyncio.new_event_loop()
         self._closed = False
         self._thread = threading.Thread(target=self._run, daemon=True, name="equipoise-loop")
@@ -163,7 +163,7 @@ class EventLoop:
         self._loop.stop()
 
     def submit(self, calls: Sequence[Call]) -> Answer:
-        return asyncio.run_coroutine_threadsafe(perform_async(calls), self._loop)
+        return asyncio.run_coroutine_threadsafe(perform_async(self._study, calls), self._loop)
 
     def started(self, answer: Answer) -> bool:
         return True
@@ -190,12 +190,12 @@ class ExecutorWorkers:
 
     chunks = True
 
-    def __init__(self, executor: Executor, width: int) -> None:
-        self._executor = executor
+    def __init__(self, executor: Executor, width: int, study: str = "") -> None:
+        self._executor, self._study = executor, study
         self.width = width
 
     def submit(self, calls: Sequence[Call]) -> Answer:
-        answer = self._executor.submit(perform, calls)
+        answer = self._executor.submit(perform_for, self._study, calls)
         if not hasattr(answer, "add_done_callback"):
             raise TypeError(f"executor must return futures from submit(), got {shown(answer)}")
         return answer

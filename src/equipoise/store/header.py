@@ -63,6 +63,11 @@ class Header:
         given = f"{kind}:{text}".encode("utf-8", "surrogatepass")
         return hashlib.blake2b(given, key=bytes.fromhex(self.salt), digest_size=16).digest()
 
+    @property
+    def identity(self) -> str:
+        """By what this study is known from all others; empty without a log."""
+        return self.hashed("identity", "").hex() if self.salt else ""
+
     def to_json(self) -> str:
         """Return the header as JSON, from which `from_json` makes an equal one."""
         saved = serialise(self.strategy)

@@ -24,7 +24,7 @@ from equipoise import paths
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import check_study_name
 from equipoise.store import events as kinds
-from equipoise.store import snapshots
+from equipoise.store import inside, snapshots
 from equipoise.store.database import Database, Head, Lost, Missing, Row, link
 from equipoise.store.events import Damaged, Event
 from equipoise.store.header import Header
@@ -108,6 +108,8 @@ class Log:
         Whether to take turns; else the log is only read.
     patience
         How long to try to reconnect.
+    run
+        Whether the study is to be run, which is refused within one of its own samplers.
     """
 
     def __init__(
@@ -116,6 +118,7 @@ class Log:
         header: Header | None = None,
         write: bool = True,
         patience: Patience = PATIENCE,
+        run: bool = False,
     ) -> None:
         if header is not None:
             header = Header.from_json(header.to_json())  # so that it compares equal to the one in the store
@@ -128,9 +131,13 @@ class Log:
         # Bytes of the turns since the last snapshot, and the turn of that.
         self._tail = self._snapshot = 0
         self._write = write
+        if write:
+            inside.check_turn("a store")  # it may be created, which locks it; a URL may contain a password
         self._database = connect(where, write, create=header is not None)
         try:
             self._reconnecting(lambda: self._open(header))
+            if run:
+                inside.check_run(self.replica.header.identity, self.label)
             if header is not None:
                 self.replica.header.check_same(header)
                 self.turn(lambda turn: _continue(turn, header))
@@ -296,6 +303,8 @@ class Log:
         if not self._write:
             raise EquipoiseError(f"the store {self.name} is open for reading only")
 
+        inside.check_turn(self.name)
+
         def taken() -> T:
             tried: list[_Tried] = []
             found = self._reconnecting(lambda: self._take(work, tried))
@@ -352,7 +361,8 @@ class Log:
         outcome, failure = None, None
         try:
             try:
-                outcome = work(turn)
+                with inside.turn(lambda: self._thread == threading.get_ident()):
+                    outcome = work(turn)
             except BaseException as error:
                 # A child that was forked in the turn leaves it by an exception too; the turn is its parent's.
                 if not turn.whole or isinstance(error, Lost) or os.getpid() != self._pid:

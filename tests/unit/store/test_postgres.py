@@ -13,6 +13,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from equipoise.store import Log, Patience, Turn, differences, postgres, replay
 from equipoise.store.log import PATIENCE, connect
 from equipoise.store.postgres import Postgres as Server
 from tests.unit.store.living import header
-from tests.waiting import until
+from tests.waiting import HANG, until
 
 psycopg = pytest.importorskip("psycopg")
 
@@ -111,7 +112,7 @@ def test_another_session_for_every_transaction(postgres: str) -> None:
 def test_a_process_that_stops_in_a_turn(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server ends its transaction, so that others go on; when it goes on, it takes the turn again."""
     where = f"{postgres}#stopped"
-    with opened(where) as log, Log(where) as other:
+    with opened(where) as log, Log(where) as other, ThreadPoolExecutor(1) as pool:
         monkeypatch.setattr("equipoise.store.postgres._BEGIN", postgres_begin("100ms"))
         attempts = 0
 
@@ -119,7 +120,7 @@ def test_a_process_that_stops_in_a_turn(postgres: str, monkeypatch: pytest.Monke
             nonlocal attempts
             attempts += 1
             if attempts == 1:
-                tell(other, 5.0)  # which waits until the server has ended this transaction
+                pool.submit(tell, other, 5.0).result(HANG)  # it waits until the server has ended this transaction
             return told(turn, 2.0)
 
         assert log.turn(work) == 2.0
@@ -197,8 +198,8 @@ def test_names_that_collide(postgres: str) -> None:
     )
     database.close()
     one, two = (f"{postgres}#{name}" for name in found[0][0])
-    with Log(one, header()) as first, Log(two, header()) as second:
-        first.turn(lambda turn: tell(second, 2.0) + told(turn, 1.0))
+    with Log(one, header()) as first, Log(two, header()) as second, ThreadPoolExecutor(1) as pool:
+        first.turn(lambda turn: pool.submit(tell, second, 2.0).result(HANG) + told(turn, 1.0))
     assert (values(one), values(two)) == ([1.0], [2.0])
 
 
