@@ -17,6 +17,9 @@ import pytest
 import equipoise as eq
 from equipoise import inputs, moments
 from equipoise.inputs import MISSING, Names, by_arm, in_order, labelled, named, plain_name, shown, text_of, texts
+from equipoise.run.bench.measure import Bench
+from equipoise.run.bench.timer import ProcessTimer
+from equipoise.run.spec import load
 
 
 def test_values_are_returned_as_plain_numbers() -> None:
@@ -50,6 +53,16 @@ def test_values_are_returned_as_plain_numbers() -> None:
             TypeError,
             "budget must be a positive amount of money, got '9'",
         ),
+        (
+            lambda: inputs.number_of_seconds("lease", math.inf),
+            ValueError,
+            "lease must be a positive number of seconds, got inf",
+        ),
+        (
+            lambda: inputs.number_of_seconds("lease", 1e308),
+            ValueError,
+            "lease must be at most 1,000,000,000 seconds, got 1e+308",
+        ),
         (lambda: inputs.probability("level", 95), ValueError, "level must be strictly between 0 and 1, got 95"),
         (lambda: inputs.probability("level", math.nan), ValueError, "level must be strictly between 0 and 1, got nan"),
         (
@@ -66,6 +79,30 @@ def test_messages_name_what_is_wrong_and_what_is_expected(
     with pytest.raises(error) as raised:
         check()
     assert str(raised.value) == message
+
+
+def test_no_call_takes_seconds_that_clocks_cannot_add_up(tmp_path: Path) -> None:
+    def sample(arm: str) -> float:
+        return 0.0
+
+    (tmp_path / "spec.toml").write_text('budget = 9\nmeasure = "exit"\ntimeout = 1e308\n[arms]\na = "true"\n')
+    with eq.open(tmp_path / "study.db", arms=["a", "b"]) as study:
+        calls: dict[str, Callable[[], Any]] = {
+            "lease of estimate": lambda: eq.estimate(sample, arms=["a", "b"], budget=10, lease=1e308),
+            "max_seconds of estimate": lambda: eq.estimate(sample, arms=["a", "b"], budget=10, max_seconds=1e308),
+            "lease for a service": lambda: eq.estimate(sample, study=study, lease=1e308),
+            "max_seconds for a service": lambda: eq.estimate(sample, study=study, max_seconds=1e308),
+            "lease of open": lambda: eq.open(tmp_path / "other.db", arms=["a", "b"], lease=1e308),
+            "lease of an ask": lambda: study.ask(lease=1e308),
+            "patience of connect": lambda: eq.connect("http://127.0.0.1:1", "key", patience=1e308),
+            "timeout of a file": lambda: load(tmp_path / "spec.toml"),
+            "max_seconds of bench": lambda: Bench({"a": "true"}, ProcessTimer(), max_seconds=1e308),
+        }
+        for where, call in calls.items():
+            name = where.split()[0]
+            with pytest.raises(ValueError, match=f"\\b{name} must be at most 1,000,000,000 seconds, got 1e\\+308$"):
+                call()
+        assert study.spent == 0
 
 
 def test_what_was_passed_is_shown_in_one_short_line() -> None:

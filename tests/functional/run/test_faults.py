@@ -214,33 +214,6 @@ def test_a_lease_ends_the_waiting(where: str, executor: Any) -> None:
     assert why == {"no answer in 0.5 seconds"}
 
 
-def test_a_late_answer_is_taken(where: str) -> None:
-    """The fifth sample hangs until its ticket is given up and another one is asked for in its place."""
-    calls, clock, given_up = 0, Clock(), threading.Event()
-    late = threading.current_thread()
-
-    def measure(arm: str) -> float:
-        nonlocal calls, late
-        calls += 1
-        mine = calls
-        if mine == 5:
-            late = threading.current_thread()
-            clock.jump(0.5)
-            assert given_up.wait(HANG)
-        if mine == 61:
-            given_up.set()
-            late.join(HANG)  # a thread that was given up ends when its answer is there
-        return float(mine)
-
-    result = drive(measure, 60, arms=ARMS, lease=0.5, store=where, clock=clock)
-    lines = events(where)
-    values = [line.value for line in lines if line.kind == "tell"]
-    assert len(values) == 61
-    assert set(values) == {float(i) for i in range(1, 62)}
-    assert result.samples == 61
-    assert sum(line.kind == "forget" for line in lines) == 1
-
-
 def test_awaited_samplers_are_cancelled() -> None:
     cancelled: list[str] = []
     calls, clock = 0, Clock()

@@ -82,6 +82,10 @@ def test_what_is_refused_here_and_there(remote: Service) -> None:
     for wrong in (2.0, float("nan"), float("inf")):
         with pytest.raises(ValueError, match=r"must be|value"):
             study.tell(ticket, wrong)
+    with pytest.raises(ValueError, match="lease must be at most 1,000,000,000 seconds"):
+        study.ask(lease=1e308)
+    with pytest.raises(ValueError, match="lease must be at most 2,592,000 s, got 1e\\+07"):
+        study.ask(lease=1e7)
     for strange in (None, 5, ("x", "a"), eq.Ticket((5, "a"))):
         with pytest.raises((TypeError, ValueError), match="ticket"):
             study.tell(strange, 0.5)  # type: ignore[arg-type]
