@@ -68,14 +68,22 @@ def asymptotic(
     m = weights.shape[-1]
     sides = rho2 * KAPPA / m
     along = rho2 - sides
-    e = weights / np.sqrt((weights**2).sum(-1, keepdims=True))
-    d = weights * deviations / clocks
+    # In units of the largest, whose squares could be no floats.
+    unit = np.abs(weights).max(-1, keepdims=True) * _largest(deviations)
+    e = weights / np.hypot.reduce(weights, axis=-1, keepdims=True)
+    d = weights / unit * deviations / clocks
     if known is not None:
         d = np.where(known, 0.0, d)
     spread = 1 + sides * clocks
     logdet = np.log(spread).sum(-1) + np.log1p(along * (e**2 * clocks / spread).sum(-1))
     form = (d**2 * (1 / sides + clocks)).sum(-1) - along / (sides * rho2) * (e * d).sum(-1) ** 2
-    return np.asarray(np.sqrt(form * (logdet - 2 * np.log(alpha))))
+    return np.asarray(unit[..., 0] * np.sqrt(np.maximum(form, 0) * (logdet - 2 * np.log(alpha))))
+
+
+def _largest(numbers: Floats) -> Floats:
+    """Return the largest of each row, 1 where that is 0."""
+    found = numbers.max(-1, keepdims=True)
+    return np.where(found > 0, found, 1.0)
 
 
 def box(weights: Floats, low: Floats | float, high: Floats | float) -> tuple[Floats, Floats]:
@@ -86,15 +94,22 @@ def box(weights: Floats, low: Floats | float, high: Floats | float) -> tuple[Flo
 
 def welch(weights: Floats, counts: Floats, variances: Floats, alpha: float) -> Floats:
     """Return the half-widths of Welch's intervals at level 1 - alpha; counts must be at least 2."""
-    parts = weights**2 * variances / counts
-    total = parts.sum(-1)
+    errors = np.abs(weights) * np.sqrt(variances / counts)
+    quantiles = [student_quantile(df, alpha) for df in np.ravel(freedom(errors, counts))]
+    error = np.hypot.reduce(errors, axis=-1)
+    return np.asarray(quantiles).reshape(error.shape) * error
+
+
+def freedom(errors: Floats, counts: Floats) -> Floats:
+    """Return Welch and Satterthwaite's degrees of freedom of sums of means with these errors; 1 where all are 0."""
+    squares = np.square(errors / _largest(errors))
     with np.errstate(invalid="ignore", divide="ignore"):
-        freedom = np.nan_to_num(total**2 / (parts**2 / (counts - 1)).sum(-1), nan=1.0)
-    return np.asarray([student_quantile(df, alpha) for df in np.ravel(freedom)]).reshape(total.shape) * np.sqrt(total)
+        shares = squares / squares.sum(-1, keepdims=True)
+        return np.nan_to_num(1 / (shares**2 / (counts - 1)).sum(-1), nan=1.0)
 
 
 def newcombe(weights: Floats, means: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Return the ends of contrasts from those of their arms, by the squares of the distances to the means."""
     centre = (weights * means).sum(-1)
     ends = np.array([weights * (low - means), weights * (high - means)])
-    return centre - np.sqrt((ends.min(0) ** 2).sum(-1)), centre + np.sqrt((ends.max(0) ** 2).sum(-1))
+    return centre - np.hypot.reduce(ends.min(0), axis=-1), centre + np.hypot.reduce(ends.max(0), axis=-1)

@@ -5,7 +5,7 @@ Each arm's part of the squared error is p_k = c_k² v_k/T_k, and π_k = p_k/Σp 
 what is of second order is put into the half-width::
 
     h = z sqrt( Σ_k p_k (1 + (a π_k + e (5 + 8 γ_k²) (1 - π_k))/T_k) + b G² Σp ),
-    G = Σ c_k³ γ_k v_k^1.5/T_k² / (Σp)^1.5
+    G = Σ sign(c_k) γ_k π_k^1.5/T_k^0.5
 
 G is the skewness of the sum's error. The squared error of one of many arms is larger than s²/T because its samples were
 chosen by its variance to the power e, by e (3.5 + (1.5 + 4.5 e) γ²)/T to second order (`study.formulas`). 5 and 8 make
@@ -107,12 +107,16 @@ def half_widths(
         clocks = np.where(counts < sizes, counts / (1 - counts / sizes), math.inf)
         variances, skewness, squared, varies = _spread(state, several, z, binary)
         known = clocks == math.inf
-        parts = np.where(inside & ~known, weights**2 * variances / clocks, 0.0)
-        total = parts.sum(1)
-        shares = parts / np.where(total > 0, total, 1.0)[:, None]
-        cubes = np.where(inside & ~known, weights**3 * skewness * variances**1.5 / clocks**2, 0.0).sum(1)
+        errors = np.where(inside & ~known, np.abs(weights) * np.sqrt(variances / clocks), 0.0)
+        # In units of the largest, whose square could be no float.
+        largest = errors.max(1)
+        squared_errors = np.square(errors / np.where(largest > 0, largest, 1.0)[:, None])
+        sums = squared_errors.sum(1)
+        total = largest * np.sqrt(sums)
+        shares = squared_errors / np.where(sums == 0, 1.0, sums)[:, None]
+        cubes = np.where(shares > 0, np.sign(weights) * shares**1.5 * skewness / np.sqrt(clocks), 0.0).sum(1)
         noise = 0.0 if binary else (shares**3 * 6 / np.maximum(counts, 1) ** 2).sum(1)
-        squares = np.maximum(cubes**2 / np.where(total > 0, total, 1.0) ** 3 - noise, 0.0)
+        squares = np.maximum(cubes**2 - noise, 0.0)
         chosen = power * (CHOSEN + CHOSEN_SKEWED * squared)
         if binary:
             chosen = CHOSEN_BINARY + CHOSEN_BINARY_SKEWED * squared
@@ -120,9 +124,9 @@ def half_widths(
         contrast = (weights > 0).any(1) & (weights < 0).any(1)
         early = np.where(contrast, (shares**2 * squared / np.maximum(clocks, 1)).sum(1), squares)
         lattice = np.where(several == 1, np.where(inside, np.abs(weights) / clocks, 0.0).sum(1) / 2, 0.0) * binary
-        more = np.where(parts > 0, shares * own / np.maximum(clocks, 1), 0.0).sum(1)
+        more = np.where(shares > 0, shares * own / np.maximum(clocks, 1), 0.0).sum(1)
         skewed = (skewness_term(z) - EARLY_SKEWED) * squares + EARLY_SKEWED * early
-        plain = z * np.sqrt(total * (1 + more + skewed)) + lattice
+        plain = z * total * np.sqrt(1 + more + skewed) + lattice
         rests_on = 1 / (shares**2 / np.maximum(counts, 1)).sum(1)
     few = (inside & (counts < np.minimum(2, sizes))).any(1)
     equal = (inside & ~varies & ~known & (counts < LEAST)).any(1)
@@ -132,9 +136,10 @@ def half_widths(
     trusted = (skewness_term(z) * squares <= limit) & enough & ~few & ~equal
     # Nothing varies: there is no telling how much it might.
     trusted &= (total > 0) | (known | ~inside).all(1)
-    seen = np.where(inside & ~known, weights**2 * state[:, M2] / np.maximum(counts, 1) / np.maximum(clocks, 1), 0.0)
+    seen = np.abs(weights) * np.sqrt(state[:, M2] / np.maximum(counts, 1) / np.maximum(clocks, 1))
+    seen = np.hypot.reduce(np.where(inside & ~known, seen, 0.0), axis=1)
     wider = np.maximum(1.0, np.where(total > 0, fewest(z) / rests_on, 1.0))
-    return HalfWidths(np.where(few, math.inf, plain), trusted, z * np.sqrt(seen.sum(1)), np.sqrt(wider))
+    return HalfWidths(np.where(few, math.inf, plain), trusted, z * seen, np.sqrt(wider))
 
 
 def _spread(state: Floats, several: Floats, z: float, binary: bool) -> tuple[Floats, Floats, Floats, Bools]:

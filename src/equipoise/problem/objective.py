@@ -121,7 +121,8 @@ class Objective:
         """Return || w L ||_p of the arms' losses."""
         values = np.asarray(losses, dtype=float)
         weight = self.weight(values.size)
-        values = np.where(weight > 0, weight * values, 0.0)  # the loss of an arm without weight may be NaN
+        with np.errstate(over="ignore"):  # what is too large for a float is infinite
+            values = np.where(weight > 0, weight * values, 0.0)  # the loss of an arm without weight may be NaN
         top = float(values.max())
         if self.p == math.inf or not 0 < top < math.inf:
             return top
@@ -142,7 +143,8 @@ class Objective:
             ( Σ_k (c_k w_k σ²_k)^{p/(p+1)} )^{(p+1)/p} / budget        p = inf:  Σ_k c_k w_k σ²_k / budget
         """
         values = np.asarray(variances, dtype=float)
-        each = self.cost(values.size) * self.weight(values.size) * values
+        with np.errstate(over="ignore"):
+            each = self.cost(values.size) * self.weight(values.size) * values
         top = float(each.max())
         if self.p == math.inf or not 0 < top < math.inf:
             return math.fsum(each) / budget
@@ -158,8 +160,8 @@ class Objective:
         has 0.
         """
         arms = variances.shape[-1]
-        each = self.cost(arms) * self.weight(arms) * variances
         # In units of the largest, which keeps the powers from overflowing.
+        each = _in_own_unit(self.cost(arms)) * _in_own_unit(self.weight(arms)) * variances
         each = each / np.maximum(each.max(axis=-1, keepdims=True), SMALLEST)
         with np.errstate(divide="ignore"):
             parts = np.where(each > 0, each**self.finite_exponent, 0.0)

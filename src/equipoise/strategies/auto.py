@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from equipoise.compiled import callable_compiled
 from equipoise.floats import exp, log
+from equipoise.inputs import LARGEST
 from equipoise.strategies import credibility
 from equipoise.strategies.registry import register
 from equipoise.strategies.strategy import Numbers, Strategy, Support, width
@@ -22,6 +23,8 @@ ENOUGH = 50.0
 # 4 less the mean overshoot of the walk with steps 2 - z².
 SECOND_ORDER = 3.183
 GAUSSIAN_KURTOSIS = 3.0
+# No samples that are allowed vary more. Weights that are far apart make more of what other arms show.
+MOST = LARGEST * LARGEST
 # Binary arms have two parameters and others one: code is compiled for a number of them, so that neither kind of arm
 # pays for the other's formulas.
 BINARY = 2
@@ -157,7 +160,7 @@ class Auto(Strategy):
         part = min(count * per_sample, 1.0)
         c = SECOND_ORDER + (1 - part) * (6 - 2 * part) * (square + missing * (skewness - square))
         # The tiny number makes the arms take turns while nothing has varied at all.
-        return v * ((count + c) * (1 / (count * (weight if weight > 0 else 1.0)))) + 1e-300
+        return min(v * ((count + c) * (1 / (count * (weight if weight > 0 else 1.0)))), MOST) + 1e-300
 
     @staticmethod
     def floor(t: float, arms: float, params: Numbers) -> float:

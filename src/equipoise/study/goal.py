@@ -78,7 +78,8 @@ class Precision:
     def targets(self, means: Floats, largest_share: float = math.inf) -> Floats:
         """Return the wanted half-widths for arms, or sums, with these means; no larger share of a mean than this."""
         wanted = np.array(self.wanted)
-        return np.where(self.relative, np.minimum(wanted, largest_share) * np.abs(means), wanted)
+        shares = np.where(self.relative, np.minimum(wanted, largest_share), 0.0)
+        return np.where(self.relative, shares * np.abs(means), wanted)
 
     @property
     def alike(self) -> bool:
@@ -138,7 +139,7 @@ class Precision:
         An arm whose mean is unknown has the largest of the weights. None where no target is known, or where one is
         zero.
         """
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             weights = np.clip(1 / np.square(self.targets(means)), *_LIMITS)
         unknown = np.isnan(weights)
         most = weights[~unknown].max(initial=0)

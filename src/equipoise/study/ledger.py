@@ -294,12 +294,10 @@ class Ledger:
             tickets = self._state.tickets[: self.issued]
             withdrawn = int((tickets["status"] == WITHDRAWN).sum())
             missing += np.bincount(tickets["arm"][tickets["status"] == FORGOTTEN], minlength=len(counts))
-        objective, bill = self.objective, float((counts + declined).sum())
+        objective, bill = self.objective, self.spent - in_flight
         if costs is not None:
-            prices = self._state.prices
-            # Samples whose cost nobody told cost what those of their arm do on average.
-            bill = math.fsum(prices["bill"] + (counts + declined - prices["paid"]) * costs)
-            if prices["paid"].any():
+            bill = self.spent - math.fsum((arms["pulls"] - counts) * arms["cost"]) if in_flight else self.spent
+            if self._state.prices["paid"].any():
                 objective = replace(objective, costs=tuple(arms["cost"].tolist()))
         return Snapshot(
             names=self.names,

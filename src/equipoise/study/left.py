@@ -176,7 +176,7 @@ def _of_sums(result: Result, known: Spread, asked: Sums, rng: np.random.Generato
     parts = n * asked.weights[open_ones] ** 2 / counts
     now = parts @ variances
     with np.errstate(divide="ignore", invalid="ignore"):
-        noise = laws.noise @ ((parts * variances) ** 2 / counts).T * n / now**2
+        noise = laws.noise @ ((parts * variances / now[:, None]) ** 2 / counts).T * n
     waiting = Waiting(
         np.full(len(open_ones), n),
         result.sums_found.values[open_ones],

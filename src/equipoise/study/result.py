@@ -27,6 +27,7 @@ from equipoise.inputs import (
 )
 from equipoise.intervals import Intervals, Kind, asymptotic, t_mixture
 from equipoise.intervals.asymptotic import START
+from equipoise.intervals.contrasts import freedom
 from equipoise.intervals.fixed_n import student_quantile
 from equipoise.problem.objective import Objective, shares_of_some
 from equipoise.strategies import Support
@@ -136,8 +137,8 @@ class Result:
     proportional_loss
         The loss of a proportional allocation at the same cost, where the arms are strata; else NaN.
     spent
-        What the samples that are in and the declines cost; their number without costs. A sample whose real cost nobody
-        told costs what those of its arm do on average.
+        What the budget was charged for answers and declines: `Study.spent` less the tickets in flight. Without costs,
+        their number. A sample whose real cost nobody told costs what those of its arm do on average.
     costs
         By arm: the mean of the real costs that are known, or the declared cost before the first; None without costs.
     cost_unit
@@ -295,7 +296,8 @@ class Result:
     def weighted_losses(self) -> Floats:
         """The losses times their weights, in the arms' order; 0 for an arm of weight 0, even if its loss is unknown."""
         weight = self.objective.weight(len(self.arms))
-        return np.where(weight > 0, weight * self.losses.array, 0.0)
+        with np.errstate(over="ignore"):
+            return np.where(weight > 0, weight * self.losses.array, 0.0)
 
     @property
     def worst(self) -> Hashable:
@@ -374,7 +376,7 @@ class Result:
 
     @property
     def regret(self) -> float:
-        return self.loss - self.oracle_loss
+        return self.loss - self.oracle_loss if self.loss < math.inf else self.loss
 
     @property
     def uniform_loss(self) -> float:
@@ -437,10 +439,10 @@ class Result:
         share = self._shares(shares, among)
         counted = share > 0  # the mean of a stratum with a share of 0 may be unknown
         value = float(share[counted] @ self.corrected_means.array[counted])
-        squares = (share * self.errors_of_strata)[counted] ** 2
-        known_exactly = not squares.any() and not equal_samples(self)[counted].any()
-        error = math.sqrt(squares.sum()) if squares.any() or known_exactly else math.nan
-        half = error and student_quantile(_freedom(squares, self.counts.array[counted]), 1 - level) * error
+        parts = (share * self.errors_of_strata)[counted]
+        known_exactly = not parts.any() and not equal_samples(self)[counted].any()
+        error = math.hypot(*parts) if parts.any() or known_exactly else math.nan
+        half = error and student_quantile(_freedom(parts, self.counts.array[counted]), 1 - level) * error
         if level == self.level:
             decided = sums.the_one_asked(self, np.arange(len(share)), share)
             if decided is not None and decided.kind != "fixed-width":
@@ -752,7 +754,7 @@ class Result:
         low, high = contrasts.bounds(self, places[None], c[None], 1 - level)
         return Contrast(
             float(c @ self.means.array[places]),
-            math.sqrt(c**2 @ np.square(self.standard_errors.array[places])),
+            math.hypot(*(c * self.standard_errors.array[places])),
             float(low[0]),
             float(high[0]),
             level,
@@ -930,9 +932,8 @@ class Result:
         return self.intervals() if len(places) == len(self.arms) else self.intervals_of(places)
 
 
-def _freedom(squares: Floats, counts: Floats) -> float:
-    """Return Welch and Satterthwaite's degrees of freedom of a sum of squared errors of means; 1 for less than 2."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        spread = float(np.where(squares > 0, squares**2 / (counts - 1), 0.0).sum())
-    found = min(float(squares.sum()) ** 2 / spread, 1e6) if spread > 0 else 1e6
+def _freedom(errors: Floats, counts: Floats) -> float:
+    """Return the degrees of freedom of the mean of strata with these errors; 1 for less than 2."""
+    varies = errors > 0  # of the others, one sample may be all there is
+    found = min(float(freedom(errors[varies], counts[varies])), 1e6) if varies.any() else 1e6
     return found if found >= 2 else 1.0

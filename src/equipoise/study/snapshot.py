@@ -48,7 +48,7 @@ class Snapshot:
     spent
         What the tickets that were handed out cost, less those that were forgotten; their number without costs.
     bill
-        What the samples that are in and the tickets that were declined cost; their number without costs.
+        The part of that for tickets that were answered or declined: what is spent, less what is in flight.
     declined, replies
         Of each arm: tickets that were declined, and tickets that were answered or declined; None where none was
         declined.

@@ -99,6 +99,8 @@ class Stops(NamedTuple):
         divided by the mean T of the other replays, on which it does not depend.
         """
         mean, variance = float(law.mean()), float(law.var())
+        if variance == 0:  # too small for a float
+            return Bias(1.0, 0.0, 0.0)
         counts = self.counts
         others = (counts.sum() - counts) / max(len(counts) - 1, 1) if len(counts) > 1 else counts
         off = self.means - mean

@@ -145,7 +145,7 @@ def contrasts_of(result: Result, asked: Sums) -> list[contrasts.Contrast]:
     """Return the sums with their standard errors and intervals."""
     found = look(result, asked, everything=True)
     of_arms = result.errors_of_strata if asked.combined else result.standard_errors.array
-    errors = np.sqrt(np.where(asked.weights != 0, asked.weights**2 * np.square(of_arms), 0.0).sum(1))
+    errors = np.hypot.reduce(np.where(asked.weights != 0, asked.weights * of_arms, 0.0), axis=1)
     return [
         contrasts.Contrast(
             float(found.values[j]),
@@ -215,7 +215,9 @@ def stopping_shares(result: Result) -> Floats:
     found = result.sums_found
     with np.errstate(divide="ignore", invalid="ignore"):
         near = np.where(found.reached, np.nan_to_num(found.margins / found.targets, posinf=0.0), -1.0)
-        parts = asked.weights**2 * np.where(asked.weights != 0, result.variances.array, 0.0) / result.counts.array
+        variances = np.where(asked.weights != 0, result.variances.array, 0.0) / result.counts.array
+        errors = np.abs(asked.weights) * np.sqrt(variances)
+        parts = np.square(errors / errors.max(axis=1, keepdims=True))
         shares = np.nan_to_num(parts / parts.sum(axis=1, keepdims=True))
     last = np.where(asked.weights != 0, near[:, None], -2.0).argmax(axis=0)
     arms = np.arange(len(result.arms))

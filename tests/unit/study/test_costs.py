@@ -218,3 +218,23 @@ def test_the_cost_of_a_decline_is_planned_with_at_once() -> None:
     assert ticket.arm == 0
     study.decline(ticket, cost=100)
     assert {ticket.arm for ticket in study.ask(10)} == {1}
+
+
+def test_a_study_and_its_result_have_spent_the_same() -> None:
+    """But for what is in flight: late answers are free, and so are samples from elsewhere."""
+    study = eq.Study(["a", "b"], budget=100, costs=[2, 3], strategy="uniform")
+    tickets = study.ask(9)
+    for ticket in tickets[:4]:
+        study.tell(ticket, 1.0 * ticket.id)
+    assert (study.spent, study.result().spent) == (22, 10)
+    study.forget(tickets[4])
+    study.tell(tickets[4], 3.0)
+    study.tell(tickets[5], 3.0, cost=9)
+    study.tell(arm="a", value=3.0)
+    study.decline(tickets[6])
+    study.decline(tickets[8], cost=1)
+    assert study.spent - study.result().spent == 9  # a ticket of b, of which one did cost 9
+    study.tell(tickets[7], 1.0)
+    result = study.result()
+    assert result.spent == study.spent == json.loads(result.to_json())["spent"]
+    assert result.verdict.startswith(f"8 samples (cost {result.spent:g})")

@@ -184,7 +184,7 @@ def test_a_result_says_who_declined() -> None:
     assert [row[2] for row in result.rows()[1:]] == ["0", "50", "2"]
     assert result.to_dict()["declined"] == json.loads(result.to_json())["declined"] == {"a": 0, "b": 50, "c": 2}
     assert list(result.to_frame("pandas")["declined"]) == [0, 50, 2]
-    assert result.spent == result.samples + 52
+    assert result.spent == result.samples - 100 + 52
     nobody = eq.Study(2).result()
     assert nobody.certificate.declined == ()
     assert "declined" not in nobody.rows()[0]

@@ -269,7 +269,7 @@ def test_weights_that_cannot_be_set() -> None:
 
 
 def test_the_numbers_of_another_objective() -> None:
-    result = told(SAMPLES, objective=1, weights=[9, 1, 1], costs=[1, 2, 3])
+    result = asked_for(SAMPLES, objective=1, weights=[9, 1, 1], costs=[1, 2, 3])
     losses = [14 / 12, 25.0, 0.0]
     assert result.loss == pytest.approx(9 * losses[0] + losses[1])
     assert result.spent == 4 + 4 + 9
@@ -450,14 +450,14 @@ def test_a_person_can_read_it() -> None:
     assert re.fullmatch(rf"{even} for the same loss\.", asked_for(many, objective=2).remarks()[-1])
     assert len(asked_for(many, strategy="uniform").remarks()) == 1
     assert len(asked_for(many | {"c": [0.0, 10.0] * 30}).remarks()) == 1  # it was one
-    dear = told(SAMPLES, costs=[1, 2, 3], weights=[2, 1, 1])
+    dear = asked_for(SAMPLES, costs=[1, 2, 3], weights=[2, 1, 1])
     assert dear.verdict == (
         "9 samples (cost 17). No 95% interval yet for any arm (intervals begin at 11 samples of an arm). Largest "
-        "weighted standard error: b, 5."
+        "weighted standard error: b, 5.02."
     )
     assert told(SAMPLES, objective=2).verdict == "9 samples. 2-norm of the losses: 25."
     assert "2-norm of the weighted losses: " in repr(told(SAMPLES, objective=2, weights=[1, 2, 3]))
-    assert told({"a": [1.0] * 4, "b": [1.0]}, costs=[1, 2]).verdict == (
+    assert asked_for({"a": [1.0] * 4, "b": [1.0]}, costs=[1, 2]).verdict == (
         "5 samples (cost 6). b has 1 sample; at least 2 are needed for a standard error."
     )
     study = eq.Study(["a"], budget=10, costs=[2])
@@ -467,7 +467,7 @@ def test_a_person_can_read_it() -> None:
 
 
 def test_it_is_written_down() -> None:
-    result = told(SAMPLES, objective=eq.Stratified([0.5, 0.2, 0.3]), costs=[1, 2, 3])
+    result = asked_for(SAMPLES, objective=eq.Stratified([0.5, 0.2, 0.3]), costs=[1, 2, 3])
     known = json.loads(result.to_json())
     assert known["p"] == 1
     assert known["costs"] == {"a": 1, "b": 2, "c": 3}
