@@ -23,7 +23,7 @@ def kinds(where: str | os.PathLike[str]) -> list[str]:
 
 def owners(where: str | os.PathLike[str]) -> set[int]:
     """Return the numbers of those who wait for tickets."""
-    with closing(connect(where)) as database:
+    with closing(connect(where, write=False)) as database:
         assert database.find()
         sql = "select distinct owner from equipoise_lease where study = ?"
         return {owner for (owner,) in database.execute(sql, (database._study,))}
@@ -31,7 +31,7 @@ def owners(where: str | os.PathLike[str]) -> set[int]:
 
 def leases_over(where: str | os.PathLike[str], after: float) -> list[int]:
     """Return the tickets whose leases are over so many seconds from now, by the database's clock."""
-    with closing(connect(where)) as database:
+    with closing(connect(where, write=False)) as database:
         assert database.find()
         sql = f"select ticket from equipoise_lease where study = ? and deadline < {database.clock} + ? order by ticket"
         return [ticket for (ticket,) in database.execute(sql, (database._study, after))]

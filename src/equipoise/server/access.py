@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import re
 import secrets
 import time
 from collections.abc import Callable
@@ -72,6 +73,7 @@ SESSION: Final = 12 * 3600
 
 _ADMIN_PREFIX: Final = "eqa_"
 _KEY_PREFIX: Final = "eqk_"
+_ID: Final = re.compile("[0-9a-f]{12}")
 _HASH: Final = "admin token sha256"
 _SECRET: Final = "session secret"
 
@@ -127,6 +129,11 @@ def id_of(token: str) -> str | None:
     return token.removeprefix(_KEY_PREFIX).partition("_")[0]
 
 
+def may_be_id(identity: str) -> bool:
+    """Return whether a key can have this id, so that it is worth a look."""
+    return _ID.fullmatch(identity) is not None
+
+
 def matches(key: Key, token: str) -> bool:
     """Return whether somebody has this very key."""
     return hmac.compare_digest(key.hash, digest(token))
@@ -151,7 +158,8 @@ class Administrator:
     """
     The administrator's token, and the sessions of those who have shown it.
 
-    A session is a time and a signature, which no process has to remember. It ends with the token.
+    A session is a time and a signature, which no process has to remember; the database remembers those that have ended
+    before their time. All end with the token.
 
     Parameters
     ----------
@@ -168,7 +176,8 @@ class Administrator:
         self._hash = digest(token) if token is not None else bytes.fromhex(known) if known else None
         secret = registry.settle(_SECRET, secrets.token_hex(32))
         self._key = hashlib.blake2b(self._hash or b"", key=bytes.fromhex(secret)).digest()
-        self._clock = clock
+        self._registry, self._clock = registry, clock
+        self._ended: frozenset[bytes] = frozenset()
 
     def matches(self, token: str) -> bool:
         """Return whether this is the administrator's token."""
@@ -180,11 +189,22 @@ class Administrator:
         return f"{until}.{self._sign('session', until)}"
 
     def in_session(self, cookie: str | None) -> bool:
-        """Return whether a cookie holds a session that lasts."""
+        """Return whether a cookie holds a session that lasts, as far as `recall` has found out."""
         until, _, signature = (cookie or "").rpartition(".")
         if not until or not _same(signature, self._sign("session", until)):
             return False
-        return int(until.partition(".")[0]) > self._clock()
+        return _end_of(until) > self._clock() and digest(until) not in self._ended
+
+    def recall(self) -> None:
+        """Find out which sessions have ended, in whatever process."""
+        self._ended = self._registry.ended_sessions()
+
+    def end(self, cookie: str) -> None:
+        """End a session, for all processes; does nothing where the cookie holds none."""
+        if self.in_session(cookie):
+            until = cookie.rpartition(".")[0]
+            self._registry.end_session(digest(until), _end_of(until), self._clock())
+            self._ended |= {digest(until)}
 
     def csrf(self, cookie: str) -> str:
         """Return what a form of a page has to send along with this session."""
@@ -197,6 +217,11 @@ class Administrator:
     def _sign(self, what: str, text: str) -> str:
         made = hmac.digest(self._key, f"{what}:{text}".encode("utf-8", "surrogatepass"), "sha256")
         return base64.urlsafe_b64encode(made).rstrip(b"=").decode()
+
+
+def _end_of(until: str) -> int:
+    """Return when a session ends, given what is signed of it."""
+    return int(until.partition(".")[0])
 
 
 def _same(one: str, other: str) -> bool:

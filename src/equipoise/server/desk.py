@@ -24,7 +24,7 @@ from equipoise.server.problems import Problem, deleted, unavailable
 from equipoise.server.tickets import Signer
 from equipoise.server.work import Ask, Change, Handed, Work
 from equipoise.store import Log, Patience, Replica, Turn
-from equipoise.store.database import Missing
+from equipoise.store.database import Database, Missing
 from equipoise.store.leases import sweep
 
 T = TypeVar("T")
@@ -67,7 +67,7 @@ class Desk:
     Parameters
     ----------
     where, secret
-        The study, as a store takes it, and the secret with which its tickets are signed.
+        The study, as a log takes it, and the secret with which its tickets are signed.
     most_waiting
         How many requests may wait.
     patience
@@ -81,7 +81,7 @@ class Desk:
 
     def __init__(
         self,
-        where: str,
+        where: str | Database,
         secret: str,
         most_waiting: int,
         patience: float,

@@ -28,7 +28,7 @@ _HEADERS: Final = {
     "Cache-Control": "no-store",
 }
 # What pages of other origins may call, with which headers, and for how many seconds a browser may remember that.
-_PUBLIC: Final = re.compile(r"/api/v1/studies/([^/]+)/(?:ask|tell)")
+_PUBLIC: Final = re.compile(r"/api/v1/studies/[^/]+/(?:ask|tell)")
 _REMEMBERED: Final = "7200"
 
 
@@ -63,7 +63,7 @@ class Edge:
             scope = {**scope, "method": "GET"}
         started, status, begun = time.perf_counter(), 500, False
         headers = Headers(scope=scope)
-        shared = await self._shared(scope, headers)
+        shared = _shared(scope, headers)
 
         async def answer(message: Message) -> None:
             nonlocal status, begun
@@ -107,29 +107,27 @@ class Edge:
 
         return count
 
-    async def _shared(self, scope: Scope, headers: Headers) -> dict[str, str]:
-        """Return the headers that let a page of another origin read the response; none where it may not."""
-        origin = headers.get("origin")
-        path = scope["path"].removeprefix(scope.get("root_path", ""))
-        found = _PUBLIC.fullmatch(path) if origin is not None else None
-        if found is None or origin is None:
-            return {}
-        shared = {"Vary": "Origin"}
-        try:
-            entry = await self._service.entry(found[1])
-        except Problem:  # the database is away: the response says so
-            return shared
-        allowed = (entry.page.poll or {}).get("origins", []) if entry is not None else []
-        if origin in allowed or "*" in allowed:
-            shared |= {
-                "Access-Control-Allow-Origin": origin,
-                "Access-Control-Allow-Methods": "POST",
-                "Access-Control-Allow-Headers": "Authorization, Content-Type",
-                "Access-Control-Expose-Headers": "Retry-After",
-                "Access-Control-Max-Age": _REMEMBERED,
-                "Cross-Origin-Resource-Policy": "cross-origin",
-            }
-        return shared
+
+def _shared(scope: Scope, headers: Headers) -> dict[str, str]:
+    """
+    Return the headers that let a page of another origin read the response; none where no such page may.
+
+    They are the same for all studies and all pages, so that nobody learns from them which studies there are. Whether a
+    page may use a study is found out when its key is known (`Service.admit`).
+    """
+    origin = headers.get("origin")
+    path = scope["path"].removeprefix(scope.get("root_path", ""))
+    if origin is None or _PUBLIC.fullmatch(path) is None:
+        return {}
+    return {
+        "Vary": "Origin",
+        "Access-Control-Allow-Origin": origin,
+        "Access-Control-Allow-Methods": "POST",
+        "Access-Control-Allow-Headers": "Authorization, Content-Type",
+        "Access-Control-Expose-Headers": "Retry-After",
+        "Access-Control-Max-Age": _REMEMBERED,
+        "Cross-Origin-Resource-Policy": "cross-origin",
+    }
 
 
 def _rooted(scope: Scope, root: str) -> Scope:

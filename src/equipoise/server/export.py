@@ -14,6 +14,7 @@ from pydantic_core import to_json
 from equipoise.inputs import install_hint
 from equipoise.server.work import plain_arm
 from equipoise.store import Event, Log
+from equipoise.store.database import Database
 from equipoise.tables import csv_text
 
 TYPES: Final = {
@@ -30,14 +31,14 @@ _ROWS: Final = 1 << 16
 _BYTES: Final = 1 << 16
 
 
-def chunks(where: str, kind: str) -> Generator[bytes, None, None]:
+def chunks(where: str | Database, kind: str) -> Generator[bytes, None, None]:
     """
     Return the log in parts, up to its last turn now.
 
     Parameters
     ----------
     where
-        The study, as a store takes it.
+        The study, as a log takes it.
     kind
         One of FORMATS. Parquet is written to temporary files first, as its table of contents is at its end.
     """
@@ -53,7 +54,7 @@ def chunks(where: str, kind: str) -> Generator[bytes, None, None]:
     return made
 
 
-def _written(where: str, kind: str) -> Generator[bytes, None, None]:
+def _written(where: str | Database, kind: str) -> Generator[bytes, None, None]:
     with Log(where, write=False) as log:
         yield b""
         arms = [plain_arm(arm) for arm in log.header.arms]

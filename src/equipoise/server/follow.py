@@ -1,14 +1,13 @@
 """
 Live views of a study: one follower for all who look at it in this process.
 
-A follower folds new turns once, with a connection and a replica of its own, so that nobody who looks holds up a turn.
+A follower folds new turns once, with a replica of its own, so that nobody who looks holds up a turn.
 While somebody watches, it looks at the log every second, and draws one view for all viewers.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -18,13 +17,11 @@ from typing import Any, Final, NamedTuple
 from pydantic_core import to_json
 
 from equipoise import report
-from equipoise.errors import EquipoiseError
 from equipoise.server.problems import Problem
 from equipoise.server.registry import OPEN, Page
 from equipoise.store import wire
 from equipoise.store.database import Database, Missing
 from equipoise.store.events import Damaged
-from equipoise.store.log import connect
 
 HEARTBEAT: Final = b": still here\n\n"
 # Seconds without an event after which a page shows no rate.
@@ -37,16 +34,15 @@ class Follower:
 
     Parameters
     ----------
-    where
-        The study, as a store takes it.
+    database
+        The study, which the follower does not close.
     clock
         Seconds since 1970.
     """
 
-    def __init__(self, where: str, clock: Callable[[], float] = time.time) -> None:
-        self._where, self._clock = where, clock
+    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
+        self._database, self._clock = database, clock
         self._guard = threading.Lock()
-        self._database: Database | None = None
         self._watch: report.Watch | None = None
         self._drawn: tuple[Any, dict[str, Any], bytes] | None = None
         self._result: tuple[Any, str] | None = None
@@ -86,31 +82,24 @@ class Follower:
         """Return some of the turns that follow one, packed; -1 for all from the header on."""
         with self._guard:
             self._caught_up()
-            assert self._database is not None
             head = self._database.head()
             return wire.pack(next(self._database.rows(after + 1, head.turns), []))
-
-    def close(self) -> None:
-        """End the connection, and forget what was folded."""
-        with self._guard:
-            self._drop()
 
     def _caught_up(self) -> report.Watch:
         """Fold what was written since the last time."""
         try:
-            if self._database is None:
-                self._database = connect(self._where, write=False)
-                if not self._database.find():
-                    raise Missing("the study was deleted")
+            if self._watch is None and not self._database.find():
+                raise Missing("the study was deleted")
             try:
-                return self._fold(self._database)
+                return self._fold()
             except Damaged as error:
                 raise self._database.damaged(str(error)) from None
         except BaseException:
-            self._drop()  # in doubt, it begins again
+            self._watch = self._drawn = self._result = None  # in doubt, it begins again
             raise
 
-    def _fold(self, database: Database) -> report.Watch:
+    def _fold(self) -> report.Watch:
+        database = self._database
         head = database.head()
         if self._watch is None:
             ((first,),) = database.rows(0, 0)
@@ -125,14 +114,8 @@ class Follower:
         if self._watch.stale:
             ((first,),) = database.rows(0, 0)
             self._watch = report.Watch(first, replica.level)
-            return self._fold(database)
+            return self._fold()
         return self._watch
-
-    def _drop(self) -> None:
-        if self._database is not None:
-            with contextlib.suppress(EquipoiseError):
-                self._database.close()
-        self._database = self._watch = self._drawn = self._result = None
 
 
 def titles(page: Page) -> dict[str, str]:

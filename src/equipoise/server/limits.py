@@ -1,11 +1,12 @@
-"""How often somebody may call: token buckets, kept by each process for itself."""
+"""How often somebody may call, and what is looked up for callers who are not known; kept by each process for itself."""
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Final
 
 from equipoise.server.problems import Problem
@@ -13,6 +14,8 @@ from equipoise.server.settings import Rate
 
 # The most callers that are remembered; the one that was heard longest ago is forgotten.
 _MOST: Final = 100_000
+# Seconds before each look at the database for keys that are not known.
+_PAUSE: Final = 0.05
 
 
 class Buckets:
@@ -47,3 +50,39 @@ class Buckets:
         if left < 1:
             wait = max(1, math.ceil((1 - left) / rate.a_second))
             raise Problem(429, f"too many requests; try again in {wait} s", "rate", {"Retry-After": str(wait)})
+
+
+class Lookup:
+    """
+    Looks up ids for callers who are not known: a few times a second at most, for all who have come meanwhile.
+
+    Parameters
+    ----------
+    look
+        Returns what is found of some ids; the others are left out.
+    sleep
+        Waits for some seconds.
+    """
+
+    def __init__(
+        self,
+        look: Callable[[Sequence[str]], Awaitable[Mapping[str, str]]],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._look, self._sleep = look, sleep
+        self._ids: set[str] = set()
+        self._next: asyncio.Task[Mapping[str, str]] | None = None
+        self._one = asyncio.Lock()
+
+    async def find(self, identity: str) -> str | None:
+        """Return what is found of an id; None where nothing is."""
+        self._ids.add(identity)
+        if self._next is None:
+            self._next = asyncio.create_task(self._found())
+        return (await asyncio.shield(self._next)).get(identity)
+
+    async def _found(self) -> Mapping[str, str]:
+        async with self._one:
+            await self._sleep(_PAUSE)
+            ids, self._ids, self._next = self._ids, set(), None
+            return await self._look(sorted(ids))

@@ -53,6 +53,7 @@ class Metrics:
             *_series("refused_total", "counter", "Requests refused in turns.", [({}, count.refused)]),
             *_series("waiting", "gauge", "Requests that wait for a turn.", [({}, sum(desk.waiting for desk in desks))]),
             *_series("desks", "gauge", "Studies open in this process.", [({}, len(desks))]),
+            *_series("connections", "gauge", "Connections to the database.", [({}, service.registry.connections)]),
             *_series("viewers", "gauge", "Live views.", [({}, service.viewers)]),
             *_series("start_time_seconds", "gauge", "When this process began.", [({}, self.started)]),
         ]

@@ -74,9 +74,9 @@ class Pages:
 
     # ---- who looks
 
-    def inside(self, request: Request) -> bool:
+    async def inside(self, request: Request) -> bool:
         """Return whether the administrator looks."""
-        return self._service.administrator.in_session(request.cookies.get(access.COOKIE))
+        return await self._service.in_session(request.cookies.get(access.COOKIE))
 
     def to_login(self, request: Request) -> Response:
         """Send somebody to the login, and back here after it."""
@@ -106,6 +106,7 @@ class Pages:
         cookie = request.cookies.get(access.COOKIE, "")
         if not self._service.administrator.is_csrf(cookie, (await _form(request)).get("csrf")):
             raise Problem(403, "the form has no valid CSRF token; reload the page", "csrf")
+        await self._service.in_thread(lambda: self._service.administrator.end(cookie))
         answer = RedirectResponse(f"{root_of(request)}/login", 303)
         self._remember(request, answer, "", 0)
         return answer
@@ -126,7 +127,7 @@ class Pages:
     async def list(self, request: Request) -> Response:
         """Show all studies."""
         service = self._service
-        if not self.inside(request):
+        if not await self.inside(request):
             demo = service.settings.demo
             return RedirectResponse(f"{root_of(request)}/studies/{demo}", 303) if demo else self.to_login(request)
         found, unreadable = await studies.listed(service)
@@ -158,7 +159,6 @@ class Pages:
             keys=_keys(entry) if manager else [],
             public=_public(entry),
             origins=(entry.page.poll or {}).get("origins", []),
-            url=str(request.base_url).rstrip("/"),
         )
 
     async def specs(self, request: Request, name: str) -> Response:
@@ -168,9 +168,9 @@ class Pages:
         _, specs = await self._service.in_thread(lambda: _drawn(follower.data(entry.page)))
         return reply(specs)
 
-    def new(self, request: Request) -> Response:
+    async def new(self, request: Request) -> Response:
         """Show the form for a new study."""
-        return self.html(request, "new.html") if self.inside(request) else self.to_login(request)
+        return self.html(request, "new.html") if await self.inside(request) else self.to_login(request)
 
     def docs(self, request: Request) -> Response:
         """Show what the API takes and returns."""
@@ -201,7 +201,7 @@ def mount(app: FastAPI) -> None:
 
     @router.get("/new")
     async def new(request: Request) -> Response:
-        return pages.new(request)
+        return await pages.new(request)
 
     @router.get("/docs")
     async def docs(request: Request) -> Response:

@@ -14,16 +14,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.process import BaseProcess
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 import uvicorn
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from equipoise.errors import EquipoiseError
 from equipoise.inputs import shown
 from equipoise.server.app import create_app
 from equipoise.server.memory import return_large_blocks
 from equipoise.server.protocol import Protocol
-from equipoise.server.service import Service
+from equipoise.server.service import PEER, Service
 from equipoise.server.settings import Settings
 
 # Seconds that requests under way are waited for when the service stops.
@@ -91,17 +92,23 @@ class Server(uvicorn.Server):
 def server_of(settings: Settings, network: Network) -> Server:
     """Return a server in this process, which has not begun."""
     app = create_app(settings)
+    trusting = ProxyHeadersMiddleware(app, network.proxies)  # type: ignore[arg-type]
+
+    async def noting(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http" and scope.get("client"):
+            scope[PEER] = scope["client"][0]
+        await trusting(scope, receive, send)
+
     # No access log: it would hold addresses of visitors.
     config = uvicorn.Config(
-        app,
+        noting,
         http=Protocol,
         host=network.host,
         port=network.port,
         access_log=False,
         log_level="warning",
         server_header=False,
-        proxy_headers=True,
-        forwarded_allow_ips=network.proxies,
+        proxy_headers=False,  # those of proxies are believed once it is noted who is connected
         timeout_graceful_shutdown=_GRACE,
         backlog=_BACKLOG,
     )

@@ -78,9 +78,9 @@ async def log(request: Request, name: str) -> Response:
     kind = request.query_params.get("format", "csv")
     if kind not in export.FORMATS:
         raise Problem(422, f"format must be one of {', '.join(export.FORMATS)}, got {shown(kind)}", "invalid")
-    where = service.registry.place(entry.page.name)
+    study = service.registry.study(entry.page.name)
     try:
-        chunks = await service.in_thread(lambda: export.chunks(where, kind))
+        chunks = await service.in_thread(lambda: export.chunks(study, kind))
     except ModuleNotFoundError as error:
         raise Problem(501, str(error), "extra") from None
     # Others than a service may have given a study any name.

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import secrets
-import threading
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from equipoise.errors import EquipoiseError
-from equipoise.store.database import Lost, Missing
+from equipoise.store.connections import Connections
+from equipoise.store.database import Database, Missing, Values
 from equipoise.store.log import connect
 
 T = TypeVar("T")
@@ -22,6 +21,8 @@ _PAGE: Final = (
     "select s.study, s.name, p.status, p.created, p.title, p.poll "
     "from equipoise_study s left join equipoise_page p on p.study = s.study"
 )
+# The most parameters of one statement.
+_MOST: Final = 500
 _KEY: Final = "select study, number, id, role, label, created, hash, public from equipoise_key where study = ?"
 
 
@@ -81,72 +82,94 @@ class Key(NamedTuple):
 
 class Registry:
     """
-    The tables of a service; any thread may call.
+    The tables of a service, and its connections to the database; any thread may call.
 
     Parameters
     ----------
     where
         The path or the URL of the database.
+    connections
+        The most connections.
+    patience
+        Seconds to wait for one of them.
     """
 
-    def __init__(self, where: str) -> None:
+    def __init__(self, where: str, connections: int = 2, patience: float = 30.0) -> None:
         self.where = where
-        self._guard = threading.Lock()
-        self._database = connect(where, create=True, private=True)  # it holds secrets
+        new = iter((True,))  # only the first connection creates a file
+        self._connections = Connections(
+            lambda write: connect(where, write, create=next(new, False)), connections, patience
+        )
         try:
-            self._database.find()  # refuses what is not a store
-            self._database.begin_creating()
-            try:
-                self._database.create_tables()
-                self._database.commit()
-            finally:
-                self._database.rollback()
+            self._any.find()  # refuses what is not a store
+            self._write(Database.create_tables)
         except BaseException:
-            self._database.close()
+            self._connections.close()
             raise
 
     def close(self) -> None:
-        """End the connection."""
-        with self._guard:
-            self._database.close()
+        """End the connections."""
+        self._connections.close()
 
     @property
     def name(self) -> str:
         """Where the database is, without a password."""
-        return self._database.name
+        return self._connections.name
+
+    @property
+    def connections(self) -> int:
+        """How many connections there are now."""
+        return self._connections.open
 
     def place(self, name: str) -> str:
         """Return where the study of this name is, as a store takes it."""
         return f"{self.where}#{name}"
 
+    def study(self, name: str) -> Database:
+        """Return the study of this name, on the connections of the service."""
+        return self._connections.study(name)
+
     # ---- the service itself
 
     def value(self, name: str) -> str | None:
         """Return what the service knows of itself under a name."""
-        found = self._read(
-            lambda: self._database.execute("select value from equipoise_service where name = ?", (name,))
-        )
+        found = self._read("select value from equipoise_service where name = ?", (name,))
         return str(found[0][0]) if found else None
 
     def settle(self, name: str, value: str) -> str:
         """Return what the service knows under a name: what another process wrote first, else this."""
         sql = "insert into equipoise_service values (?, ?) on conflict do nothing"
-        self._write(lambda: self._database.execute(sql, (name, value)))
+        self._write(lambda database: database.execute(sql, (name, value)))
         return self.value(name) or value
 
     def ping(self) -> None:
         """Refuse where the database does not answer."""
-        self._read(lambda: self._database.execute("select 1"))
+        self._read("select 1")
+
+    # ---- sessions of the dashboard
+
+    def end_session(self, session: bytes, until: float, now: float) -> None:
+        """Write down that a session has ended, which would last until then; forget those that are over anyway."""
+
+        def end(database: Database) -> None:
+            database.execute("delete from equipoise_session where until < ?", (now,))
+            database.execute("insert into equipoise_session values (?, ?) on conflict do nothing", (session, until))
+
+        self._write(end)
+
+    def ended_sessions(self) -> frozenset[bytes]:
+        """Return the sessions that have ended before their time."""
+        return frozenset(bytes(session) for (session,) in self._read("select session from equipoise_session"))
 
     # ---- studies
 
     def pages(self) -> list[Page]:
         """Return all studies, in the order of their creation."""
-        return [_page(row) for row in self._read(lambda: self._database.execute(f"{_PAGE} order by s.study"))]
+        return [_page(row) for row in self._read(f"{_PAGE} order by s.study")]
 
     def page(self, name: str) -> Page | None:
         """Return the study of a name; None where there is none."""
-        found = self._read(lambda: self._database.execute(f"{_PAGE} where s.name = ?", (name,)))
+        found = self._read(f"{_PAGE} where s.name = ?", (name,))
         return _page(found[0]) if found else None
 
     def write(self, page: Page) -> None:
@@ -158,50 +181,62 @@ class Registry:
         )
         poll = None if page.poll is None else json.dumps(page.poll)
         values = (page.study, page.status, page.created, page.title, poll)
-        self._write_of(page.study, lambda: self._database.execute(sql, values))
+        self._write_of(page.study, lambda database: database.execute(sql, values))
 
     def turns(self, study: int) -> int:
         """Return how many turns a study has."""
         sql = "select turns from equipoise_study where study = ?"
-        found = self._read(lambda: self._database.execute(sql, (study,)))
+        found = self._read(sql, (study,))
         if not found:
             raise Missing("the study was deleted")
         return int(found[0][0])
 
     def secret(self, study: int) -> str:
         """Return the secret with which the tickets of a study are signed; it lasts as long as the study."""
+        known = "select secret from equipoise_page where study = ? and secret is not null"
+        if found := self._read(known, (study,)):
+            return str(found[0][0])
         sql = (
             "insert into equipoise_page (study, status, secret) values (?, ?, ?) on conflict (study) do update "
             "set secret = coalesce(equipoise_page.secret, excluded.secret)"
         )
-        self._write_of(study, lambda: self._database.execute(sql, (study, OPEN, secrets.token_hex(32))))
-        found = self._read(
-            lambda: self._database.execute("select secret from equipoise_page where study = ?", (study,))
-        )
-        return str(found[0][0])
+        self._write_of(study, lambda database: database.execute(sql, (study, OPEN, secrets.token_hex(32))))
+        return str(self._read(known, (study,))[0][0])
 
     def delete(self, name: str) -> None:
         """Remove a study, with its log and its keys."""
-        with closing(connect(self.place(name))) as database:
-            if database.find():
-                database.delete()
+        database = self.study(name)
+        if database.find():
+            database.delete()
 
     # ---- keys
 
     def keys(self, study: int) -> list[Key]:
         """Return the keys of a study, the oldest first."""
-        found = self._read(lambda: self._database.execute(f"{_KEY} order by created, number", (study,)))
+        found = self._read(f"{_KEY} order by created, number", (study,))
         return [Key(*row) for row in found]
+
+    def owners(self, ids: Sequence[str]) -> dict[str, str]:
+        """Return the names of the studies that have keys with these ids; those that no study has are left out."""
+        found: dict[str, str] = {}
+        for start in range(0, len(ids), _MOST):
+            part = ids[start : start + _MOST]
+            sql = (
+                "select k.id, s.name from equipoise_key k join equipoise_study s on s.study = k.study "
+                f"where k.id in ({', '.join('?' * len(part))})"
+            )
+            found |= dict(self._read(sql, tuple(part)))
+        return found
 
     def add_key(self, study: int, identity: str, role: str, label: str, digest: bytes, public: str | None) -> Key:
         """Add a key to a study."""
         created = time.time()
 
-        def add() -> Key:
+        def add(database: Database) -> Key:
             # Random, as tickets in flight are counted by it, also those of keys that are revoked.
             number = secrets.randbits(40)
             key = Key(study, number, identity, role, label, created, digest, public)
-            self._database.execute("insert into equipoise_key values (?, ?, ?, ?, ?, ?, ?, ?)", tuple(key))
+            database.execute("insert into equipoise_key values (?, ?, ?, ?, ?, ?, ?, ?)", tuple(key))
             return key
 
         return self._write_of(study, add)
@@ -209,48 +244,43 @@ class Registry:
     def change_key(self, key: Key, digest: bytes, public: str | None) -> None:
         """Give a key another secret."""
         sql = "update equipoise_key set hash = ?, public = ? where study = ? and number = ?"
-        self._write(lambda: self._database.execute(sql, (digest, public, key.study, key.number)))
+        self._write(lambda database: database.execute(sql, (digest, public, key.study, key.number)))
 
     def revoke(self, key: Key) -> None:
         """Remove a key."""
         sql = "delete from equipoise_key where study = ? and number = ?"
-        self._write(lambda: self._database.execute(sql, (key.study, key.number)))
+        self._write(lambda database: database.execute(sql, (key.study, key.number)))
 
-    # ---- the connection
+    # ---- the connections
 
-    def _read(self, read: Callable[[], T]) -> T:
-        with self._guard:
-            try:
-                return read()
-            except Lost:
-                self._database.reconnect()
-                return read()
+    @property
+    def _any(self) -> Database:
+        return self._connections.study("")
 
-    def _write_of(self, study: int, write: Callable[[], T]) -> T:
+    def _read(self, sql: str, values: Values = ()) -> Sequence[Values]:
+        return self._any.execute(sql, values)
+
+    def _write_of(self, study: int, write: Callable[[Database], T]) -> T:
         """Write something of a study, and nothing where it was deleted."""
 
-        def checked() -> T:
+        def checked(database: Database) -> T:
             # It changes nothing, and locks the study: it cannot be deleted before this is committed.
             sql = "update equipoise_study set format = format where study = ? returning study"
-            if not self._database.execute(sql, (study,)):
+            if not database.execute(sql, (study,)):
                 raise Missing("the study was deleted")
-            return write()
+            return write(database)
 
         return self._write(checked)
 
-    def _write(self, write: Callable[[], T]) -> T:
-        with self._guard:
-            try:
-                self._database.begin_creating()
-            except Lost:
-                self._database.reconnect()
-                self._database.begin_creating()
-            try:
-                found = write()
-                self._database.commit()
-                return found
-            finally:
-                self._database.rollback()
+    def _write(self, write: Callable[[Database], T]) -> T:
+        database = self._any
+        database.begin_creating()
+        try:
+            found = write(database)
+            database.commit()
+            return found
+        finally:
+            database.rollback()
 
 
 def _page(row: tuple[Any, ...]) -> Page:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import time
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Callable
@@ -16,7 +17,7 @@ from equipoise.server import access
 from equipoise.server.access import Action, Administrator, Caller, Role
 from equipoise.server.desk import Count, Desk
 from equipoise.server.follow import Broadcast, Follower, end_of
-from equipoise.server.limits import Buckets
+from equipoise.server.limits import Buckets, Lookup
 from equipoise.server.metrics import Metrics
 from equipoise.server.problems import Problem, deleted, unavailable
 from equipoise.server.registry import Key, Page, Registry
@@ -27,6 +28,10 @@ from equipoise.store.database import Missing
 T = TypeVar("T")
 
 _SAFE: Final = ("GET", "HEAD", "OPTIONS")
+# What pages of other origins may do (`edge.py`).
+_SHARED: Final = (Action.ASK, Action.TELL)
+# Where a request has the address of its connection, whatever a proxy says of whom it asks for.
+PEER: Final = "equipoise.peer"
 _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="equipoise"'}
 
 
@@ -52,7 +57,7 @@ class Service:
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         self.settings = settings
-        self.registry = Registry(settings.db)
+        self.registry = Registry(settings.db, settings.limits.connections, settings.patience)
         self.administrator = Administrator(self.registry, settings.admin_token)
         self.buckets = Buckets(clock)
         self.metrics, self.count = Metrics(), Count()
@@ -66,6 +71,7 @@ class Service:
         # What was seen of studies that are not open, after which turn.
         self._seen: dict[int, tuple[int, Any]] = {}
         self._loading: Counter[str] = Counter()
+        self._owners = Lookup(lambda ids: self.in_thread(lambda: self.registry.owners(ids)))
         self._opening, self._doubting = asyncio.Lock(), asyncio.Lock()
         self.creating = asyncio.Lock()
 
@@ -75,23 +81,25 @@ class Service:
         """Return who sends a request about a study, and the study; refuse who may not do this."""
         token = bearer(request)
         if token is None or access.id_of(token) is None:
-            caller = self.known_person(request, name)
+            caller = await self.known_person(request, name)
             entry = await self.entry(name)
             if entry is None:
                 raise Problem(404, f"there is no study {shown(name)}")
         else:
-            caller, entry = await self._with_key(token, name)
+            caller, entry = await self._with_key(request, token, name)
         check_may(caller, action)
+        if action in _SHARED:
+            _check_origin(request, entry.page)
         return caller, entry
 
-    def admit_administrator(self, request: HTTPConnection) -> None:
+    async def admit_administrator(self, request: HTTPConnection) -> None:
         """Refuse everybody but the administrator."""
         token = bearer(request)
         if token is not None and access.id_of(token) is not None:
             raise Problem(403, "this needs the administrator's token, not a key of a study")
-        check_may(self.known_person(request), Action.MANAGE)
+        check_may(await self.known_person(request), Action.MANAGE)
 
-    def known_person(self, request: HTTPConnection, name: str | None = None) -> Caller:
+    async def known_person(self, request: HTTPConnection, name: str | None = None) -> Caller:
         """Return the administrator, by a token or a session; or who looks at a demonstration."""
         token = bearer(request)
         if token is not None:
@@ -99,7 +107,7 @@ class Service:
                 return Caller(Role.ADMIN)
             raise Problem(401, "the token is not valid", headers=_CHALLENGE)
         cookie = request.cookies.get(access.COOKIE)
-        if cookie is not None and self.administrator.in_session(cookie):
+        if cookie is not None and await self.in_session(cookie):
             safe = request.scope.get("method", "GET") in _SAFE
             if not safe and not self.administrator.is_csrf(cookie, request.headers.get(access.CSRF_HEADER)):
                 raise Problem(403, "the request has no valid CSRF token; reload the page", "csrf")
@@ -108,23 +116,41 @@ class Service:
             return Caller(Role.READ)
         raise Problem(401, "a token or a key is required: Authorization: Bearer ...", headers=_CHALLENGE)
 
+    async def in_session(self, cookie: str | None) -> bool:
+        """Return whether a cookie holds a session that no process has ended."""
+        if not self.administrator.in_session(cookie):
+            return False
+        await self.in_thread(self.administrator.recall)
+        return self.administrator.in_session(cookie)
+
     def is_administrator(self, request: HTTPConnection, token: str) -> bool:
-        """Return whether this is the administrator's token; after many wrong ones from an address, refuse to look."""
-        address, rate = request.client.host if request.client else "", self.settings.limits.guesses
-        self.buckets.check(("guesses", address), rate)
+        """Return whether this is the administrator's token; too many wrong ones from an address are a problem."""
         right = self.administrator.matches(token)
         if not right:
-            self.buckets.take(("guesses", address), rate)
+            self._guessed(request)
         return right
 
-    async def _with_key(self, token: str, name: str) -> tuple[Caller, Entry]:
+    def _guessed(self, request: HTTPConnection) -> None:
+        """
+        Count a wrong token or key.
+
+        Right ones are not counted and always pass, so that nobody can lock others out who share their address. The
+        address is that of the connection: what a request says of itself can be another one each time.
+        """
+        address = request.scope.get(PEER) or (request.client.host if request.client else "")
+        self.buckets.take(("guesses", _network(address)), self.settings.limits.guesses)
+
+    async def _with_key(self, request: HTTPConnection, token: str, name: str) -> tuple[Caller, Entry]:
         identity = access.id_of(token) or ""
-        entry = await self.entry(name)
-        if entry is not None and identity not in entry.keys:
-            entry = await self._load_now(name)
+        entry = self._entries.get(name)
+        if entry is not None and identity in entry.keys:
+            entry = await self.entry(name)
+        elif access.may_be_id(identity) and await self._owners.find(identity) == name:
+            entry = await self._load_now(name)  # another process has made it a moment ago, or nobody has used it here
         key = entry.keys.get(identity) if entry is not None else None
         # The same for a study that does not exist, so that nobody learns which do.
         if entry is None or key is None or not access.matches(key, token):
+            self._guessed(request)
             raise Problem(401, "the key is not valid for this study", headers=_CHALLENGE)
         caller = Caller(Role(key.role), key)
         self.buckets.take(key.id, self._rate(caller.role))
@@ -146,9 +172,9 @@ class Service:
         return found
 
     async def _load_now(self, name: str) -> Entry | None:
-        """Return a study as it is now; another process may have made a key a moment ago."""
+        """Return a study as it is now."""
         now = self._clock()
-        async with self._doubting:  # so that many keys that nobody knows are looked for together
+        async with self._doubting:  # so that who comes at the same time looks at it together
             found = self._entries.get(name)
             return found if found is not None and found.at > now else await self._load(name)
 
@@ -200,35 +226,38 @@ class Service:
             async with self._opening:
                 found = self._desks.get(number)
                 if found is None:
-                    found = await self.in_thread(lambda: self._open_desk(entry.page))
-                    self._desks[number] = found
-                    await self._close_oldest(number)
+                    while len(self._desks) >= self.settings.limits.studies:
+                        await self._close_desk(next(iter(self._desks)))
+                    found = self._desks[number] = await self.in_thread(lambda: self._open_desk(entry.page))
         self._desks.move_to_end(number)
         return found
 
     def _open_desk(self, page: Page) -> Desk:
-        place, secret, settings = self.registry.place(page.name), self.registry.secret(page.study), self.settings
-        return Desk(place, secret, settings.limits.queue, settings.patience, self.count)
+        study, secret, settings = self.registry.study(page.name), self.registry.secret(page.study), self.settings
+        return Desk(study, secret, settings.limits.queue, settings.patience, self.count)
 
-    async def _close_oldest(self, but: int) -> None:
-        """Close the studies that were used longest ago, where too many are open; those with viewers stay."""
-        for open_ones in (self._desks, self._followers):
-            for study in list(open_ones)[: max(len(open_ones) - self.settings.limits.studies, 0)]:
-                watched = study in self._broadcasts and self._broadcasts[study].viewers
-                if study != but and not watched:
-                    await self._drop(study)
+    async def _close_desk(self, study: int) -> None:
+        """Close the desk of a study, once it has served whoever waits."""
+        desk = self._desks.pop(study, None)
+        if desk is not None:
+            desk.retire()
+            await asyncio.to_thread(desk.close)
 
     async def look(self, page: Page, view: Callable[[Replica], T]) -> T:
         """Return what is to be seen of a study, always by the same `view`; a study that is not open stays closed."""
         desk = self._desks.get(page.study)
         if desk is not None:
-            return await self.in_thread(lambda: desk.look(view))
+            try:
+                return await self.in_thread(lambda: desk.look(view))
+            except Problem:
+                if self._desks.get(page.study) is desk:  # else it has been closed meanwhile
+                    raise
 
         def read() -> T:
             turns = self.registry.turns(page.study)
             known = self._seen.get(page.study)
             if known is None or known[0] != turns:
-                with Log(self.registry.place(page.name), write=False) as log:
+                with Log(self.registry.study(page.name), write=False) as log:
                     known = self._seen[page.study] = log.replica.turns, view(log.replica)
             return known[1]
 
@@ -236,10 +265,21 @@ class Service:
 
     def follower(self, page: Page) -> Follower:
         """Return who follows a study."""
-        if page.study not in self._followers:
-            self._followers[page.study] = Follower(self.registry.place(page.name))
+        found = self._followers.get(page.study)
+        if found is None:
+            found = Follower(self.registry.study(page.name))
+            most = self.settings.limits.studies
+            unwatched = [study for study in self._followers if not self._is_watched(study)]
+            for study in unwatched[: max(len(self._followers) + 1 - most, 0)]:
+                del self._followers[study]
+            if len(self._followers) >= most:
+                return found  # for this once
+            self._followers[page.study] = found
         self._followers.move_to_end(page.study)
-        return self._followers[page.study]
+        return found
+
+    def _is_watched(self, study: int) -> bool:
+        return study in self._broadcasts and self._broadcasts[study].viewers > 0
 
     def watch(self, request: HTTPConnection, caller: Caller, page: Page) -> AsyncIterator[bytes]:
         """Return the live view of a study, for as long as the caller is let in."""
@@ -248,6 +288,10 @@ class Service:
             raise unavailable("the service is stopping")
         broadcast = self._broadcasts.get(page.study)
         if broadcast is None or broadcast.ended:
+            if len(self._broadcasts) >= limits.studies:
+                self._broadcasts = {study: each for study, each in self._broadcasts.items() if each.viewers}
+            if len(self._broadcasts) >= limits.studies:
+                raise unavailable("the live views are of too many studies")
             broadcast = self._broadcasts[page.study] = self._broadcast(page)
         if key is not None and broadcast.viewers_with(key) >= limits.viewers_by_key:
             raise Problem(429, f"this key has too many live views (limit {limits.viewers_by_key:,})", "viewers")
@@ -262,6 +306,7 @@ class Service:
                 raise deleted()
             if entry.page.study != page.study:
                 raise unavailable("the study was replaced by another one of its name")
+            await self.in_thread(self.administrator.recall)  # for those who look from within a session
             follower = self.follower(page)
             return await self.in_thread(lambda: follower.view(entry.page))
 
@@ -286,12 +331,8 @@ class Service:
         if study in self._broadcasts:
             self._broadcasts.pop(study).end(last)
         self._seen.pop(study, None)
-        desk, follower = self._desks.pop(study, None), self._followers.pop(study, None)
-        if desk is not None:
-            desk.retire()
-            await asyncio.to_thread(desk.close)
-        if follower is not None:
-            await asyncio.to_thread(follower.close)
+        self._followers.pop(study, None)
+        await self._close_desk(study)
 
     # ---- its end
 
@@ -323,6 +364,26 @@ def check_may(caller: Caller, action: Action) -> None:
     """Refuse a caller who may not do something."""
     if not caller.may(action):
         raise Problem(403, f"a key of role {caller.role.value!r} cannot {action.value}")
+
+
+def _network(address: str) -> str:
+    """Return what is one caller's of an address: of IPv6, a network of 64 bits."""
+    try:
+        known = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    return str(known) if known.version == 4 else str(ipaddress.ip_network((int(known) >> 64 << 64, 64)))
+
+
+def _check_origin(request: HTTPConnection, page: Page) -> None:
+    """Refuse a page of another origin than those of the poll; programs and our own pages are none."""
+    origin = request.headers.get("origin")
+    ours = f"{request.url.scheme}://{request.url.netloc}"
+    if origin in (None, ours) or request.headers.get("sec-fetch-site") == "same-origin":
+        return
+    allowed = (page.poll or {}).get("origins", [])
+    if origin not in allowed and "*" not in allowed:
+        raise Problem(403, f"pages of {shown(origin)} may not use this study; the poll's origins are those that may")
 
 
 def bearer(request: HTTPConnection) -> str | None:

@@ -54,8 +54,11 @@ class Limits:
     viewers, viewers_by_key
         The most live views that one process serves, and the most of them for one key.
     studies
-        The most studies that one process keeps open; of more, the one that was used longest ago is closed. Each takes a
-        connection to the database or two, of which PostgreSQL allows 100 by default.
+        The most studies that one process keeps open for those who sample, and as many for those who read; of more, the
+        one that was used longest ago is closed. At most so many have live views.
+    connections
+        The most connections to the database of all processes that serve together, of which each has at least two:
+        PostgreSQL allows 100 by default, for everybody.
     ask, work, read, respondent
         The most requests by one key of each role, and by one respondent.
     guesses
@@ -74,6 +77,7 @@ class Limits:
     viewers: int = 1_000
     viewers_by_key: int = 100
     studies: int = 40
+    connections: int = 40
     ask: Rate = Rate(500, 1_000)
     work: Rate = Rate(20_000, 40_000)
     read: Rate = Rate(50, 200)
@@ -90,10 +94,10 @@ class Limits:
         return Size(self.body, min(self.values, SMALL.values + values * self.batch))
 
     def share(self, processes: int) -> Limits:
-        """Return the limits of each of several processes that serve together: the rates are divided among them."""
+        """Return the limits of each of several processes that serve together, which divide rates and connections."""
         names = ("ask", "work", "read", "respondent", "guesses")
         rates = {name: getattr(self, name).share(processes) for name in names}
-        return replace(self, **rates)
+        return replace(self, **rates, connections=max(self.connections // processes, 2))
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ _SUPPORTS: dict[str, Any] = {"yes-no": "binary", "1-5": (1.0, 5.0)}
 async def create(request: Request) -> Response:
     """Create a study, with an *ask* key if it has a poll."""
     service: Service = request.app.state.service
-    service.admit_administrator(request)
+    await service.admit_administrator(request)
     body = await read(request, Create, service.settings.limits.size)
     async with service.creating:
         if await service.in_thread(lambda: service.registry.page(body.name)) is not None:
@@ -99,7 +99,7 @@ def _create(service: Service, body: Create) -> None:
 async def studies(request: Request) -> Response:
     """List all studies."""
     service: Service = request.app.state.service
-    service.admit_administrator(request)
+    await service.admit_administrator(request)
     found, unreadable = await listed(service)
     return reply({"studies": found, "unreadable": unreadable})
 

@@ -12,6 +12,7 @@ table                        what it holds
 `equipoise_page`             what a service knows of a study: its status, its title and its poll
 `equipoise_key`              the keys of a study, by which a service lets others in, as hashes
 `equipoise_service`          what a service knows of itself, by name
+`equipoise_session`          sessions of its dashboard that have ended before their time, as hashes
 ============================ =====================================================================================
 
 Statements are the same for both databases, with `?` for a parameter. Only `equipoise_turn` is the truth: snapshots can
@@ -138,6 +139,10 @@ class Database:
         self.name, self.study_name = name, study_name
         self._study: int | None = None
 
+    def turn_to(self, other: Database) -> None:
+        """Have the same study of this database as another connection."""
+        self._study, self.study_name = other._study, other.study_name
+
     # ---- what a backend has to do
 
     def execute(self, sql: str, values: Values = ()) -> Sequence[Values]:
@@ -174,6 +179,11 @@ class Database:
 
     def reconnect(self) -> None:
         """Replace a connection that was lost."""
+
+    @property
+    def can_write(self) -> bool:
+        """Whether turns can be taken."""
+        return True
 
     def hold(self, owner: int) -> None:
         """Show that an owner of tickets is alive, where the database lets others see that."""
@@ -299,6 +309,8 @@ class Database:
                 primary key (study, number), unique (id)) {options}""",
             f"""create table if not exists equipoise_service (
                 name text not null, value text not null, primary key (name)) {options}""",
+            f"""create table if not exists equipoise_session (
+                session {blob} not null, until double precision not null, primary key (session)) {options}""",
         )
 
     # ---- the log

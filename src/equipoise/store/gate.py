@@ -197,7 +197,7 @@ class Gate:
             if self._file >= 0:
                 return
             try:
-                self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+                self._file = _opened(self.path, self._database)
             except OSError as error:
                 raise EquipoiseError(f"cannot write to {self._database}: {error.strerror}") from error
             try:
@@ -254,6 +254,19 @@ class Gate:
             gate._close_reading()
             gate._reset()
         cls._known.clear()
+
+
+def _opened(path: Path, database: str) -> int:
+    """Open the file of a gate, which can be used by those who can use the database."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+    if sys.platform != "win32":
+        with contextlib.suppress(OSError):  # there is none yet, or the file is not ours
+            known, own = os.stat(database), os.fstat(file)
+            if own.st_mode & 0o777 != known.st_mode & 0o666:
+                os.fchmod(file, known.st_mode & 0o666)
+            if os.geteuid() == 0 and (own.st_uid, own.st_gid) != (known.st_uid, known.st_gid):
+                os.fchown(file, known.st_uid, known.st_gid)
+    return file
 
 
 def _byte(owner: int) -> int:

@@ -65,7 +65,7 @@ def located(where: str | os.PathLike[str]) -> tuple[str, str]:
     return place.removeprefix("sqlite:///"), name or UNNAMED
 
 
-def connect(where: str | os.PathLike[str], write: bool = True, create: bool = False, private: bool = False) -> Database:
+def connect(where: str | os.PathLike[str], write: bool = True, create: bool = False) -> Database:
     """
     Return the database at a path or a URL, either with `#name` for one of several studies in it.
 
@@ -75,8 +75,6 @@ def connect(where: str | os.PathLike[str], write: bool = True, create: bool = Fa
         The path or the URL.
     write, create
         Whether to write, and whether to create a file that does not exist.
-    private
-        Whether nobody else may read a file that is created.
     """
     place, name = located(where)
     check_study_name(name)
@@ -90,7 +88,7 @@ def connect(where: str | os.PathLike[str], write: bool = True, create: bool = Fa
     path = Path(place)
     if found := paths.kind_of("store", path):
         raise ValueError(f"store must be a file, got {path}, which is {found}")
-    return SQLite(path, name, write, create, private)
+    return SQLite(path, name, write, create)
 
 
 class Log:
@@ -100,7 +98,8 @@ class Log:
     Parameters
     ----------
     where
-        A path, for SQLite, or a URL `postgresql://user@host/database`; with `#name` for one of several studies.
+        A path, for SQLite, or a URL `postgresql://user@host/database`; with `#name` for one of several studies. Or the
+        study in a database that is open already.
     header
         What the study is made of. One that exists must be made of the same, but for its budget, precision, level and
         interval, which are changed to these. None for a study that exists, as it is.
@@ -114,7 +113,7 @@ class Log:
 
     def __init__(
         self,
-        where: str | os.PathLike[str],
+        where: str | os.PathLike[str] | Database,
         header: Header | None = None,
         write: bool = True,
         patience: Patience = PATIENCE,
@@ -133,7 +132,9 @@ class Log:
         self._write = write
         if write:
             inside.check_turn("a store")  # it may be created, which locks it; a URL may contain a password
-        self._database = connect(where, write, create=header is not None)
+        if not isinstance(where, Database):
+            where = connect(where, write, create=header is not None)
+        self._database = where
         try:
             self._reconnecting(lambda: self._open(header))
             if run:

@@ -35,15 +35,13 @@ class SQLite(Database):
         The name of the study in it.
     write, create
         Whether to write, and to create the file if there is none. A reader changes nothing, and can read a file in a
-        folder that it cannot write to.
-    private
-        Whether nobody but its owner may read or write a file that is created.
+        folder that it cannot write to. A file that is created can be read and written by its owner alone.
     """
 
     table_options = "without rowid"
     clock = "((julianday('now') - 2440587.5) * 86400.0)"
 
-    def __init__(self, path: Path, study_name: str, write: bool, create: bool = False, private: bool = False) -> None:
+    def __init__(self, path: Path, study_name: str, write: bool, create: bool = False) -> None:
         super().__init__(str(path), study_name)
         self._path = path.absolute()
         self._gate: Gate | None = None
@@ -57,7 +55,7 @@ class SQLite(Database):
             raise ValueError(f"there is no store {self.name}")
         try:
             if write:
-                self._open(create, private)
+                self._open(create)
             else:
                 self._check_began(os.path.exists(files.beside(self._path, ".gate")))
                 self._connection = self._reader()
@@ -65,7 +63,7 @@ class SQLite(Database):
             self.close()
             raise
 
-    def _open(self, create: bool, private: bool) -> None:
+    def _open(self, create: bool) -> None:
         empty, gate = self._is_empty(), Gate.of(self._path)
         begun = gate.path.exists()  # looked at later: who creates a store enters the gate first
         self._gate = gate
@@ -74,8 +72,9 @@ class SQLite(Database):
         try:
             if empty:
                 self._check_began(begun)
-            if create and private:
-                # An empty file is an empty database; SQLite gives those beside it the same permissions.
+            if create:
+                # An empty file is an empty database; SQLite gives those beside it the same permissions. It may hold
+                # secrets, and single answers: who shares it with others gives it other permissions.
                 with contextlib.suppress(OSError):
                     os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             self._check_together(gate)
@@ -253,6 +252,10 @@ class SQLite(Database):
             ((busy, frames, copied),) = self.execute("pragma wal_checkpoint(passive)")
             return not busy and frames == copied
         return False
+
+    @property
+    def can_write(self) -> bool:
+        return self._gate is not None
 
     def hold(self, owner: int) -> None:
         assert self._gate is not None

@@ -61,7 +61,9 @@ def test_200_visits_are_counted_as_they_were_clicked(service: Running, site: Sit
     """The last 20 while somebody looks at the study, whose page follows without being loaded again."""
     log_in(dashboard, service)
     create(dashboard, service, site)
-    site.html = host_page(dashboard.locator("#snippet").inner_text())
+    snippet = dashboard.locator("#snippet")
+    expect(snippet).to_contain_text(f'src="{service.url}poll.js"')  # once the script has filled in where it is
+    site.html = host_page(snippet.inner_text())
     dashboard.goto("about:blank")
 
     page.add_init_script("localStorage.clear()")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,55 @@ def test_a_new_key_is_known_to_other_processes_at_once(tmp_path: Path) -> None:
         assert other.client(f"{keys[0][:6]}{keys[1][6:]}").get(path).status_code == 401
 
 
+@pytest.mark.parametrize(
+    "kind", ["of no study", "of another study", "of a study that is not there", "with a wrong secret"]
+)
+def test_wrong_keys_cost_few_looks_at_the_database(service: Served, name: str, kind: str, monkeypatch: Any) -> None:
+    """However many there are: those that come within a moment are looked up together, or not at all."""
+    service.create(name)
+    service.create(f"{name}-other")
+    key, other = service.key(name, "read"), service.key(f"{name}-other", "read")
+    study = f"{name}-none" if kind == "of a study that is not there" else name
+    keys = {
+        "of no study": [f"eqk_{k:012x}_x" for k in range(20)],
+        "of another study": [other] * 20,
+        "of a study that is not there": [f"eqk_{k:012x}_x" for k in range(10)] + [key] * 10,
+        "with a wrong secret": [f"{key}{k}" for k in range(20)],
+    }[kind]
+    reads: list[str] = []
+    read = Registry._read
+
+    def count(registry: Registry, sql: str, values: Any = ()) -> Any:
+        reads.append(sql)
+        return read(registry, sql, values)
+
+    held, asked = service.service, 0
+    find, sleep = held._owners.find, held._owners._sleep
+
+    async def find_one(identity: str) -> str | None:
+        nonlocal asked
+        asked += 1
+        return await find(identity)
+
+    async def until_all_wait(seconds: float) -> None:
+        while asked < len(keys):
+            await sleep(0.001)
+
+    monkeypatch.setattr(Registry, "_read", count)
+    monkeypatch.setattr(held, "_clock", lambda: 0.0)  # nothing grows old
+    monkeypatch.setattr(held._owners, "find", find_one)
+    monkeypatch.setattr(held._owners, "_sleep", until_all_wait)
+    with ThreadPoolExecutor(len(keys)) as threads:
+        client = service.client(None)
+
+        def send(key: str) -> int:
+            path = f"/api/v1/studies/{study}/progress"
+            return client.get(path, headers={"Authorization": f"Bearer {key}"}).status_code
+
+        assert set(threads.map(send, keys)) == {401}
+    assert len(reads) == (0 if kind == "with a wrong secret" else 1)
+
+
 # ---- the administrator
 
 
@@ -201,6 +251,50 @@ def test_sessions(tmp_path: Path) -> None:
     assert not administrator.is_csrf(cookie, None)
     now += access.SESSION
     assert not administrator.in_session(cookie)
+    registry.close()
+
+
+def test_a_session_ends_at_the_logout(db: str, name: str) -> None:
+    """At once and in all processes, for pages, the API and live views; other sessions go on."""
+    with served(db, look=0.01) as one, served(db, look=0.01) as other:
+        one.create(name)
+        administrator, path = one.service.administrator, f"/api/v1/studies/{name}"
+        cookie, second = administrator.session(), administrator.session()
+        headers = {"Cookie": f"{access.COOKIE}={cookie}"}
+        clients = [each.client(None, **headers) for each in (one, other)]
+        with other.client(None, **headers).stream("GET", f"{path}/events") as response:
+            lines = response.iter_lines()
+            assert next(lines) == "event: view"
+            for client in clients:
+                assert client.get(path).status_code == client.get("/new").status_code == 200
+            wrong = clients[0].post("/logout", data={"csrf": administrator.csrf(second)})
+            assert wrong.status_code == 403
+            assert clients[1].get(path).status_code == 200
+            assert clients[0].post("/logout", data={"csrf": administrator.csrf(cookie)}).status_code == 303
+            assert [line for line in lines if line][-2:] == ["event: end", "data: refused"]
+        token = {access.CSRF_HEADER: administrator.csrf(cookie)}
+        for client in (*clients, one.client(None, **headers)):
+            assert client.get(path).status_code == 401
+            assert client.post(f"{path}/pause", headers=token).status_code == 401
+            assert client.get("/api/v1/studies").status_code == 401
+            assert client.get("/new").status_code == 303
+        assert clients[1].post("/logout", data={"csrf": administrator.csrf(cookie)}).status_code == 303
+        with served(db) as third:
+            assert third.client(None, **headers).get(path).status_code == 401
+            assert third.client(None, Cookie=f"{access.COOKIE}={second}").get(path).status_code == 200
+
+
+def test_sessions_that_are_over_are_forgotten(tmp_path: Path) -> None:
+    registry = Registry(str(tmp_path / "studies.db"))
+    now = 1e9
+    administrator = Administrator(registry, "token", clock=lambda: now)
+    for _ in range(3):
+        administrator.end(administrator.session())
+    assert len(registry.ended_sessions()) == 3
+    now += access.SESSION + 1
+    for cookie in ("", "x", administrator.session()):
+        administrator.end(cookie)
+    assert len(registry.ended_sessions()) == 1
     registry.close()
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 
 from equipoise.errors import EquipoiseError
 from equipoise.server import Limits, Rate, Settings, process
-from equipoise.server.limits import Buckets
+from equipoise.server.limits import Buckets, Lookup
 from equipoise.server.problems import Problem
 
 
@@ -77,6 +78,43 @@ def test_workers_share_the_rates(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [each.limits.ask for each in given] == [Rate(250, 500)] * 2
     assert {each.limits.batch for each in given} == {7}
     assert (given[0].limits.work, given[0].limits.read) == (Rate(10_000, 20_000), Rate(25, 100))
+
+
+def test_connections_are_divided() -> None:
+    """Two at least for each process."""
+    assert [Limits(connections=40).share(workers).connections for workers in (1, 4, 64)] == [40, 10, 2]
+
+
+def test_ids_are_looked_up_together() -> None:
+    """Those that come while others are looked up are next; what goes wrong concerns those who wait for it."""
+    looks: list[Sequence[str]] = []
+
+    async def look(ids: Sequence[str]) -> dict[str, str]:
+        looks.append(ids)
+        if "x" in ids:
+            raise EquipoiseError("the database is away")
+        await later("c", "d")
+        return {each: each.upper() for each in ids if each < "c"}
+
+    async def nothing(seconds: float) -> None: ...
+
+    lookup = Lookup(look, nothing)
+    tasks: list[asyncio.Task[str | None]] = []
+
+    async def later(*ids: str) -> None:
+        if len(looks) == 1:
+            tasks.extend(asyncio.create_task(lookup.find(each)) for each in ids)
+            await asyncio.sleep(0)
+
+    async def main() -> None:
+        assert await asyncio.gather(*map(lookup.find, "abba")) == ["A", "B", "B", "A"]
+        assert await asyncio.gather(*tasks) == [None, None]
+        found = await asyncio.gather(lookup.find("x"), lookup.find("a"), return_exceptions=True)
+        assert list(map(type, found)) == [EquipoiseError] * 2
+        assert await lookup.find("a") == "A"
+
+    asyncio.run(main())
+    assert looks == [["a", "b"], ["c", "d"], ["a", "x"], ["a"]]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, workers share one socket")

@@ -15,6 +15,7 @@ from httpx import Client, Response
 from equipoise import chart
 from equipoise.server import Limits, Rate
 from equipoise.server.access import COOKIE
+from equipoise.server.service import _network
 from tests.serving import ADMIN, Served, served
 
 ARMS = ["</script><script>alert(1)</script>", '"><b>bold', "plain"]
@@ -117,18 +118,39 @@ def test_a_wrong_token_is_refused(client: Client) -> None:
 
 
 def test_tokens_cannot_be_guessed_quickly(tmp_path: Path) -> None:
-    """After some wrong ones, not even the right one is looked at; a session goes on."""
+    """Wrong tokens and keys of an address are refused after some; the right ones and sessions go on."""
     with served(str(tmp_path / "studies.db"), limits=Limits(guesses=Rate(1e-9, 3))) as service:
         client = browser_of(service)
-        assert client.post("/login", data={"token": ADMIN}).status_code == 303
-        for _ in range(2):
-            assert client.post("/login", data={"token": "wrong"}).status_code == 401
+        service.create("study")
+        key, path = service.key("study", "read"), "/api/v1/studies/study/progress"
+        assert client.post("/login", data={"token": "wrong"}).status_code == 401
         assert service.client("wrong").get("/api/v1/studies").status_code == 401
-        for token in ("wrong", ADMIN):
-            reply = client.post("/login", data={"token": token})
-            assert (reply.status_code, "Too many requests" in reply.text) == (429, True)
-            assert service.client(token).get("/api/v1/studies").status_code == 429
+        assert service.client(f"{key}x").get(path).status_code == 401
+        reply = client.post("/login", data={"token": "wrong"})
+        assert (reply.status_code, "Too many requests" in reply.text) == (429, True)
+        for token in ("wrong", f"{key}x", f"eqk_{'0' * 12}_x", "eqk_x"):
+            assert service.client(token).get(path).status_code == 429
+        assert service.client().get("/api/v1/studies").status_code == 200
+        assert service.client(key).get(path).status_code == 200
+        assert client.post("/login", data={"token": ADMIN}).status_code == 303
         assert client.get("/").status_code == 200
+
+
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP"])
+def test_an_address_that_is_only_said_counts_for_nothing(tmp_path: Path, header: str) -> None:
+    """Although the header comes from an address whose headers are believed by default."""
+    with served(str(tmp_path / "studies.db"), limits=Limits(guesses=Rate(1e-9, 3))) as service:
+        client = service.client("wrong")
+        found = [client.get("/api/v1/studies", headers={header: f"198.51.100.{k}"}).status_code for k in range(5)]
+        assert found == [401, 401, 401, 429, 429]
+
+
+def test_networks_of_addresses() -> None:
+    """Whoever has an address of IPv6 has 2^64 of them."""
+    assert _network("198.51.100.7") == "198.51.100.7"
+    assert _network("2001:db8::1") == _network("2001:db8::ffff:1:2:3") == "2001:db8::/64"
+    assert _network("2001:db8:0:1::1") != _network("2001:db8::1")
+    assert _network("testclient") == "testclient"
 
 
 def test_a_forged_session_is_none(client: Client) -> None:
@@ -229,7 +251,15 @@ def test_the_page_shows_what_the_api_says(inside: Client) -> None:
     assert view["study"]["samples"] == 60
     key = api(inside, "GET", "/hostile/keys").json()["keys"][0]
     assert f'data-key="{key["key"]}"' in page
-    assert f'src="{str(inside.base_url).rstrip("/")}/poll.js"' in page
+    assert 'src="https://polls.example/poll.js"' in page  # until the script knows better
+
+
+def test_no_page_repeats_the_host_of_a_request(inside: Client) -> None:
+    """A request may name any."""
+    cookie = f"{COOKIE}={inside.cookies[COOKIE]}"
+    for path in ("/", "/new", "/docs", "/login", "/studies/hostile", "/studies/nowhere", "/nowhere", "/openapi.json"):
+        reply = inside.get(path, headers={"Host": "evil.example", "X-Forwarded-Host": "evil.example", "Cookie": cookie})
+        assert "evil.example" not in reply.text + str(reply.headers)
 
 
 def test_the_list_has_every_study(inside: Client) -> None:
@@ -277,7 +307,7 @@ def test_under_a_root_path(tmp_path: Path) -> None:
                 r'(?:src|href|action|data-events|data-specs|data-api|data-post)="([^"]*)"', without_snippets(page)
             ):
                 assert address.startswith(("/polls/", "#main", "data:,")), address
-            assert f'src="{service.url}/polls/poll.js"' in page
+            assert 'src="https://polls.example/polls/poll.js"' in page
 
 
 # ---- static files

@@ -281,14 +281,13 @@ def test_there_is_no_rate_when_samples_no_longer_come(service: Served, name: str
     page = service.service.registry.page(name)
     assert page is not None
     now = 0.0
-    follower = Follower(service.service.registry.place(name), lambda: now)
+    follower = Follower(service.service.registry.study(name), lambda: now)
     first = follower.view(page)
     latest = json.loads(first)["study"]["latest"]
     rates = {}
     for seconds in (0, 59, 61, 600):
         now = latest + seconds
         rates[seconds] = next(each["value"] for each in follower.data(page)["figures"] if each["label"] == "Rate")
-    follower.close()
     assert rates[0] == rates[59]
     assert rates[61] == rates[600] == "—"
 
@@ -344,24 +343,48 @@ def test_the_demonstration_goes_on(tmp_path: Any, over: str) -> None:
 # ---- the edges
 
 
+ASKS = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,content-type"}
+
+
 def test_other_origins(service: Served, name: str) -> None:
-    service.create(name, poll=POLL)
-    path, client = f"/api/v1/studies/{name}", service.client(None)
-    asks = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,content-type"}
-    for origin in POLL["origins"]:
-        allowed = client.options(f"{path}/ask", headers={"Origin": origin, **asks})
-        assert allowed.status_code == 204
-        assert allowed.headers["access-control-allow-origin"] == origin
+    """Pages of the poll's origins and our own may ask and tell; from others, a key changes nothing."""
+    key = service.create(name, poll=POLL)["keys"][0]["key"]
+    path, client = f"/api/v1/studies/{name}", service.client(key)
+    for origin in (*POLL["origins"], service.url, "https://evil.example", "null"):
+        allowed = client.options(f"{path}/ask", headers={"Origin": origin, **ASKS})
+        assert (allowed.status_code, allowed.headers["access-control-allow-origin"]) == (204, origin)
         assert "authorization" in allowed.headers["access-control-allow-headers"].lower()
-        refused = client.post(f"{path}/ask", headers={"Origin": origin})
-        assert (refused.status_code, refused.headers["access-control-allow-origin"]) == (401, origin)
-    for origin, where in (("https://evil.example", "ask"), ("null", "ask"), ("https://example.org", "result")):
-        response = client.options(f"{path}/{where}", headers={"Origin": origin, **asks})
-        assert "access-control-allow-origin" not in response.headers
-    assert "access-control-allow-credentials" not in allowed.headers
+        assert "access-control-allow-credentials" not in allowed.headers
+        own = origin == service.url
+        asked = client.post(f"{path}/ask", headers={"Origin": origin})
+        told = client.post(f"{path}/tell", headers={"Origin": origin}, json={"answers": [{"ticket": "x", "value": 1}]})
+        wanted = 200 if own or origin in POLL["origins"] else 403
+        assert (asked.status_code, told.status_code) == (wanted, wanted)
+        assert asked.headers["access-control-allow-origin"] == origin
+    assert client.post(f"{path}/ask", headers={"Origin": "null", "Sec-Fetch-Site": "same-origin"}).status_code == 200
+    assert service.client().get(f"{path}/progress").json()["in_flight"] == 4
+    result = client.options(f"{path}/result", headers={"Origin": POLL["origins"][0], **ASKS})
+    assert "access-control-allow-origin" not in result.headers
     service.client().put(f"{path}/poll", json=POLL | {"origins": ["*"]})
-    anywhere = client.options(f"{path}/tell", headers={"Origin": "https://evil.example", **asks})
-    assert anywhere.headers["access-control-allow-origin"] == "https://evil.example"
+    assert client.post(f"{path}/ask", headers={"Origin": "https://evil.example"}).status_code == 200
+
+
+def test_other_origins_learn_nothing_of_studies(service: Served, name: str) -> None:
+    """Without a key, a poll, a study without one and a study that is not there look the same, whoever asks."""
+    service.create(name, poll=POLL)
+    service.create(f"{name}-plain")
+    client, wrong = service.client(None), service.client("eqk_0123456789ab_x")
+    for origin in (POLL["origins"][0], "https://evil.example"):
+        found = []
+        for each in (name, f"{name}-plain", f"{name}-none"):
+            path = f"/api/v1/studies/{each}/ask"
+            replies = [
+                client.options(path, headers={"Origin": origin, **ASKS}),
+                client.post(path, headers={"Origin": origin}),
+                wrong.post(path, headers={"Origin": origin}),
+            ]
+            found.append([(each.status_code, each.content, {**each.headers, "date": ""}) for each in replies])
+        assert found[0] == found[1] == found[2]
 
 
 def test_headers(service: Served) -> None:

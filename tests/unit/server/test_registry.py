@@ -82,7 +82,7 @@ def test_nothing_is_left_of_a_deleted_study(registry: Registry, name: str) -> No
     assert registry.keys(page.study) == []
     for table in ("turn", "lease", "call", "snapshot", "key", "study"):
         sql = f"select count(*) from equipoise_{table} where study = ?"
-        assert registry._database.execute(sql, (page.study,)) == [(0,)]
+        assert registry.study("").execute(sql, (page.study,)) == [(0,)]
     # Another one of that name has another number, and who has the old one open is told that it is gone.
     eq.open(place, arms=["c", "d"]).close()
     again = registry.page(name)
@@ -156,7 +156,7 @@ def test_nothing_is_written_of_a_deleted_study(registry: Registry, name: str) ->
         with pytest.raises(Missing, match="the study was deleted"):
             write()
     sql = "select title, secret from equipoise_page where study = ?"
-    assert registry._database.execute(sql, (page.study,)) == [(None, None)]
+    assert registry.study("").execute(sql, (page.study,)) == [(None, None)]
     assert registry.keys(page.study) == []
 
 

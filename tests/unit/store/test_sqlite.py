@@ -8,6 +8,7 @@ import resource
 import shutil
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
 import tempfile
@@ -62,6 +63,28 @@ def where(tmp_path: Path) -> Path:
 def asked(where: Path, m: int = 5) -> None:
     with Log(where, header()) as log:
         log.turn(lambda turn: turn.ask(m))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of files are otherwise on Windows")
+@pytest.mark.parametrize(("given", "wanted"), [(None, 0o600), (0o660, 0o660), (0o640, 0o640)])
+def test_a_store_is_for_its_owner_alone(where: Path, given: int | None, wanted: int) -> None:
+    """Unless its permissions were changed; the files beside it then have the same, whatever the umask says."""
+    before = os.umask(0o022)
+    try:
+        if given is not None:
+            asked(where)
+            where.chmod(given)
+        with Log(where, header()) as log:
+            log.turn(lambda turn: turn.ask(1))
+            modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in where.parent.iterdir()}
+        assert modes == dict.fromkeys(("study.db", "study.db-wal", "study.db-shm", "study.db.gate"), wanted)
+        os.umask(0o277)
+        other = where.with_name("other.db")
+        if os.geteuid() == 0:  # others could not write to what they have made
+            asked(other)
+            assert stat.S_IMODE(other.stat().st_mode) == 0o400
+    finally:
+        os.umask(before)
 
 
 def test_a_store_that_was_cut_off(tmp_path: Path) -> None:

@@ -155,6 +155,11 @@ function secret({ id, role, key }) {
   if (role === "ask") embed(NO_KEY, key);
 }
 
+// What can be copied names the service as this browser reaches it.
+for (const each of [$("snippet"), $("code")]) {
+  if (each) each.textContent = each.textContent.replace("https://polls.example", location.origin);
+}
+
 // What the snippet has in place of a key that was revoked, until there is another one.
 const NO_KEY = "make an ask key below";
 
