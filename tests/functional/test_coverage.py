@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from benchmarks import few, pools
+from benchmarks import few, pool_sums, pools
 from benchmarks.coverage import (
     LEVEL,
     MARKS,
@@ -184,3 +184,26 @@ def test_the_quick_way_to_say_whether_the_mean_is_in_a_bet_on_a_population() -> 
             disagree += outside != (pool_betting.capital(state[0], items.mean())[0] > math.log(2))
     assert missed > 50
     assert disagree == 0
+
+
+@pytest.mark.parametrize(
+    ("items", "arms", "share", "unlike", "runs"),
+    [
+        ("zeros and ones", 24, 0.05, False, 10),
+        ("ratings", 2, 0.9, False, 30),
+        ("skewed", 6, 0.3, False, 20),
+        pytest.param("zeros and ones", 2, 0.9, False, 1000, marks=pytest.mark.slow),
+        pytest.param("ratings", 6, 0.5, True, 400, marks=pytest.mark.slow),
+        pytest.param("zeros and ones", 24, 0.9, False, 150, marks=pytest.mark.slow),
+    ],
+)
+def test_sums_over_finite_populations(items: str, arms: int, share: float, unlike: bool, runs: int) -> None:
+    """At most 5% may miss at any of eight looks, standard error sqrt(0.0475/runs); it fails at five of these."""
+    found = pool_sums.row(items, arms, share, unlike, runs)
+    allowed = ALPHA + 5 * math.sqrt(ALPHA * (1 - ALPHA) / runs)
+    assert found.ever["betting"] / runs <= allowed
+    assert found.last["fixed-n"] / runs <= allowed
+    assert found.ever["asymptotic"] / runs <= (allowed if items != "skewed" else 0.3 + allowed)
+    assert found.widths["betting"] < found.widths["box"] * (0.75 if arms == 2 else 0.65 if arms == 6 else 0.3)
+    if items != "skewed":
+        assert found.widths["betting"] < 5 > found.widths["asymptotic"]

@@ -16,22 +16,34 @@ tangent plane at any point m is below the logarithm, so the range of c'm over th
 log(1/α), within [0, 1], contains the range wanted. The ends given are those, whether Newton's method has converged
 or not.
 
+An arm that is a finite population, drawn from without replacement, has lines in m for the logarithms of its capital
+(`pool_betting`), and its mean lies between S/N and (S + N - t)/N. Half of the capital goes to bets that grow as a
+population is used up, which is best if all are used up alike, and half to steady ones, on which a population that is
+used up before the others costs little. All else is the same: the lines are below the logarithms of fair bets, and
+convex. Places in these ranges, from 0 to 1, stand for the means; an arm that is known exactly has one.
+
 References
 ----------
 .. [1] I. Waudby-Smith, A. Ramdas (2024), Estimating means of bounded random variables by betting. Journal of the Royal
    Statistical Society B 86.
-.. [2] J. Ville (1939), Étude critique de la notion de collectif: the inequality.
+.. [2] I. Waudby-Smith, A. Ramdas (2020), Confidence sequences for sampling without replacement. NeurIPS 33.
+.. [3] J. V. Spertus, M. Sridhar, P. B. Stark (2024), Sequential stratified inference for the mean. arXiv:2409.06680:
+   products of capitals over strata, which are drawn from in any order, with or without replacement.
+.. [4] D. P. Bertsekas (1982), Projected Newton methods for optimization problems with simple constraints. SIAM Journal
+   on Control and Optimization 20; quoted from memory.
+.. [5] J. Ville (1939), Étude critique de la notion de collectif: the inequality.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from equipoise.arrays import Floats
 from equipoise.compiled import jit
+from equipoise.intervals import pool_betting
 from equipoise.intervals.bounded_betting import BETS, COUNT, LOG_SHARES, LOGS
 
 _LEVELS = len(BETS) // 2
@@ -41,75 +53,17 @@ LOG_OFFSETS = np.log(_OFFSETS / _OFFSETS.sum())
 
 # Newton's method takes about twenty steps; an end on which it has not converged is too far out.
 _STEPS = 200
+# Where it does not converge, prices are tried.
+_PRICES = 60
 _SHORT = 1e-9
 _CLOSE = 1e-9
 _TINY = 1e-300
+_FLAT = 1e-9
 
 
 def of_binary(state: Floats) -> Floats:
     """Return the state that `bounded_betting` would have, from counts and ones."""
     return np.column_stack([state[:, 0], state[:, 1:] * np.log1p(BETS)])
-
-
-@jit
-def capital(logs: Any, counts: Any, tilts: Any, shifts: Any, m: Any, slope: Any, curve: Any) -> float:
-    """
-    Return the log-capital against the means m; its gradient and Hessian are put into `slope` and `curve`.
-
-    `logs` and `counts` have a row for each arm, `tilts` the signs of the weights, `shifts` the h_k.
-    """
-    arms, bets = len(m), len(BETS)
-    own = np.empty((arms, bets))
-    first = np.empty((arms, bets))
-    second = np.empty((arms, bets))
-    for k in range(arms):
-        for j in range(bets):
-            own[k, j] = logs[k, j] - counts[k] * math.log1p(BETS[j] * m[k])
-            step = BETS[j] / (1 + BETS[j] * m[k])
-            first[k, j] = -counts[k] * step
-            second[k, j] = first[k, j] * first[k, j] + counts[k] * step * step
-    values = np.empty(bets)
-    slopes = np.empty((bets, arms))
-    curves = np.empty((bets, arms))
-    for part in range(bets):
-        sign, level = (1, part) if part < _LEVELS else (-1, part - _LEVELS)
-        values[part] = LOG_SHARES[part]
-        for k in range(arms):
-            start = 0 if sign * tilts[k] > 0 else _LEVELS
-            largest = -math.inf
-            for o in range(2 * _FAR + 1):
-                j = start + min(max(level + shifts[k] + o - _FAR, 0), _LEVELS - 1)
-                largest = max(largest, LOG_OFFSETS[o] + own[k, j])
-            total, up, bend = 0.0, 0.0, 0.0
-            for o in range(2 * _FAR + 1):
-                j = start + min(max(level + shifts[k] + o - _FAR, 0), _LEVELS - 1)
-                share = math.exp(LOG_OFFSETS[o] + own[k, j] - largest)
-                total += share
-                up += share * first[k, j]
-                bend += share * second[k, j]
-            values[part] += largest + math.log(total)
-            slopes[part, k] = up / total
-            curves[part, k] = bend / total - slopes[part, k] ** 2
-    largest = values.max()
-    total = 0.0
-    slope[:] = 0.0
-    curve[:] = 0.0
-    for part in range(bets):
-        share = math.exp(values[part] - largest)
-        if share == 0:
-            continue
-        total += share
-        for k in range(arms):
-            slope[k] += share * slopes[part, k]
-            curve[k, k] += share * curves[part, k]
-            for i in range(arms):
-                curve[k, i] += share * slopes[part, k] * slopes[part, i]
-    for k in range(arms):
-        slope[k] /= total
-    for k in range(arms):
-        for i in range(arms):
-            curve[k, i] = curve[k, i] / total - slope[k] * slope[i]
-    return float(largest + math.log(total))
 
 
 @jit
@@ -159,7 +113,7 @@ def step(weights: Any, m: Any, slope: Any, curve: Any, room: float) -> tuple[flo
     its ends.
     """
     arms = len(m)
-    held = np.zeros(arms, np.bool_)
+    held = weights == 0
     move = np.zeros(arms)
     price = 0.0
     for _ in range(arms):
@@ -182,7 +136,8 @@ def step(weights: Any, m: Any, slope: Any, curve: Any, room: float) -> tuple[flo
             right[a, 0], right[a, 1] = pull, weights[free[a]]
             for b in range(n):
                 matrix[a, b] = curve[free[a], free[b]]
-            matrix[a, a] *= 1 + 1e-12
+            # Where one bet has nearly all the capital, lines have no curvature. Tangents make ends safe without it.
+            matrix[a, a] += 1e-12 * matrix[a, a] + _FLAT * pull * pull + _TINY
         solve(matrix, right)
         form, gain = 0.0, 0.0
         for a in range(n):
@@ -213,82 +168,257 @@ def step(weights: Any, m: Any, slope: Any, curve: Any, room: float) -> tuple[flo
 
 
 @jit
-def highest(logs: Any, counts: Any, weights: Any, shifts: Any, start: Any, limit: float) -> float:
-    """
-    Return the upper end of weights'm over the means whose log-capital is below `limit`.
-
-    `start` is a point with a log-capital below it. A step is halved until it improves weights'm, less a penalty for
-    being outside, and is not far outside.
-    """
-    arms = len(weights)
-    slope, curve = np.empty(arms), np.empty((arms, arms))
-    best = cut(weights, np.zeros(arms), 0.0)
-    m, goal, trial, share = start, start, start, 1.0
-    here, value, price, penalty = -math.inf, 0.0, 0.0, 0.0
-    for _ in range(_STEPS):
-        there, its_value = 0.0, capital(logs, counts, weights, shifts, trial, slope, curve)
-        bound = limit - its_value
-        for k in range(arms):
-            there += weights[k] * trial[k]
-            bound += slope[k] * trial[k]
-        best = min(best, cut(weights, slope, bound))
-        gain = there - here - penalty * (max(its_value - limit, 0.0) - max(value - limit, 0.0))
-        if price > 0 and not (gain > 0 and its_value - limit <= max(value - limit, 1.0)):
-            share /= 2
-            if share < _SHORT:
-                break
-            trial = m + share * (goal - m)
-            continue
-        m, here, value = trial, there, its_value
-        if best - here < _CLOSE and value - limit < _CLOSE:
-            break
-        price, goal = step(weights, m, slope, curve, limit - value)
-        if price == 0:
-            goal = (m + start) / 2
-        penalty = max(penalty, 2 * price)
-        trial, share = goal, 1.0
-    return best
+def _of_bounded(row: Any, j: int, m: float) -> tuple[float, float, float]:
+    """Return the log-capital of bet j on a bounded arm against a mean of m, its slope, and slope² + curvature."""
+    step = BETS[j] / (1 + BETS[j] * m)
+    slope = -row[COUNT] * step
+    return row[LOGS + j] - row[COUNT] * math.log1p(BETS[j] * m), slope, slope * slope + row[COUNT] * step * step
 
 
 @jit
-def ends(logs: Any, counts: Any, weights: Any, alpha: float) -> tuple[float, float]:
-    """Return the ends of the contrast's interval at level 1 - alpha, for samples scaled to [0, 1]."""
-    arms = len(weights)
-    largest = np.abs(weights).max()
-    shifts = np.empty(arms, np.int64)
-    start = np.empty(arms)
-    for k in range(arms):
-        shifts[k] = round(math.log2(largest / abs(weights[k])))
-        # The logarithm of the smallest bet, 1 + κX, is nearly κX: so this is about the sample mean.
-        mean = logs[k, _LEVELS - 1] / BETS[_LEVELS - 1] / counts[k] if counts[k] > 0 else 0.5
-        start[k] = min(max(mean, 0.0), 1.0)
-    found = np.empty(2)
-    for side in range(2):
-        scaled = weights / (largest if side else -largest)
-        found[side] = highest(logs, counts, scaled, shifts, start, -math.log(alpha))
-    return -largest * found[0], largest * found[1]
+def _range_of_bounded(row: Any) -> tuple[float, float, float]:
+    """Return which means are possible, the least and how many above it, and one with little capital against it."""
+    # The logarithm of the smallest bet, 1 + κX, is nearly κX: so this is about the sample mean.
+    mean = row[LOGS + _LEVELS - 1] / BETS[_LEVELS - 1] / row[COUNT] if row[COUNT] > 0 else 0.5
+    return 0.0, 1.0, min(max(mean, 0.0), 1.0)
 
 
-def _each(state: Any, places: Any, weights: Any, alpha: float, low: Any, high: Any) -> None:
-    for i in range(len(places)):
-        rows = state[places[i]]
-        low[i], high[i] = ends(rows[:, LOGS:], rows[:, COUNT], weights[i], alpha)
+@jit
+def _of_pool(row: Any, j: int, m: float) -> tuple[float, float, float]:
+    """Return the same of an arm that is a finite population: lines of bets that grow, and then of steady ones."""
+    slope = -row[pool_betting.LINES + 2 * j + 1]
+    return row[pool_betting.LINES + 2 * j] + m * slope, slope, slope * slope
 
 
-_over = jit(_each, nogil=True)
+@jit
+def _range_of_pool(row: Any) -> tuple[float, float, float]:
+    """Return the same of an arm that is a finite population, of which the items drawn are known."""
+    least = row[pool_betting.SUM] / row[pool_betting.SIZE]
+    width = 1 - row[pool_betting.COUNT] / row[pool_betting.SIZE]
+    mean = row[pool_betting.SUM] / row[pool_betting.COUNT] if row[pool_betting.COUNT] > 0 else 0.5
+    return least, width, min(max(mean, least), least + width)
 
 
-def bounds(state: Floats, places: Any, weights: Floats, alpha: float) -> tuple[Floats, Floats]:
-    """
-    Return the ends of contrasts at level 1 - alpha each, for samples scaled to [0, 1].
+class Betting(NamedTuple):
+    """The compiled functions for arms of one sort: `capital` at some means, and `bounds` of contrasts."""
 
-    Parameters
-    ----------
-    state
-        Of `bounded_betting`, with a row for each arm.
-    places, weights
-        With a row for each contrast: the rows of its arms, and c.
-    """
-    low, high = np.empty((2, len(places)))
-    _over(state, places, weights, alpha, low, high)
-    return low, high
+    capital: Any
+    bounds: Any
+
+
+def _betting(of_arm: Any, range_of: Any, families: int) -> Betting:
+    """Return the functions for arms with these log-capitals, of one or more families of bets, and possible means."""
+    log_share = math.log(families)
+
+    @jit
+    def capital(rows: Any, tilts: Any, shifts: Any, m: Any, slope: Any, curve: Any) -> float:
+        """
+        Return the log-capital against the means m; its gradient and Hessian are put into `slope` and `curve`.
+
+        `rows` has the state of each arm, `tilts` the signs of the weights, `shifts` the h_k.
+        """
+        arms, size = len(m), len(BETS)
+        bets = families * size
+        own = np.empty((arms, bets))
+        first = np.empty((arms, bets))
+        second = np.empty((arms, bets))
+        for k in range(arms):
+            for j in range(bets):
+                own[k, j], first[k, j], second[k, j] = of_arm(rows[k], j, m[k])
+        values = np.empty(bets)
+        slopes = np.empty((bets, arms))
+        curves = np.empty((bets, arms))
+        for part in range(bets):
+            family, place = divmod(part, size)
+            sign, level = (1, place) if place < _LEVELS else (-1, place - _LEVELS)
+            values[part] = LOG_SHARES[place] - log_share
+            for k in range(arms):
+                start = family * size + (0 if sign * tilts[k] > 0 else _LEVELS)
+                largest = -math.inf
+                for o in range(2 * _FAR + 1):
+                    j = start + min(max(level + shifts[k] + o - _FAR, 0), _LEVELS - 1)
+                    largest = max(largest, LOG_OFFSETS[o] + own[k, j])
+                total, up, bend = 0.0, 0.0, 0.0
+                for o in range(2 * _FAR + 1):
+                    j = start + min(max(level + shifts[k] + o - _FAR, 0), _LEVELS - 1)
+                    share = math.exp(LOG_OFFSETS[o] + own[k, j] - largest)
+                    total += share
+                    up += share * first[k, j]
+                    bend += share * second[k, j]
+                values[part] += largest + math.log(total)
+                slopes[part, k] = up / total
+                curves[part, k] = bend / total - slopes[part, k] ** 2
+        largest = values.max()
+        total = 0.0
+        slope[:] = 0.0
+        curve[:] = 0.0
+        for part in range(bets):
+            share = math.exp(values[part] - largest)
+            if share == 0:
+                continue
+            total += share
+            for k in range(arms):
+                slope[k] += share * slopes[part, k]
+                curve[k, k] += share * curves[part, k]
+                for i in range(arms):
+                    curve[k, i] += share * slopes[part, k] * slopes[part, i]
+        for k in range(arms):
+            slope[k] /= total
+        for k in range(arms):
+            for i in range(arms):
+                curve[k, i] = curve[k, i] / total - slope[k] * slope[i]
+        return float(largest + math.log(total))
+
+    @jit
+    def placed(rows: Any, tilts: Any, shifts: Any, spans: Any, u: Any, slope: Any, curve: Any) -> float:
+        """Return the log-capital against the means at the places u, with its gradient and Hessian by u."""
+        value = capital(rows, tilts, shifts, spans[0] + spans[1] * u, slope, curve)
+        for k in range(len(u)):
+            slope[k] *= spans[1, k]
+            for i in range(len(u)):
+                curve[k, i] *= spans[1, k] * spans[1, i]
+        return value
+
+    @jit
+    def settled(
+        rows: Any, weights: Any, tilts: Any, shifts: Any, spans: Any, start: Any, limit: float, best: float
+    ) -> float:
+        """
+        Return what `highest` does, by its dual; `best` is an upper end that is known.
+
+        For a price of the log-capital, the u in [0, 1] with the largest weights'u - price log-capital is found by
+        projected Newton steps [4]_; the price is halved or doubled, and then bisected, until the log-capital there is
+        `limit`.
+        """
+        arms = len(weights)
+        slope, curve = np.empty(arms), np.empty((arms, arms))
+        u, cheap, dear, price, here = start.copy(), 0.0, math.inf, 1.0, -math.inf
+        for _ in range(_PRICES):
+            value = placed(rows, tilts, shifts, spans, u, slope, curve)
+            for _ in range(_STEPS):
+                best = min(best, cut(weights, slope, limit - value + np.sum(slope * u)))
+                down = weights - price * slope
+                free = np.flatnonzero((weights != 0) & ~((u <= 0) & (down <= 0)) & ~((u >= 1) & (down >= 0)))
+                if len(free) == 0:
+                    break
+                matrix, right = np.empty((len(free), len(free))), np.empty((len(free), 1))
+                for a in range(len(free)):
+                    right[a, 0] = down[free[a]]
+                    for b in range(len(free)):
+                        matrix[a, b] = price * curve[free[a], free[b]]
+                    matrix[a, a] += 1e-9 * (matrix[a, a] + price * slope[free[a]] ** 2) + 1e-12
+                solve(matrix, right)
+                share, gain, further = 1.0, 0.0, 0.0
+                trial = u.copy()
+                while share > _SHORT:
+                    for a in range(len(free)):
+                        trial[free[a]] = min(max(u[free[a]] + share * right[a, 0], 0.0), 1.0)
+                    further = placed(rows, tilts, shifts, spans, trial, slope, curve)
+                    gain = np.sum(weights * (trial - u)) - price * (further - value)
+                    if gain >= 1e-4 * np.sum(down * (trial - u)):
+                        break
+                    share /= 4
+                if share <= _SHORT:
+                    break
+                u, value = trial, further
+                if gain < _CLOSE / 100:
+                    break
+            if value <= limit:
+                here = max(here, float(np.sum(weights * u)))
+                dear = price
+            else:
+                cheap = price
+            if best - here < _CLOSE:
+                break
+            price = price * 4 if dear == math.inf else price / 4 if cheap == 0 else math.sqrt(cheap * dear)
+        return best
+
+    @jit
+    def highest(rows: Any, weights: Any, tilts: Any, shifts: Any, spans: Any, start: Any, limit: float) -> float:
+        """
+        Return the upper end of weights'u over the places u in [0, 1] of means whose log-capital is below `limit`.
+
+        The means are low + width u, with both in `spans`; `start` is a place with a log-capital below it. A step is
+        halved until it improves weights'u, less a penalty for being outside, and is not far outside.
+        """
+        arms = len(weights)
+        slope, curve = np.empty(arms), np.empty((arms, arms))
+        best = cut(weights, np.zeros(arms), 0.0)
+        u, goal, trial, share = start, start, start, 1.0
+        here, value, price, penalty = -math.inf, 0.0, 0.0, 0.0
+        for _ in range(_STEPS):
+            there, its_value = 0.0, placed(rows, tilts, shifts, spans, trial, slope, curve)
+            bound = limit - its_value
+            for k in range(arms):
+                there += weights[k] * trial[k]
+                bound += slope[k] * trial[k]
+            best = min(best, cut(weights, slope, bound))
+            gain = there - here - penalty * (max(its_value - limit, 0.0) - max(value - limit, 0.0))
+            if price > 0 and not (gain > 0 and its_value - limit <= max(value - limit, 1.0)):
+                share /= 2
+                if share < _SHORT:
+                    break
+                trial = u + share * (goal - u)
+                continue
+            u, here, value = trial, there, its_value
+            if best - here < _CLOSE and value - limit < _CLOSE:
+                return best
+            price, goal = step(weights, u, slope, curve, limit - value)
+            if price == 0:
+                goal = (u + start) / 2
+            penalty = max(penalty, 2 * price)
+            trial, share = goal, 1.0
+        return settled(rows, weights, tilts, shifts, spans, start, limit, best)
+
+    @jit
+    def ends(rows: Any, weights: Any, alpha: float) -> tuple[float, float]:
+        """Return the ends of the contrast's interval at level 1 - alpha, for samples scaled to [0, 1]."""
+        arms = len(weights)
+        largest = np.abs(weights).max()
+        shifts = np.empty(arms, np.int64)
+        spans = np.empty((2, arms))
+        start = np.empty(arms)
+        known, most = 0.0, 0.0
+        for k in range(arms):
+            shifts[k] = round(math.log2(largest / abs(weights[k])))
+            low, width, mean = range_of(rows[k])
+            spans[0, k], spans[1, k] = low, width
+            start[k] = (mean - low) / width if width > 0 else 0.0
+            known += weights[k] * low
+            most = max(most, abs(weights[k]) * width)
+        if most == 0:
+            return known, known
+        found = np.empty(2)
+        for side in range(2):
+            sign = 1.0 if side else -1.0
+            scaled = sign * weights * spans[1] / most
+            found[side] = highest(rows, scaled, sign * weights, shifts, spans, start, -math.log(alpha))
+        low, high = known - most * found[0], known + most * found[1]
+        return min(low, high), max(low, high)
+
+    def each(state: Any, places: Any, weights: Any, alpha: float, low: Any, high: Any) -> None:
+        for i in range(len(places)):
+            low[i], high[i] = ends(state[places[i]], weights[i], alpha)
+
+    over = jit(each, nogil=True)
+
+    def bounds(state: Floats, places: Any, weights: Floats, alpha: float) -> tuple[Floats, Floats]:
+        """
+        Return the ends of contrasts at level 1 - alpha each, for samples scaled to [0, 1].
+
+        Parameters
+        ----------
+        state
+            Of `bounded_betting` or `pool_betting`, with a row for each arm.
+        places, weights
+            With a row for each contrast: the rows of its arms, and c.
+        """
+        low, high = np.empty((2, len(places)))
+        over(state, places, weights, alpha, low, high)
+        return low, high
+
+    return Betting(capital, bounds)
+
+
+BOUNDED = _betting(_of_bounded, _range_of_bounded, 1)
+POOLS = _betting(_of_pool, _range_of_pool, 2)

@@ -24,6 +24,10 @@ before::
 
     μ̂ - κ_j σ̂²/(1 + κ_j (1 - μ̂))/2,     1 + κ_j = e^θ_j
 
+Sums of the means of several populations (`contrast_betting`) bet with the constant θ_j as well. What is known of the
+mean of a population that is nearly used up adds little to the error of a sum, and bets that had grown would have lost
+most of the capital there.
+
 By Ville's inequality the μ with a capital below 1/α are a confidence sequence. The capital is log-convex in μ, so they
 are an interval, whose ends Newton's method finds from outside. They lie between S/N and (S + N - t)/N, which meet when
 all is drawn.
@@ -47,7 +51,9 @@ from equipoise.intervals.bounded_betting import BETS, LOG_SHARES
 from equipoise.intervals.newton import edge_of
 
 COUNT, SIZE, SUM, SQUARES, LINES = range(5)
-COLUMNS = LINES + 2 * len(BETS)
+# Lines of the bets that grow, of which the intervals of means are made, and then of those that do not.
+STEADY = LINES + 2 * len(BETS)
+COLUMNS = STEADY + 2 * len(BETS)
 LOW, WIDTH = range(2)
 
 THETAS = np.log1p(BETS)
@@ -73,12 +79,13 @@ def update(state: Any, arm: int, x: float, settings: Any) -> None:
     mean = (0.5 + row[SUM]) / (t + 1)
     variance = (0.25 + row[SQUARES]) / (t + 1)
     for j in range(len(BETS)):
-        bet = math.expm1(min(max(THETAS[j] * growth, -MOST), MOST))
         between = mean - BETS[j] * variance / (1 + BETS[j] * (1 - mean)) / 2
         c = min(max(between * growth - drawn, 0.0), 1.0)
-        slope = bet / (1 + bet * c)
-        row[LINES + 2 * j] += math.log1p(bet * y) - math.log1p(bet * c) + slope * (c + drawn)
-        row[LINES + 2 * j + 1] += slope * growth
+        grown = math.expm1(min(max(THETAS[j] * growth, -MOST), MOST))
+        for start, bet in ((LINES, grown), (STEADY, BETS[j])):
+            slope = bet / (1 + bet * c)
+            row[start + 2 * j] += math.log1p(bet * y) - math.log1p(bet * c) + slope * (c + drawn)
+            row[start + 2 * j + 1] += slope * growth
     row[COUNT] = t + 1
     row[SUM] += y
     row[SQUARES] += (y - (0.5 + row[SUM]) / (t + 2)) ** 2

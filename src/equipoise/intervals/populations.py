@@ -15,6 +15,9 @@ is a martingale if n is the true number. So {n/N: R_t(n) < 1/α} is a confidence
 replacement. So the asymptotic sequence has the half-width σ̂ times its radius at τ instead of t. Before START samples,
 that of `t_mixture` is multiplied by the ratio of these radii, with ρ² = 1/g.
 
+**Binary items, at a fixed t.** S, the ones among t draws, is hypergeometric. As Clopper and Pearson do for draws with
+replacement, {n: P_n(S >= s) > α/2 and P_n(S <= s) > α/2} covers the true number of ones at least as often as it says.
+
 Items with a bounded support have `pool_betting`.
 
 References
@@ -23,6 +26,8 @@ References
    the prior-posterior-ratio martingale.
 .. [2] R. J. Serfling (1974), Probability inequalities for the sum in sampling without replacement. Annals of Statistics
    2: the martingale of sums.
+.. [3] W. Wang (2015), Exact optimal confidence intervals for hypergeometric parameters. Journal of the American
+   Statistical Association 110: tail intervals such as `exact`, and narrower ones.
 """
 
 from __future__ import annotations
@@ -81,6 +86,50 @@ def binary(s: float, f: float, size: float, alpha: float) -> tuple[float, float]
 
 
 @jit
+def _at_least(s: float, t: float, n: float, size: float) -> float:
+    """Return the probability of at least s ones among t draws from `size` items, n of which are ones."""
+    if s <= max(0.0, t - (size - n)):
+        return 1.0
+    if s > min(t, n):
+        return 0.0
+    first = math.exp(
+        (_falling(n, s) - math.lgamma(s + 1))
+        + (_falling(size - n, t - s) - math.lgamma(t - s + 1))
+        - (_falling(size, t) - math.lgamma(t + 1))
+    )
+    # From s away from the most likely number: terms fall, and those that are left out are below the rounding.
+    up = s * (size + 2) > (t + 1) * (n + 1)
+    total, term, j = 0.0, first, s
+    while term > 1e-18 * total and term > 0:
+        total += term
+        if up:
+            term *= (n - j) * (t - j) / ((j + 1) * (size - n - t + j + 1))
+            j += 1
+        else:
+            term *= j * (size - n - t + j) / ((n - j + 1) * (t - j + 1))
+            j -= 1
+    return min(total if up else 1 - total + first, 1.0)
+
+
+@jit
+def exact(s: float, f: float, size: float, alpha: float) -> tuple[float, float]:
+    """Return the interval at level 1 - alpha after s ones and f zeros, if their number was fixed beforehand."""
+    ends = np.empty(2)
+    for side in range(2):
+        ones, others = (s, f) if side == 0 else (f, s)
+        # The least number of ones with which as many as these are not too unlikely.
+        low, high = ones - 1, size - others
+        while high - low > 1:
+            middle = math.floor((low + high) / 2)
+            if _at_least(ones, s + f, middle, size) > alpha / 2:
+                high = middle
+            else:
+                low = middle
+        ends[side] = high / size
+    return ends[0], 1 - ends[1]
+
+
+@jit
 def asymptotic(t: float, mean: float, m2: float, size: float, rho2: float, alpha: float) -> tuple[float, float]:
     """
     Return the interval at asymptotic level 1 - alpha.
@@ -107,6 +156,16 @@ def over_binary(state: Any, sizes: Any, alpha: float) -> Any:
     ends = np.empty((2, len(state)))
     for k in range(len(state)):
         ends[0, k], ends[1, k] = binary(state[k, 1], state[k, 0] - state[k, 1], sizes[k], alpha)
+    return ends
+
+
+@jit
+def over_exact(state: Any, sizes: Any, alpha: float) -> Any:
+    """Return `exact` for each arm, from counts, means, M2 and shifts."""
+    ends = np.empty((2, len(state)))
+    for k in range(len(state)):
+        ones = float(round(state[k, COUNT] * (state[k, SHIFT] + state[k, MEAN])))
+        ends[0, k], ends[1, k] = exact(ones, state[k, COUNT] - ones, sizes[k], alpha)
     return ends
 
 

@@ -141,7 +141,7 @@ class Intervals:
     Notes
     -----
     The state is an array with a row of floats for each arm: 2 for betting on binary arms, 33 for betting on bounded
-    ones, 68 if these are finite populations, 6 for empirical Bernstein, 5 for fixed width, 4 for the others. `update`
+    ones, 132 if these are finite populations, 6 for empirical Bernstein, 5 for fixed width, 4 for the others. `update`
     takes O(1).
 
     A confidence sequence covers the mean at every length of one stream of samples, each of which has that mean given
@@ -203,6 +203,11 @@ class Intervals:
         return PROMISES[self.kind]
 
     @property
+    def target(self) -> float:
+        """The number of samples of an arm at which the asymptotic kind is narrowest."""
+        return TARGET if self.budget is None else max(self.budget / self.arms, asymptotic.START)
+
+    @property
     def limits(self) -> tuple[float, float]:
         """The ends of the support; infinite without one."""
         return _ends(self.support)
@@ -214,8 +219,7 @@ class Intervals:
         low, high = _ends(self.support)
         match self.kind:
             case "asymptotic":
-                target = TARGET if self.budget is None else max(self.budget / self.arms, asymptotic.START)
-                tuned = asymptotic.settings(low, high, target, alpha)
+                tuned = asymptotic.settings(low, high, self.target, alpha)
                 return Kernel(asymptotic.update, asymptotic.bounds, asymptotic.COLUMNS, tuned)
             case "fixed-n":
                 bounds = fixed_n.clopper_pearson if self.support == "binary" else fixed_n.student
@@ -265,8 +269,7 @@ class Intervals:
         Return an interval for a weighted sum of the arms' means, as {0: 1, 1: -0.5, 2: -0.5}.
 
         The weights must have been chosen before any sample was seen. The interval is that of one sequence for the sum
-        itself (docs/explanation/intervals.md); for empirical Bernstein and finite populations, it combines the arms'
-        intervals.
+        itself (docs/explanation/intervals.md); for empirical Bernstein, it combines the arms' intervals.
         """
         places = np.array([[self._arm(arm) for arm in weights]])
         c = np.array([[number("a weight", weight) for weight in weights.values()]])
@@ -318,16 +321,17 @@ class Intervals:
         deviations
             Standard deviations to use instead of those observed, by row of the state.
         """
-        if places.shape[1] > 1 and self.kind == "betting" and self.populations is None:
+        if places.shape[1] > 1 and self.kind == "betting":
             low, width = self.kernel.settings
             rows = contrast_betting.of_binary(state) if self.support == "binary" else state
-            below, above = contrast_betting.bounds(rows, places, weights, alpha)
+            arms = contrast_betting.BOUNDED if self.populations is None else contrast_betting.POOLS
+            below, above = arms.bounds(rows, places, weights, alpha)
             shift = low * weights.sum(1)
             return shift + width * below, shift + width * above
         if places.shape[1] > 1 and (self.kind == "asymptotic" or (self.kind == "fixed-n" and self.support != "binary")):
             return self._around_the_means(state, places, weights, alpha, deviations)
         if self.kind == "fixed-width":
-            return self._sums(state, places, weights, alpha)
+            return self.sums(state, places, weights, alpha, np.full(len(state), math.inf))
         share = alpha if self.kind == "fixed-n" else alpha / places.shape[1]
         ends = self.bounds_at(state, share)
         if self.kind == "fixed-n":
@@ -362,11 +366,14 @@ class Intervals:
         least, most = contrasts.box(weights, *_ends(self.support))
         return np.maximum(low, least), np.minimum(high, most)
 
-    def _sums(self, state: Floats, places: Ints, weights: Floats, alpha: float) -> tuple[Floats, Floats]:
-        """Return the ends of fixed-width intervals, within the support; all of that where they cannot be trusted."""
+    def sums(self, state: Floats, places: Ints, weights: Floats, alpha: float, sizes: Floats) -> tuple[Floats, Floats]:
+        """
+        Return the ends of fixed-width intervals, within the support; all of that where they cannot be trusted.
+
+        `sizes` are those of the populations, by row of the state, infinite where there are none.
+        """
         dense = np.zeros((len(places), len(state)))
         np.put_along_axis(dense, places, weights, axis=1)
-        sizes = np.full(len(state), math.inf)
         found = fixed_width_sums.half_widths(dense, state, sizes, alpha, self.support == "binary")
         centre = dense @ (state[:, fixed_width.SHIFT] + state[:, fixed_width.MEAN])
         half = np.where(found.trusted, found.plain, math.inf)

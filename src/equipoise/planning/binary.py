@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from equipoise.arrays import Floats, Ints
-from equipoise.intervals import Intervals, contrasts, fixed_width, populations
+from equipoise.intervals import Intervals, fixed_width, populations
 from equipoise.problem.allocation import Terms
 
 
@@ -46,15 +46,18 @@ def sequences_of_sums(terms: Terms, counts: Floats, alpha: float, places: Ints, 
     """
     Return how far the confidence sequence of each sum reaches from its value, by betting.
 
-    `places` and `weights` have a row for each sum: its arms, and their weights, none of them zero.
+    `places` and `weights` have a row for each sum: its arms, and their weights, none of them zero. For finite
+    populations, it is about as many standard errors as it would be without.
     """
-    if (terms.populations == math.inf).all():
-        low, high = Intervals(terms.arms, "binary").contrasts(_state(terms, counts), places, weights, alpha)
-    else:
-        ends = _ends(terms, counts, alpha / places.shape[1])
-        low, high = contrasts.box(weights, ends[0][places], ends[1][places])
+    low, high = Intervals(terms.arms, "binary").contrasts(_state(terms, counts), places, weights, alpha)
     values = (weights * shares(terms)[places]).sum(1)
-    return np.asarray(np.maximum(values - low, high - values))
+    reach = np.asarray(np.maximum(values - low, high - values))
+    if (terms.populations == math.inf).all():
+        return reach
+    # If none varies, all count.
+    squares = weights**2 * (np.maximum(terms.variances, 1e-12) / np.maximum(counts, 1))[places]
+    left = np.maximum(1 - counts / terms.populations, 0)[places]
+    return np.asarray(reach * np.sqrt((squares * left).sum(1) / squares.sum(1)))
 
 
 def _ends(terms: Terms, counts: Floats, alpha: float) -> tuple[Floats, Floats]:

@@ -84,7 +84,7 @@ class Contrast:
     def __repr__(self) -> str:
         ends = interval(self.low, self.high)
         known = "no interval yet" if ends == "—" else f"{tables.percent(self.level)} interval {ends}"
-        known += " (fixed width)" if self.kind == "fixed-width" else ""
+        known += f" ({self.kind.replace('-', ' ')})" if self.kind.startswith("fixed") else ""
         value = tables.rounded(self.value, self.half_width)
         return f"{_sum(self.weights)}: {value}, {known}, standard error {tables.rounded(self.error, self.error)}"
 
@@ -284,17 +284,24 @@ class Ends(NamedTuple):
 
 
 def compare(
-    result: Result, first: Ints, second: Ints, level: float, control: bool, known: Ends | None = None
+    result: Result,
+    first: Ints,
+    second: Ints,
+    level: float,
+    control: bool,
+    known: Ends | None = None,
+    kind: Kind | None = None,
 ) -> Differences:
     """
     Return the differences first - second, simultaneous at this level (Bonferroni), the clearest first.
 
-    `known` are their intervals, where others than confidence sequences decided when to stop.
+    `known` are their intervals, where others than confidence sequences decided when to stop. Without them, they are of
+    a kind, by default that of the result.
     """
     weights = np.tile([1.0, -1.0], (len(first), 1))
     places = np.column_stack([first, second])
     if known is None:
-        low, high = bounds(result, places, weights, (1 - level) / max(len(first), 1))
+        low, high = bounds(result, places, weights, (1 - level) / max(len(first), 1), kind)
         known = Ends(low, high, np.zeros(len(first), bool))
     low, high, fixed = known
     means, own = result.means.array, result.standard_errors.array
@@ -313,31 +320,37 @@ def compare(
         low[order],
         high[order],
         level,
-        "fixed-width" if len(fixed) and fixed.all() else result.interval_kind,
+        "fixed-width" if len(fixed) and fixed.all() else result.sequences_of(kind).kind,
         control,
         fixed[order],
         result.recognised,
     )
 
 
-def bounds(result: Result, places: Ints, weights: Floats, alpha: float) -> tuple[Floats, Floats]:
+def bounds(
+    result: Result, places: Ints, weights: Floats, alpha: float, kind: Kind | None = None
+) -> tuple[Floats, Floats]:
     """
-    Return the lower and upper ends of several contrasts, each at level 1 - alpha, of the result's default kind.
+    Return the lower and upper ends of several contrasts, each at level 1 - alpha, of a kind or the result's default.
 
     `places` and `weights` have a row for each contrast: its arms, and their weights, none of them zero.
     """
     if not len(places):
         return np.empty(0), np.empty(0)
-    sequences = result.sequences
+    sequences = result.sequences_of(kind)
     arms, rows = np.unique(places, return_inverse=True)
     rows = rows.reshape(places.shape)
-    state = result.state_of(sequences.kind, None if len(arms) == len(result.arms) else arms.tolist())
+    some = None if len(arms) == len(result.arms) else arms.tolist()
+    state = result.state_of(sequences.kind, some)
     deviations = _deviations(result, state) if sequences.kind in ("asymptotic", "fixed-n") else None
 
     def ends(alpha: float) -> tuple[Floats, Floats]:
         return result.bounds_of(sequences, arms.tolist(), alpha)
 
-    if result.populations is None:
+    pools = result.pools(sequences, some) if places.shape[1] > 1 else None
+    if pools is not None:
+        low, high = pools[0].contrasts(pools[1], rows, weights, alpha)
+    elif result.populations is None:
         low, high = sequences.contrasts(state, rows, weights, alpha, deviations)
     else:
         sizes = result.populations[arms]

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,8 @@ from equipoise.study.state import ANSWERED, IN_FLIGHT
 
 # Of tickets, which have 32 bits in a log.
 Numbers = npt.NDArray[np.uint32]
+# A kind of intervals, or the bets on finite populations of zeros and ones that sums are made of.
+Bets = Kind | Literal["pools"]
 # What sequences are tuned to; any other level may be asked for.
 LEVEL = 0.95
 # A state of more numbers than this is not made for the sake of a few arms.
@@ -66,7 +68,7 @@ class Lines:
         self._waiting = np.empty(0, np.int64)
         # By kind, a state and how many tickets of the order are in it; for one thread at a time.
         self.lock = threading.Lock()
-        self.states: dict[Kind, tuple[Floats, int]] = {}
+        self.states: dict[Bets, tuple[Floats, int]] = {}
         # In the same way.
         self.powers: tuple[Powers, int] = Powers.none(arms), 0
 
@@ -223,21 +225,23 @@ class Evidence:
         # Nobody said so, but all samples are 0 or 1.
         self.recognised = lines.support is None and binary and size > 0
         self._seconds = seconds
-        self._states: dict[Kind, Floats] = {}
+        self._states: dict[Bets, Floats] = {}
         self._powers: Powers | None = None
         self._skewness: Floats | None = None
         self._heavy: Bools | None = None
         self._slow: Floats | None = None
         self._slow_bias: Floats | None = None
 
-    def intervals(self, kind: Kind | None = None) -> Intervals:
+    def intervals(self, kind: Bets | None = None) -> Intervals:
         """The sequences of a kind, as they were tuned before the first sample; of binary arms if recognised as such."""
-        support = "binary" if self.recognised else self.support
+        support: Support = "binary" if self.recognised else self.support
+        if kind == "pools":
+            support, kind = (0.0, 1.0), "betting"
         kind = kind or default_kind(support)
         pools = self._populations if kind == "betting" and support != "binary" else None
         return Intervals(self.arms, support, kind, LEVEL, self._budget, pools)
 
-    def state(self, kind: Kind) -> Floats:
+    def state(self, kind: Bets) -> Floats:
         """The state of the sequences of this kind. Each sample enters once, however often one looks."""
         if kind not in self._states:
             assert self._lines is not None
@@ -252,7 +256,7 @@ class Evidence:
                 self._states[kind] = state.copy()
         return self._states[kind]
 
-    def state_of(self, kind: Kind, places: Sequence[int]) -> Floats:
+    def state_of(self, kind: Bets, places: Sequence[int]) -> Floats:
         """The rows of some arms: where there are very many, the others' need not be made."""
         sequences = self.intervals(kind)
         if kind in self._states or self._lines is None or self.arms * sequences.kernel.columns <= MANY:
@@ -265,7 +269,7 @@ class Evidence:
         self._follow(kind, state, 0, rows)
         return np.asarray(state[which])
 
-    def _follow(self, kind: Kind, state: Floats, start: int, rows: Ints) -> None:
+    def _follow(self, kind: Bets, state: Floats, start: int, rows: Ints) -> None:
         kernel = self.intervals(kind).kernel
         _follower(kernel.update)(self._tickets, self._order, start, self._size, rows, state, kernel.settings)
 
@@ -373,9 +377,11 @@ class Evidence:
         return self._tickets["arm"][ids].astype(np.int64), self._tickets["value"][ids], self._seconds[ids]
 
     def __getstate__(self) -> dict[str, Any]:
-        kinds: list[Kind] = ["asymptotic", "fixed-width"]
+        kinds: list[Bets] = ["asymptotic", "fixed-width"]
         if self.support is not None or self.recognised:
             kinds += ["betting", "empirical-bernstein"]
+        if self._populations is not None and (self.recognised or self.support == "binary"):
+            kinds.append("pools")
         for kind in kinds:
             self.state(kind)
         known = {

@@ -3,8 +3,8 @@ Errors, intervals and best allocations for arms that are finite populations, sam
 
 Losses and errors carry the correction 1 - count/size: a population that is used up is known exactly. Intervals are
 those of drawing without replacement: betting for binary and bounded arms, which is exact at all times; the asymptotic
-kind for all others; and fixed-n with the same correction. Contrasts of binary and bounded arms combine the arms'
-intervals; those of others are direct, with the same clock as the intervals.
+kind for all others; and fixed-n, exact for binary arms and with the same correction for others. Contrasts are direct:
+by bets on all of their arms together, or with the same clock as the intervals.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from equipoise.intervals import Intervals, Kind, asymptotic, default_kind, fixed
 from equipoise.intervals import contrasts as direct
 from equipoise.problem import Objective
 from equipoise.strategies import Support
+
+# Contrasts are not tuned to less than this share of a population that is left in the end.
+LEFT = 0.1
 
 
 def corrected(losses: Floats, counts: Ints, sizes: Floats) -> Floats:
@@ -69,9 +72,12 @@ def bounds(
         half, plain, caution = np.empty((3, len(state)))
         fixed_width.over_arms(state, sizes, alpha, sequences.support == "binary", half, plain, caution)
         low, high = means - half, means + half
+    elif sequences.support == "binary":
+        low, high = whole
+        some = np.flatnonzero(sizes < math.inf)
+        low[some], high[some] = populations.over_exact(state[some], sizes[some], alpha)
     else:
-        # The interval of a binary arm is not symmetric about its mean; that of drawing with replacement is wide enough.
-        shrink = 1.0 if sequences.support == "binary" else np.sqrt(np.maximum(0, 1 - counts / sizes))
+        shrink = np.sqrt(np.maximum(0, 1 - counts / sizes))
         with np.errstate(invalid="ignore"):
             low, high = means - (means - whole[0]) * shrink, means + (whole[1] - means) * shrink
         low, high = (np.where(np.isnan(end), wide, end) for end, wide in zip((low, high), whole, strict=True))
@@ -99,24 +105,39 @@ def contrasts(
     sequences, places, weights
         The intervals of the study; a row for each contrast, as `Intervals.contrasts` takes them.
     state, deviations, sizes
-        Of the arms: rows of the state, standard deviations, and sizes of the populations.
+        Of the arms: rows of the state, standard deviations, and sizes of the populations. Without deviations, the kind
+        is one that needs none.
     ends
         Returns the ends of all arms' intervals, each at level 1 - the alpha it is given.
     """
-    if sequences.kind != "asymptotic" or deviations is None:
-        if sequences.kind == "fixed-n":
-            low, high = ends(alpha)
-            means = (state[:, asymptotic.SHIFT] + state[:, asymptotic.MEAN])[places]
-            return direct.newcombe(weights, means, low[places], high[places])
-        low, high = ends(alpha / places.shape[1])
+    if sequences.kind == "fixed-width":
+        return sequences.sums(state, places, weights, alpha, sizes)
+    if sequences.kind == "betting":  # of one arm
+        low, high = ends(alpha)
         return direct.box(weights, low[places], high[places])
     counts, means = state[:, asymptotic.COUNT], state[:, asymptotic.SHIFT] + state[:, asymptotic.MEAN]
+    if sequences.kind == "fixed-n" and (sequences.support == "binary" or places.shape[1] == 1):
+        low, high = ends(alpha)
+        return direct.newcombe(weights, means[places], low[places], high[places])
+    assert deviations is not None
+    support = sequences.support if isinstance(sequences.support, tuple) else (-math.inf, math.inf)
+    least, most = direct.box(weights, *support)
+    if sequences.kind == "fixed-n":
+        variances = deviations**2 * np.maximum(1 - counts / sizes, 0)
+        enough = (counts >= np.minimum(2, sizes))[places].all(1)
+        half = direct.welch(weights, np.maximum(counts, 2)[places], variances[places], alpha)
+        centre, half = (weights * means[places]).sum(1), np.where(enough, half, math.inf)
+        return np.maximum(centre - half, least), np.minimum(centre + half, most)
     known, enough = counts >= sizes, counts >= np.minimum(asymptotic.START, sizes)
     # A population that is used up had one item left when its clock last ran.
     drawn = np.clip(counts, 1, sizes - 1)
     clocks = np.maximum(drawn / (1 - drawn / sizes), 1)
     rho2 = sequences.kernel.settings[asymptotic.RHO2]
-    half = direct.asymptotic(weights, clocks[places], deviations[places], rho2, alpha, known[places])
+    # Clocks in the unit of what they are expected to be in the end, so that none is far from what ρ² is tuned to.
+    unit = np.maximum(1 - sequences.target / sizes, LEFT)[places]
+    half = direct.asymptotic(
+        weights * np.sqrt(unit), clocks[places] * unit, deviations[places], rho2, alpha, known[places]
+    )
     centre = (weights * means[places]).sum(1)
     low, high = centre - half, centre + half
     few = ~enough[places].all(1)
@@ -124,8 +145,6 @@ def contrasts(
         varied = asymptotic.with_deviations(state, deviations)
         box = populations.over_moments(varied, sizes, rho2, alpha / places.shape[1])
         low[few], high[few] = direct.box(weights[few], box[0][places[few]], box[1][places[few]])
-    support = sequences.support if isinstance(sequences.support, tuple) else (-math.inf, math.inf)
-    least, most = direct.box(weights, *support)
     return np.maximum(low, least), np.minimum(high, most)
 
 

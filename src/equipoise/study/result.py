@@ -36,6 +36,7 @@ from equipoise.study.baseline import Baseline, baseline
 from equipoise.study.by_arm import ByArm, IntervalsByArm
 from equipoise.study.certificate import Certificate, certify, equal_samples
 from equipoise.study.contrasts import Contrast, Differences, interval
+from equipoise.study.evidence import Bets
 from equipoise.study.goal import Goal, Precision
 from equipoise.study.left import Left, ToCome, by_arm, left, to_come
 from equipoise.study.snapshot import Snapshot
@@ -412,6 +413,7 @@ class Result:
         level: float | None = None,
         *,
         among: Iterable[Hashable] | None = None,
+        kind: Kind | None = None,
     ) -> Combined:
         """
         Return the mean of strata together, Σ_k W_k mean_k, with its standard error and its interval.
@@ -434,6 +436,9 @@ class Result:
         among
             The arms of a part of the whole, by name: the mean of these strata together. Their shares are divided by
             their sum.
+        kind
+            The kind of the interval, as in `intervals`: "betting" or "asymptotic" is valid at any time. By default
+            "fixed-n", Student's, or the one that decided.
         """
         level = self.level if level is None else probability("level", level)
         share = self._shares(shares, among)
@@ -443,7 +448,11 @@ class Result:
         known_exactly = not parts.any() and not equal_samples(self)[counted].any()
         error = math.hypot(*parts) if parts.any() or known_exactly else math.nan
         half = error and student_quantile(_freedom(parts, self.counts.array[counted]), 1 - level) * error
-        if level == self.level:
+        if kind not in (None, "fixed-n"):
+            places = np.flatnonzero(counted)
+            low, high = contrasts.bounds(self, places[None], share[None, places], 1 - level, kind)
+            return Combined(value, error, float(low[0]), float(high[0]))
+        if level == self.level and kind is None:
             decided = sums.the_one_asked(self, np.arange(len(share)), share)
             if decided is not None and decided.kind != "fixed-width":
                 return Combined(value, error, decided.low, decided.high)
@@ -535,7 +544,7 @@ class Result:
     ) -> IntervalsByArm:
         """Return the intervals of the arms at these places, which hold for all arms of the result at once."""
         level = self.level if level is None else probability("level", level)
-        sequences = self._sequences(kind)
+        sequences = self.sequences_of(kind)
         low, high = self._bounds(sequences, places, level)
         with np.errstate(invalid="ignore"):
             half = (high - low) / 2
@@ -559,9 +568,9 @@ class Result:
     @property
     def sequences(self) -> Intervals:
         """The confidence sequences of the arms."""
-        return self._sequences(None)
+        return self.sequences_of(None)
 
-    def _sequences(self, kind: Kind | None) -> Intervals:
+    def sequences_of(self, kind: Kind | None) -> Intervals:
         """Return the sequences of a kind, or of the default."""
         evidence = self.snapshot.evidence
         if self.populations is not None and (kind is not None or evidence is not None):
@@ -609,7 +618,19 @@ class Result:
             return START
         return int(min(START, t_mixture.first(alpha)))
 
-    def state_of(self, kind: Kind, places: Sequence[int] | None) -> Floats:
+    def pools(self, sequences: Intervals, places: Sequence[int] | None) -> tuple[Intervals, Floats] | None:
+        """
+        Return the bets on finite populations that intervals of sums are made of, and the rows of some arms' state.
+
+        None without populations, and for sequences of another kind. `places` is None for all arms.
+        """
+        evidence = self.snapshot.evidence
+        if self.populations is None or sequences.kind != "betting" or evidence is None:
+            return None
+        bets: Bets = "pools" if sequences.support == "binary" else "betting"
+        return evidence.intervals(bets), self.state_of(bets, places)
+
+    def state_of(self, kind: Bets, places: Sequence[int] | None) -> Floats:
         """Return the rows of some arms, None for all, of the state of a kind."""
         evidence = self.snapshot.evidence
         if kind != "fixed-n" and evidence is not None:
@@ -712,7 +733,7 @@ class Result:
 
     # ---- comparisons
 
-    def difference(self, a: Hashable, b: Hashable, level: float | None = None) -> Contrast:
+    def difference(self, a: Hashable, b: Hashable, level: float | None = None, *, kind: Kind | None = None) -> Contrast:
         """
         Return the mean of `a` minus the mean of `b`, with its standard error and its interval.
 
@@ -722,10 +743,12 @@ class Result:
         """
         if self.names.find(a) == self.names.find(b):
             level = self.level if level is None else probability("level", level)
-            return Contrast(0.0, 0.0, 0.0, 0.0, level, self.interval_kind, {a: 0.0})
-        return self.contrast({a: 1.0, b: -1.0}, level)
+            return Contrast(0.0, 0.0, 0.0, 0.0, level, self.sequences_of(kind).kind, {a: 0.0})
+        return self.contrast({a: 1.0, b: -1.0}, level, kind=kind)
 
-    def contrast(self, weights: Mapping[Any, float], level: float | None = None) -> Contrast:
+    def contrast(
+        self, weights: Mapping[Any, float], level: float | None = None, *, kind: Kind | None = None
+    ) -> Contrast:
         """
         Return a weighted sum of the arms' means, with its standard error and its interval.
 
@@ -738,6 +761,10 @@ class Result:
             The probability that the interval holds, at any time; by default that of the result. It is not shared with
             other contrasts: of several, each holds on its own. Only a contrast that the precision was asked of has at
             this level the interval that decided when to stop, which is simultaneous with the others.
+        kind
+            The kind of the interval, as in `intervals`: "fixed-n" for one look that was planned, which is narrower; by
+            default that of the result's intervals, valid at any time. Equal samples are taken to vary as much as those
+            of the most varying arm where the interval rests on the observed variance.
         """
         level = self.level if level is None else probability("level", level)
         given = labelled(weights)
@@ -748,21 +775,21 @@ class Result:
         if not np.isfinite(c).all() or not c.any():
             raise ValueError(f"weights must be finite and not all zero, got {shown(weights)}")
         places, c = np.array(list(by_place))[c != 0], c[c != 0]
-        asked = sums.the_one_asked(self, places, c) if level == self.level else None
+        asked = sums.the_one_asked(self, places, c) if level == self.level and kind is None else None
         if asked is not None:
             return asked
-        low, high = contrasts.bounds(self, places[None], c[None], 1 - level)
+        low, high = contrasts.bounds(self, places[None], c[None], 1 - level, kind)
         return Contrast(
             float(c @ self.means.array[places]),
             math.hypot(*(c * self.standard_errors.array[places])),
             float(low[0]),
             float(high[0]),
             level,
-            self.interval_kind,
+            self.sequences_of(kind).kind,
             {plain_name(self.arms[k]): float(each) for k, each in zip(places, c, strict=True)},
         )
 
-    def compare(self, level: float | None = None, *, to: Hashable = MISSING) -> Differences:
+    def compare(self, level: float | None = None, *, to: Hashable = MISSING, kind: Kind | None = None) -> Differences:
         """
         Return which arms differ: the differences of all pairs, or of each arm to one, the clearest first.
 
@@ -777,6 +804,8 @@ class Result:
             The probability that all intervals hold; by default that of the result.
         to
             An arm, such as the control: every other arm minus this one, which are fewer intervals and narrower ones.
+        kind
+            The kind of the intervals, as in `contrast`.
         """
         level = self.level if level is None else probability("level", level)
         if to is MISSING:
@@ -785,8 +814,8 @@ class Result:
             control = self.names.find(to)
             first = np.flatnonzero(np.arange(len(self.arms)) != control)
             second = np.full(len(first), control)
-        known = sums.pairs(self, first, second) if level == self.level else None
-        return contrasts.compare(self, first, second, level, to is not MISSING, known)
+        known = sums.pairs(self, first, second) if level == self.level and kind is None else None
+        return contrasts.compare(self, first, second, level, to is not MISSING, known, kind)
 
     # ---- for programs
 

@@ -22,9 +22,8 @@ def state_of(*arms: Any) -> Any:
 def log_capital(state: Any, weights: Any, m: Any) -> float:
     shifts = np.array([round(math.log2(np.abs(weights).max() / abs(c))) for c in weights])
     arms = len(m)
-    return contrast_betting.capital(
-        state[:, 1:].copy(), state[:, 0].copy(), weights, shifts, np.asarray(m), np.empty(arms), np.empty((arms, arms))
-    )
+    sort = contrast_betting.BOUNDED if state.shape[1] == bounded_betting.COLUMNS else contrast_betting.POOLS
+    return sort.capital(state, weights, shifts, np.asarray(m, float), np.empty(arms), np.empty((arms, arms)))  # type: ignore[no-any-return]
 
 
 # The asymptotic kind
@@ -133,13 +132,13 @@ def test_the_bets_are_fair_whichever_arm_is_next(arm: int) -> None:
 def test_slopes_and_curves_by_differences() -> None:
     state, m, step = state_of([0.1, 0.9, 0.35] * 9, [1.0, 0.0] * 8, [0.6] * 11), np.array([0.4, 0.45, 0.62]), 1e-5
     shifts, slope, curve = np.array([0, 1, 2]), np.empty(3), np.empty((3, 3))
-    logs, counts = state[:, 1:].copy(), state[:, 0].copy()
-    contrast_betting.capital(logs, counts, WEIGHTS, shifts, m, slope, curve)
+    capital = contrast_betting.BOUNDED.capital
+    capital(state, WEIGHTS, shifts, m, slope, curve)
     for k in range(3):
         sides, slopes = [], np.empty((2, 3))
         for i, sign in enumerate((-1, 1)):
             beside = m + sign * step * np.eye(3)[k]
-            sides.append(contrast_betting.capital(logs, counts, WEIGHTS, shifts, beside, slopes[i], np.empty((3, 3))))
+            sides.append(capital(state, WEIGHTS, shifts, beside, slopes[i], np.empty((3, 3))))
         assert slope[k] == pytest.approx((sides[1] - sides[0]) / (2 * step), rel=1e-6)
         assert curve[k] == pytest.approx((slopes[1] - slopes[0]) / (2 * step), rel=1e-5)
 
@@ -190,7 +189,7 @@ def farthest(state: Any, weights: Any, alpha: float) -> float:
 )
 def test_ends_are_those_of_the_possible_means(a: Any, b: Any) -> None:
     state, weights, alpha = state_of(a, b), np.array([1.0, -1.0]), 0.05
-    low, high = contrast_betting.bounds(state, np.array([[0, 1]]), weights[None], alpha)
+    low, high = contrast_betting.BOUNDED.bounds(state, np.array([[0, 1]]), weights[None], alpha)
     assert high[0] == pytest.approx(farthest(state, weights, alpha), abs=3e-4 * (high[0] - low[0]))
     assert low[0] == pytest.approx(-farthest(state, -weights, alpha), abs=3e-4 * (high[0] - low[0]))
 
@@ -198,7 +197,7 @@ def test_ends_are_those_of_the_possible_means(a: Any, b: Any) -> None:
 def test_no_possible_means_of_three_arms_are_beyond_the_ends() -> None:
     rng = np.random.default_rng(3)
     state = state_of(rng.random(80), rng.random(50) * 0.3, (rng.random(60) < 0.2).astype(float))
-    low, high = contrast_betting.bounds(state, np.array([[0, 1, 2]]), WEIGHTS[None], 0.05)
+    low, high = contrast_betting.BOUNDED.bounds(state, np.array([[0, 1, 2]]), WEIGHTS[None], 0.05)
     points = rng.random((4000, 3)) * [0.5, 0.4, 0.6] + [0.25, 0, 0]
     possible = [m for m in points if log_capital(state, WEIGHTS, m) < math.log(20)]
     assert len(possible) > 200

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import equipoise as eq
-from equipoise.intervals import Intervals, bounded_betting, pool_betting
+from equipoise.intervals import Intervals, bounded_betting, contrast_betting, fixed_n, pool_betting, populations
 from tests.unit.study.test_evidence import told
 
 ITEMS = st.lists(st.integers(0, 20).map(lambda i: i / 20), min_size=1, max_size=40)
@@ -123,13 +123,149 @@ def test_units_and_sizes() -> None:
     assert high[0] - low[0] < 0.7 * (high[1] - low[1])
     assert wide.bounds(other)[0] == pytest.approx(40 * low - 10)
     assert rule.start(np.array([1]))[0].tolist() == rule.start()[1].tolist()
-    # A difference is a box.
-    ends = rule.bounds_at(state, 0.025)
-    assert rule.difference(state, 0, 1) == pytest.approx((ends[0][0] - ends[1][1], ends[1][0] - ends[0][1]))
+    # A difference is narrower than the box, in any unit.
+    ends, difference = rule.bounds_at(state, 0.025), rule.difference(state, 0, 1)
+    assert difference.high - difference.low < 0.8 * (ends[1] - ends[0]).sum()
+    assert wide.difference(other, 0, 1) == pytest.approx((40 * difference.low, 40 * difference.high))
     for x in values[:10]:
         rule.update(state, 0, x)
     with pytest.raises(ValueError, match="all 40 items of arm 0 have been drawn"):
         rule.update(state, 0, 0.5)
+
+
+# Sums of the means of several populations
+
+
+def state_of(*arms: tuple[Any, float]) -> Any:
+    """Return the state after these draws from populations of these sizes."""
+    return np.array([row_of(values, size) for values, size in arms])
+
+
+def log_capital(state: Any, weights: Any, m: Any) -> float:
+    shifts, arms = np.round(np.log2(np.abs(weights).max() / np.abs(weights))).astype(np.int64), len(m)
+    found = contrast_betting.POOLS.capital(
+        state, weights, shifts, np.array(m, float), np.empty(arms), np.empty((arms, arms))
+    )
+    return float(found)
+
+
+@pytest.mark.parametrize("arm", [0, 1])
+@pytest.mark.parametrize("drawn", [(0, 0), (1, 0), (3, 2), (4, 1), (4, 3)])
+def test_the_capital_of_sums_never_grows_on_average(arm: int, drawn: tuple[int, int]) -> None:
+    """Against the true means, over the items that are left of the next arm, whichever that is and in whatever state."""
+    items, weights = ([0.0, 0.2, 0.9, 1.0, 0.6], [0.0, 0.0, 1.0, 1.0]), np.array([1.0, -0.5])
+    means = [float(np.mean(values)) for values in items]
+    arms = [(values[:t], len(values)) for values, t in zip(items, drawn, strict=True)]
+    before, after = log_capital(state_of(*arms), weights, means), []
+    for x in items[arm][drawn[arm] :]:
+        more = [(values + [x] * (k == arm), size) for k, (values, size) in enumerate(arms)]
+        after.append(math.exp(log_capital(state_of(*more), weights, means)))
+    assert 0.5 * math.exp(before) < np.mean(after) <= math.exp(before) * (1 + 1e-12)
+    if drawn == (0, 0):
+        assert before == pytest.approx(0, abs=1e-12)
+
+
+def test_slopes_and_curves_of_sums_by_differences() -> None:
+    rng, step = np.random.default_rng(6), 1e-5
+    state = state_of((rng.random(30), 50), (rng.random(20) < 0.3, 400), (rng.random(40), 41))
+    weights, m = np.array([1.0, -0.5, -0.25]), np.array([0.45, 0.35, 0.5])
+    shifts, slope, curve = np.array([0, 1, 2]), np.empty(3), np.empty((3, 3))
+    capital = contrast_betting.POOLS.capital
+    capital(state, weights, shifts, m, slope, curve)
+    for k in range(3):
+        sides, slopes = [], np.empty((2, 3))
+        for i, sign in enumerate((-1, 1)):
+            beside = m + sign * step * np.eye(3)[k]
+            sides.append(capital(state, weights, shifts, beside, slopes[i], np.empty((3, 3))))
+        assert slope[k] == pytest.approx((sides[1] - sides[0]) / (2 * step), rel=1e-5, abs=1e-4)
+        assert curve[k] == pytest.approx((slopes[1] - slopes[0]) / (2 * step), rel=1e-4, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (([0.2, 0.9, 0.4] * 30, 100), ([0.5, 0.1, 0.3, 0.7] * 20, 2000)),
+        (([1.0, 0.0, 0.0] * 200, 610), ([0.0] * 9 + [1.0], 10_000)),
+        (([0.0] * 50, 60), ([1.0] * 8, 9)),
+        (([0.5] * 700, 701), ([0.49, 0.51] * 60, 130)),
+        (([0.5, 0.1], 2), ([0.49, 0.51] * 20, 130)),
+    ],
+    ids=["scores", "coins", "equal and at the ends", "nearly equal", "used up"],
+)
+def test_ends_of_sums_are_those_of_the_possible_means(a: Any, b: Any) -> None:
+    """Against a grid of both means within what is possible for them."""
+    state, weights, alpha = state_of(a, b), np.array([1.0, -1.0]), 0.05
+    [low], [high] = contrast_betting.POOLS.bounds(state, np.array([[0, 1]]), weights[None], alpha)
+    least = state[:, pool_betting.SUM] / state[:, pool_betting.SIZE]
+    most = least + 1 - state[:, pool_betting.COUNT] / state[:, pool_betting.SIZE]
+    centre = np.clip(state[:, pool_betting.SUM] / state[:, pool_betting.COUNT], least, most)
+    # From the sample means out in many directions, as far as the capital allows.
+    values = []
+    for angle in np.linspace(0, 2 * math.pi, 721):
+        way, near, far = np.array([math.cos(angle), math.sin(angle)]), 0.0, 1.5
+        for _ in range(30):
+            middle = (near + far) / 2
+            m = np.clip(centre + middle * way, least, most)
+            near, far = (middle, far) if log_capital(state, weights, m) < -math.log(alpha) else (near, middle)
+        values.append(float(weights @ np.clip(centre + near * way, least, most)))
+    assert low - 1e-9 <= min(values) < max(values) <= high + 1e-9
+    assert (min(values), max(values)) == pytest.approx((low, high), abs=4e-3 * (high - low))
+
+
+@given(st.lists(ITEMS, min_size=2, max_size=4), st.lists(st.integers(0, 40), min_size=4, max_size=4), ALPHAS, ALPHAS)
+@settings(max_examples=25, deadline=None)
+def test_sums_keep_the_laws_of_means(items: Any, more: list[int], one: float, other: float) -> None:
+    """A higher level is wider, the opposite is the mirror image, and populations that are used up are known."""
+    sizes = [len(values) + extra for values, extra in zip(items, more, strict=False)]
+    state, places = state_of(*zip(items, sizes, strict=True)), np.arange(len(items))[None]
+    weights = np.array([[1.0, -0.5, -0.25, 0.7][: len(items)]])
+    bounds = contrast_betting.POOLS.bounds
+    inner, outer = (
+        np.array(bounds(state, places, weights, alpha)).ravel() for alpha in (max(one, other), min(one, other))
+    )
+    assert outer[0] - 1e-7 <= inner[0] <= inner[1] <= outer[1] + 1e-7
+    opposite = np.array(bounds(state, places, -weights, min(one, other))).ravel()
+    assert opposite == pytest.approx(-outer[::-1], abs=1e-6)
+    used_up = state_of(*((values, len(values)) for values in items))
+    exact = float(weights[0] @ [np.mean(values) for values in items])
+    assert np.ravel(bounds(used_up, places, weights, one)) == pytest.approx([exact, exact], abs=1e-9)
+
+
+def test_a_sum_of_many_populations_is_narrow() -> None:
+    """24 arms of 2,000 zeros and ones, 100 drawn of each: 4.2 standard errors; the arms' intervals add up to 19."""
+    rng, arms = np.random.default_rng(1), 24
+    drawn = [(rng.random(100) < p).astype(float) for p in np.linspace(0.2, 0.9, arms)]
+    state, weights = state_of(*((values, 2000) for values in drawn)), np.tile([1.0, -1.0], 12) / 12
+    rule = Intervals(arms, (0, 1), populations=(2000.0,) * arms)
+    low, high = rule.contrast(state, dict(enumerate(weights)))
+    error = math.sqrt(sum(w * w * x.var(ddof=1) / 100 * 0.95 for w, x in zip(weights, drawn, strict=True)))
+    assert (high - low) / 2 / error == pytest.approx(4.2, abs=0.1)
+    assert low < sum(w * x.mean() for w, x in zip(weights, drawn, strict=True)) < high
+    # As of endless arms, where little is drawn.
+    endless = Intervals(arms, "binary").contrast(np.array([[100.0, x.sum()] for x in drawn]), dict(enumerate(weights)))
+    assert high - low == pytest.approx(endless.high - endless.low, rel=0.06)
+
+
+@pytest.mark.parametrize("size", [7, 20])
+def test_exact_intervals_of_binary_items(size: int) -> None:
+    """Their ends, and how often they cover, by adding up probabilities in whole numbers."""
+    for t in range(size + 1):
+        for alpha in (0.05, 0.4):
+            ends = [populations.exact(float(s), float(t - s), float(size), alpha) for s in range(t + 1)]
+            for n in range(size + 1):
+                ways = [math.comb(n, s) * math.comb(size - n, t - s) for s in range(t + 1)]
+                for s, (low, high) in enumerate(ends):
+                    if not ways[s]:
+                        continue
+                    tails = min(sum(ways[s:]), sum(ways[: s + 1])) / math.comb(size, t)
+                    if abs(tails - alpha / 2) > 1e-12:
+                        assert (tails > alpha / 2) == (low - 1e-9 <= n / size <= high + 1e-9)
+                covered = sum(
+                    w for w, (low, high) in zip(ways, ends, strict=True) if low - 1e-9 <= n / size <= high + 1e-9
+                )
+                assert covered / math.comb(size, t) >= 1 - alpha - 1e-12
+    large = populations.exact(300.0, 700.0, 1e9, 0.05)
+    assert large == pytest.approx(fixed_n.clopper_pearson(np.array([1000.0, 0.3, 0.0, 0.0]), 0.05, UNIT), abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -161,8 +297,7 @@ def test_scores_of_finite_populations_have_exact_intervals() -> None:
     one = told([[0.5], [0.25]], populations=[60, 100], support=(0, 1)).result()
     assert np.isfinite(one.intervals().half_widths).all()
     difference = result.difference(0, 1)
-    low, high = result.bounds_of(result.sequences, None, 0.025)
-    assert (difference.low, difference.high) == pytest.approx((low[0] - high[1], high[0] - low[1]))
+    assert (difference.low, difference.high) == result.sequences.difference(result.state_of("betting", None), 0, 1)
     # Asked for by name, the asymptotic one is there too.
     assert result.intervals(kind="asymptotic").kind == "asymptotic"
 

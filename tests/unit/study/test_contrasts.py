@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import random
 from typing import Any
 
@@ -210,6 +211,102 @@ def test_finite_populations() -> None:
         assert widths == sorted(widths, reverse=True)
         assert widths[-1] == pytest.approx(0, abs=1e-12)
         assert widths[0] < math.inf
+
+
+def of_items(support: Any, arms: int = 6, size: int = 300, each: int = 60) -> eq.Result:
+    """Return a study of zeros and ones, or of ratings from 0 to 4, that are drawn without replacement."""
+    rng = np.random.default_rng(7)
+    rates = np.linspace(0.2, 0.8, arms)
+    items = {k: rng.binomial(1 if support in ("binary", None) else 4, rates[k], size) for k in range(arms)}
+    return eq.estimate(
+        lambda arm, item: float(items[arm][item]),
+        populations=dict.fromkeys(items, size),
+        budget=arms * each,
+        support=support,
+        strategy="uniform",
+        seed=1,
+    )
+
+
+@pytest.mark.parametrize("support", ["binary", None, (0, 4)], ids=str)
+def test_a_contrast_over_finite_populations_is_direct(support: Any) -> None:
+    """Six arms: about four standard errors, and the box of the arms' intervals has eight and more."""
+    result = of_items(support)
+    weights = {k: (1 if k < 3 else -1) / 3 for k in range(6)}
+    found = result.contrast(weights)
+    assert (found.kind, result.recognised) == ("betting", support is None)
+    low, high = result.bounds_of(result.sequences, None, 0.05 / 6)
+    assert (high - low).sum() / 3 / 2 > 7.5 * found.error
+    assert found.half_width < 4.3 * found.error
+    assert found.low < found.value < found.high
+    # All pairs at once, and a pair alone.
+    pairs = result.compare()
+    halves = result.intervals().half_widths
+    assert (pairs.half_widths < halves[pairs.first] + halves[pairs.second]).all()
+    assert result.difference(0, 5).half_width < pairs[0, 5].half_width
+    # The samples may be gone.
+    kept = pickle.loads(pickle.dumps(result))
+    assert kept.contrast(weights) == found
+    assert np.array_equal(kept.compare().low, pairs.low)
+
+
+def test_a_contrast_of_one_arm_is_its_interval() -> None:
+    for support in ("binary", (0, 4)):
+        result = of_items(support, 2)
+        one, [low, *_] = result.contrast({0: 2}), result.bounds_of(result.sequences, None, 0.05)[0]
+        assert one.low == pytest.approx(2 * low)
+
+
+@pytest.mark.parametrize("populations", [True, False])
+@pytest.mark.parametrize("support", ["binary", None, (0, 4)], ids=str)
+def test_the_kind_of_a_contrast(support: Any, populations: bool) -> None:
+    if populations:
+        result = of_items(support)
+    else:
+        rng = np.random.default_rng(8)
+        numbers = {k: rng.normal(k, 1 + k, 60) for k in range(6)}
+        whole = {k: rng.binomial(1 if support == "binary" else 4, 0.5, 60) for k in range(6)}
+        result = eq.estimate(
+            {k: x.tolist() for k, x in (numbers if support is None else whole).items()}, support=support
+        )
+    weights = {0: 1, 2: -0.5, 5: -0.5}
+    planned = result.contrast(weights, kind="fixed-n")
+    assert planned.kind == "fixed-n"
+    assert (planned.low + planned.high) / 2 == pytest.approx(planned.value, abs=planned.error)
+    assert 1.7 * planned.error < planned.half_width < 2.4 * planned.error
+    assert "(fixed n)" in repr(planned)
+    asymptotic, default = result.contrast(weights, kind="asymptotic"), result.contrast(weights)
+    assert (asymptotic.kind, default.kind) == ("asymptotic", result.interval_kind)
+    assert planned.half_width < min(asymptotic.half_width, default.half_width)
+    assert result.contrast(weights, kind=result.interval_kind) == default
+    assert result.contrast(weights, kind="fixed-width").half_width < 2.5 * planned.error
+    assert result.difference(1, 4, kind="fixed-n") == result.contrast({1: 1, 4: -1}, kind="fixed-n")
+    pairs = result.compare(kind="fixed-n")
+    assert (pairs.kind, result.compare().kind) == ("fixed-n", result.interval_kind)
+    assert pairs[1, 4].half_width > result.difference(1, 4, kind="fixed-n").half_width
+    assert (pairs.half_widths < result.compare(kind="asymptotic").half_widths).all()
+    # As `combine` has them, too: its shares are weights.
+    shares = {0: 0.5, 2: 0.25, 5: 0.25}
+    for kind in (result.interval_kind, "asymptotic"):
+        mean, same = result.combine(shares, kind=kind), result.contrast(shares, kind=kind)
+        assert (mean.low, mean.high) == (same.low, same.high)
+    assert result.combine(shares, kind="fixed-n") == result.combine(shares)
+    with pytest.raises(ValueError, match="kind must be"):
+        result.contrast(weights, kind="exact")  # type: ignore[arg-type]
+    if populations:
+        with pytest.raises(ValueError, match=r"kind must be .* where the arms are finite populations"):
+            result.contrast(weights, kind="empirical-bernstein")
+
+
+def test_fixed_n_over_finite_populations_has_their_correction() -> None:
+    """Half as wide with three quarters drawn: Welch's interval to the digit, the exact one of zeros and ones nearly."""
+    for support in ("binary", (0, 4)):
+        result = of_items(support, 2, 400, 300)
+        found = result.difference(0, 1, kind="fixed-n")
+        plain = float(np.sqrt((result.variances.array / 300).sum()))
+        assert found.half_width / plain == pytest.approx(1.96 / 2, rel=0.03 if support == "binary" else 0.005)
+        used_up = of_items(support, 2, 50, 50).difference(0, 1, kind="fixed-n")
+        assert used_up.low == used_up.high == pytest.approx(used_up.value)
 
 
 @pytest.mark.parametrize(
