@@ -46,6 +46,7 @@ docs: $(VENV)/dev
 	$(BIN)/python benchmarks/coverage.py
 	$(BIN)/python -m benchmarks.few
 	$(BIN)/python -m benchmarks.pools
+	$(BIN)/python -m benchmarks.pool_sums
 	$(BIN)/python -m benchmarks.contrasts
 	$(BIN)/python -m pytest --quiet tests/unit/test_docs.py
 
