@@ -92,7 +92,8 @@ class Auto(Strategy):
     heavier than the pooled one. h is the share of the usual tail that the arm has not shown. λ is the arm's share of
     the samples, and g its own skewness. An arm whose samples have all been equal has v = s₀² P (1 + c/T), with P the
     probability that it varies (`varies`). Where a support (low, high) is declared, `unseen` is at most
-    (high - low)²/(T + 2). Every arm gets at least 4 pulls.
+    (high - low)²/(T + 2). v is at most 10^300, the square of the largest samples that are allowed. Every arm gets at
+    least 4 pulls.
 
     Binary arms, declared as such, have a simpler rule (`strategies.credibility`).
 
