@@ -15,7 +15,7 @@ import numpy as np
 
 import equipoise as eq
 from equipoise import chart
-from equipoise.lab.cells import EntryRun
+from equipoise.lab.board.cells import EntryRun
 from equipoise.lab.suite import paper_right, suite
 from equipoise.problem import Law
 from equipoise.strategies import Numbers, Strategy, Support

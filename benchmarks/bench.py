@@ -27,9 +27,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from equipoise.arrays import Floats
+from equipoise.base.arrays import Floats
 from equipoise.intervals.fixed_n import student_quantile
-from equipoise.run.bench import Bench, ProcessTimer, Run
+from equipoise.timing import Bench, ProcessTimer, Run
 
 Draw = Callable[[np.random.Generator], float]
 

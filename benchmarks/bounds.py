@@ -18,8 +18,8 @@ import numpy as np
 
 import equipoise as eq
 from equipoise import theory
-from equipoise.arrays import Bools, Floats
-from equipoise.tables import amount
+from equipoise.base.arrays import Bools, Floats
+from equipoise.base.tables import amount
 
 
 @dataclass(frozen=True)

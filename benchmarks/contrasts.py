@@ -22,7 +22,7 @@ import numpy as np
 
 import equipoise as eq
 from benchmarks.coverage import fill, percent, table
-from equipoise.arrays import Floats
+from equipoise.base.arrays import Floats
 from equipoise.strategies import Support
 
 PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "intervals.md"

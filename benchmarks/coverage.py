@@ -25,11 +25,11 @@ import numpy as np
 
 import equipoise as eq
 from equipoise import chart
-from equipoise.arrays import Bools, Floats, Ints
+from equipoise.base.arrays import Bools, Floats, Ints
 from equipoise.compiled import jit
+from equipoise.engine import cpu, streams
+from equipoise.engine.setup import Setup
 from equipoise.intervals import KINDS, Intervals, Kind, bounded_betting, fixed_n
-from equipoise.lab import cpu, streams
-from equipoise.lab.setup import Setup
 from equipoise.strategies import Strategy, Support
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -16,9 +16,9 @@ import numpy as np
 import equipoise as eq
 from benchmarks.coverage import DOCS, LEVEL, fill, table
 from equipoise.compiled import jit
+from equipoise.engine import streams
 from equipoise.intervals import Intervals
 from equipoise.intervals.asymptotic import START
-from equipoise.lab import streams
 
 RUNS, LENGTH, TARGET, SEED = 20_000, 1000, 100, 6
 ARMS = (1, 10, 100)

@@ -24,9 +24,12 @@ for _old, _new in (("row_stack", "vstack"), ("in1d", "isin"), ("trapz", "trapezo
         setattr(np, _old, getattr(np, _new))
 
 import equipoise as eq  # noqa: E402
-from equipoise.lab import cpu, cuda, cuda_many, cuda_starts  # noqa: E402
-from equipoise.lab.leaderboard import leaderboard  # noqa: E402
-from equipoise.lab.setup import Setup  # noqa: E402
+from equipoise.engine import cpu  # noqa: E402
+from equipoise.engine.setup import Setup  # noqa: E402
+from equipoise.lab.board.leaderboard import leaderboard  # noqa: E402
+from equipoise.lab.cuda import engine as cuda  # noqa: E402
+from equipoise.lab.cuda import many as cuda_many
+from equipoise.lab.cuda import rare_starts as cuda_starts
 from equipoise.lab.suite import suite  # noqa: E402
 
 RUNS, N = 4_000_000, 1000

@@ -31,11 +31,12 @@ import numpy as np
 import equipoise as eq
 from benchmarks.coverage import fill
 from benchmarks.inference_tables import LAWS, SEED, Covered, Found, Remarked, Row, read, rows, tables
-from equipoise.arrays import Floats
-from equipoise.lab import cpu, streams
-from equipoise.lab.setup import Setup
-from equipoise.study import certificate, corrections, replay
-from equipoise.study.snapshot import Design
+from equipoise.base.arrays import Floats
+from equipoise.engine import cpu, streams
+from equipoise.engine.setup import Setup
+from equipoise.inference import corrections, replay
+from equipoise.ledger.snapshot import Design
+from equipoise.result import certificate
 
 DOCS = Path(__file__).parent.parent / "docs"
 # The pages with the tables of each name; the one with a row for each strategy and objective is long.

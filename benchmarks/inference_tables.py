@@ -14,9 +14,9 @@ import numpy as np
 
 import equipoise as eq
 from benchmarks.coverage import table
-from equipoise.lab.setup import Setup
-from equipoise.lab.simulator import setups
+from equipoise.engine.setup import Setup
 from equipoise.problem.objective import objective as objective_of
+from equipoise.simulation.simulator import setups
 from equipoise.strategies import Strategy, Support, resolve
 
 SEED: Final = 31

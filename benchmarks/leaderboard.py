@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 from equipoise import chart
-from equipoise.lab.cells import Cell
-from equipoise.lab.leaderboard import GROUPS, Board, Summary, leaderboard
+from equipoise.lab.board.cells import Cell
+from equipoise.lab.board.leaderboard import GROUPS, Board, Summary, leaderboard
 from equipoise.lab.suite import Case, suite
 
 DOCS = Path(__file__).parent.parent / "docs"

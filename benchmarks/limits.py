@@ -25,9 +25,9 @@ for _old, _new in (("row_stack", "vstack"), ("in1d", "isin"), ("trapz", "trapezo
 
 import equipoise as eq  # noqa: E402
 from equipoise.compiled import jit  # noqa: E402
-from equipoise.lab import cpu, streams  # noqa: E402
-from equipoise.lab.setup import Setup  # noqa: E402
-from equipoise.lab.streams import U  # noqa: E402
+from equipoise.engine import cpu, streams  # noqa: E402
+from equipoise.engine.setup import Setup  # noqa: E402
+from equipoise.engine.streams import U  # noqa: E402
 from equipoise.strategies import Strategy  # noqa: E402
 
 ROUNDS, LENGTH, TIMES, RUNS = 15, 1024, 256, 1024
@@ -167,9 +167,9 @@ def on_card() -> dict[str, Any]:
     """Billions a second of each, on a GPU, in single and in double precision."""
     from numba.cuda.random import create_xoroshiro128p_states, xoroshiro128p_normal_float32
 
-    from equipoise.lab import cuda as engine
-    from equipoise.lab.cuda_device import on_device
-    from equipoise.lab.cuda_rule import four_of
+    from equipoise.lab.cuda import engine as engine
+    from equipoise.lab.cuda.device import on_device
+    from equipoise.lab.cuda.rule import four_of
 
     device = engine.check()
     threads, each = 1 << 19, 1024

@@ -24,7 +24,7 @@ import adaptive
 import numpy as np
 
 import equipoise as eq
-from equipoise.arrays import Floats
+from equipoise.base.arrays import Floats
 from equipoise.demo import TASTE
 from equipoise.strategies import Strategy, TwoStage
 

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.coverage import DOCS, LEVEL, fill, table
-from equipoise.arrays import Floats, Ints
+from equipoise.base.arrays import Floats, Ints
 from equipoise.compiled import jit
+from equipoise.inference import finite
 from equipoise.intervals import Intervals, contrasts, pool_betting, populations
 from equipoise.strategies import Support
-from equipoise.study import finite
 
 ALPHA, SEED, LOOKS = 1 - LEVEL, 9, 8
 # By the number of arms: the items of each, and the runs.

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.coverage import DOCS, LEVEL, fill, table
-from equipoise.arrays import Bools, Floats, Ints
+from equipoise.base.arrays import Bools, Floats, Ints
 from equipoise.compiled import jit
 from equipoise.intervals import asymptotic, fixed_n, pool_betting, populations
 

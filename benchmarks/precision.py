@@ -25,11 +25,11 @@ from typing import Any, Literal
 import numpy as np
 
 import equipoise as eq
-from equipoise.arrays import Floats
+from equipoise.base.arrays import Floats
+from equipoise.inference.stop_replay import Rule, Stops, Target, stops
 from equipoise.intervals import Intervals
+from equipoise.ledger.goal import Stopping
 from equipoise.strategies import Support
-from equipoise.study.goal import Stopping
-from equipoise.study.stops import Rule, Stops, Target, stops
 
 LEVEL, STUDIES, SEED = 0.95, 4000, 1
 # A law is this many of its quantiles, equally likely: those of a continuous one.

@@ -24,10 +24,10 @@ import numpy as np
 import numpy.typing as npt
 
 import equipoise as eq
-from equipoise.lab import cpu
-from equipoise.lab.setup import Setup
-from equipoise.lab.work import SHORTEST_PILOT
+from equipoise.engine import cpu
+from equipoise.engine.setup import Setup
 from equipoise.problem import Objective
+from equipoise.simulation.blocks import SHORTEST_PILOT
 from equipoise.strategies import Strategy
 
 ROUNDS = 21

@@ -23,11 +23,11 @@ import numpy as np
 
 import equipoise as eq
 from benchmarks.precision import law
-from equipoise.arrays import Floats
+from equipoise.base.arrays import Floats
+from equipoise.inference.stop_replay import Rule, Target, samples_of, stops
 from equipoise.intervals import Intervals
+from equipoise.ledger.goal import Stopping
 from equipoise.strategies import Support
-from equipoise.study.goal import Stopping
-from equipoise.study.stops import Rule, Target, samples_of, stops
 
 LEVEL: Final = 0.95
 # Stops for the truth; and the seeds of those and of studies.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from equipoise.run.bench import Run
+from equipoise.timing import Run
 
 Draw = Callable[[np.random.Generator], float]
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 import equipoise as eq
-from equipoise.arrays import Floats
+from equipoise.base.arrays import Floats
 from equipoise.chart import files
 from equipoise.chart.style import PRINT, config
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from equipoise import intervals, strategies, testing, theory
+    from equipoise.base.errors import EquipoiseError
     from equipoise.client import RemoteStudy, connect
-    from equipoise.errors import EquipoiseError
-    from equipoise.lab import simulate
+    from equipoise.ledger import Ticket
     from equipoise.planning.plan import Plan, plan
     from equipoise.problem import (
         Bernoulli,
@@ -35,10 +35,12 @@ if TYPE_CHECKING:
         StudentT,
         Uniform,
     )
+    from equipoise.result import Result
     from equipoise.run import Progress, SharedStudy
     from equipoise.run import open_study as open
     from equipoise.run.estimate import estimate
-    from equipoise.study import Result, Study, Ticket
+    from equipoise.simulation import simulate
+    from equipoise.study import Study
 
 __version__ = "1.0.0"
 
@@ -79,8 +81,8 @@ __all__ = [
 # Where each name is found when it is first used: to import everything takes most of a second. A module is its own name.
 _FOUND_IN = {
     "client": ("RemoteStudy", "connect"),
-    "errors": ("EquipoiseError",),
-    "lab": ("simulate",),
+    "base.errors": ("EquipoiseError",),
+    "simulation": ("simulate",),
     "planning": ("Plan", "plan"),
     "problem": (
         "Bernoulli",
@@ -99,7 +101,9 @@ _FOUND_IN = {
         "Uniform",
     ),
     "run": ("Progress", "SharedStudy", "estimate", "open"),
-    "study": ("Result", "Study", "Ticket"),
+    "result": ("Result",),
+    "ledger": ("Ticket",),
+    "study": ("Study",),
 }
 # Names that are other ones there.
 _NAMED = {"open": "open_study"}

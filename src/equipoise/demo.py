@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.inputs import integer
+from equipoise.base.inputs import integer
 from equipoise.problem import Bernoulli
-from equipoise.study import Result, Study
-from equipoise.study.summary import even_split
+from equipoise.result import Result
+from equipoise.result.summary import even_split
+from equipoise.study import Study
 
 # The share of all customers who like each product. The poll does not know it; some products divide opinion, others do
 # not.

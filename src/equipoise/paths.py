@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TextIO
 
-from equipoise.inputs import shown
+from equipoise.base.inputs import shown
 
 FOLDER: Final = "a folder"
 # What is not a file, by how its mode is told.

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import equipoise as eq
+from equipoise.inference import comparisons as contrasts
 from equipoise.intervals import Intervals
-from equipoise.study import contrasts
 
 
 def error(runs: int) -> float:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.lab import cpu
-from equipoise.lab.simulator import setups
+from equipoise.engine import cpu
 from equipoise.problem.objective import objective as objective_of
+from equipoise.simulation.simulator import setups
 from equipoise.strategies import Support
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.compiled import jit
-from equipoise.lab.streams import Laws, U, fill_of
+from equipoise.engine.streams import Laws, U, fill_of
 
 LANES, BLOCKS, CHUNKS = 64, 7813, 1000
 COUNT = 2 * LANES * BLOCKS * CHUNKS

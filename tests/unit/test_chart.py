@@ -15,7 +15,7 @@ import pytest
 
 import equipoise as eq
 from equipoise import chart
-from equipoise.lab import Curve
+from equipoise.simulation import Curve
 from tests.waiting import HANG
 
 ROWS = [

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import equipoise as eq
-from equipoise.inputs import INSTALL
+from equipoise.base.inputs import INSTALL
 from tests import listings
 from tests.unit.theory.points import POINTS
 

@@ -11,8 +11,8 @@ import pytest
 
 import equipoise as eq
 from equipoise import paths
-from equipoise.lab.simulation import Curve
 from equipoise.planning.read import read
+from equipoise.simulation.results import Curve
 
 
 @pytest.fixture(autouse=True)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, Literal
 
+from equipoise.base.tables import json_ready
 from equipoise.chart.files import altair
 from equipoise.chart.style import PAGE, PRINT, Rows, Theme, config
-from equipoise.tables import json_ready
 
 Width = int | Literal["container"]
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
+from equipoise.base.tables import json_ready
 from equipoise.chart.files import altair
 from equipoise.chart.style import Rows
-from equipoise.tables import json_ready
 
 # The colours of excesses in percent, darker with each, so that any kind of colour vision ranks them; constant beyond.
 EXCESSES = (1.0, 10.0, 40.0, 200.0, 1000.0)

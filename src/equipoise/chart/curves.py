@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from equipoise.base.inputs import choice
+from equipoise.base.tables import json_ready
 from equipoise.chart.files import altair
 from equipoise.chart.style import COLOURS, DASHES, GREY, SHAPES, Rows
-from equipoise.inputs import choice
-from equipoise.tables import json_ready
 
 RegretScale = Literal["excess", "paper"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from equipoise.inputs import install_hint, printable
+from equipoise.base.inputs import install_hint, printable
 
 SUFFIXES = (".png", ".svg", ".html")
 

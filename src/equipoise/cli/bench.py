@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from equipoise import people
+from equipoise.base import terminal as people
+from equipoise.base.errors import EquipoiseError
+from equipoise.base.inputs import choice, positive
 from equipoise.cli import exits
 from equipoise.cli.exits import Exit
 from equipoise.cli.options import Json, number
 from equipoise.cli.output import check_writable, csv_text, print_json, writing
-from equipoise.errors import EquipoiseError
-from equipoise.inputs import choice, positive
 
 if TYPE_CHECKING:
-    from equipoise.run.bench import Timings
+    from equipoise.timing import Timings
 
 # How long commands are run for a precision, unless --max-seconds says otherwise.
 _MAX_SECONDS = 120.0
@@ -158,9 +158,9 @@ def bench(
     2 invalid input; 3 a command failed; 128 + n ended by signal n (130 for Ctrl-C).
     """
     from equipoise.cli.bench_progress import Watch
-    from equipoise.run.bench import Bench, ProcessTimer, parameters, words
-    from equipoise.run.bench.measure import names_of
-    from equipoise.run.bench.timer import OUTPUTS
+    from equipoise.timing import Bench, ProcessTimer, parameters, words
+    from equipoise.timing.measure import names_of
+    from equipoise.timing.timer import OUTPUTS
 
     if time_unit is not None:
         choice("time-unit", time_unit, words.UNITS)
@@ -242,7 +242,7 @@ def bench(
 
 def _values(scan: tuple[str, str, str] | None, step: str | None, lists: Sequence[str]) -> dict[str, list[str]]:
     """Return the values of parameters, by their names."""
-    from equipoise.run.bench import parameters
+    from equipoise.timing import parameters
 
     if step is not None and scan is None:
         raise ValueError(f"parameter-step-size is for --parameter-scan, which is not given, got {step!r}")
@@ -294,8 +294,8 @@ class Exports:
 
     def write(self, found: Timings, unit: str | None) -> list[str]:
         """Write all files, and return what went wrong."""
-        from equipoise import tables
-        from equipoise.run.bench import words
+        from equipoise.base import tables
+        from equipoise.timing import words
 
         texts: list[tuple[Path | None, Callable[[], str]]] = [
             (self.as_json, lambda: tables.json_text(words.to_dict(found)) + "\n"),

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from equipoise import tables
-from equipoise.inputs import named
+from equipoise.base import tables
+from equipoise.base.inputs import named
 
 if TYPE_CHECKING:
-    from equipoise.run.bench import Stage
     from equipoise.run.progress import Progress
+    from equipoise.timing import Stage
 
 
 class Watch:

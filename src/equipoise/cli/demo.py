@@ -12,7 +12,7 @@ from equipoise.cli.output import console, print_json, progress_bar
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from equipoise.study import Result
+    from equipoise.result import Result
 
 
 def demo(

@@ -14,8 +14,8 @@ from typing import Any, Final
 import typer
 
 from equipoise import interrupts
-from equipoise.errors import EquipoiseError
-from equipoise.inputs import printable, shown, without_password
+from equipoise.base.errors import EquipoiseError
+from equipoise.base.inputs import printable, shown, without_password
 
 
 class Exit(IntEnum):

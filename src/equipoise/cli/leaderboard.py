@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from equipoise import tables
+from equipoise.base import tables
 from equipoise.cli import exits
 from equipoise.cli.options import CsvFile, Json, strategy_files, strategy_names, with_own_strategies
 from equipoise.cli.output import check_writable, console, half_width, print_json, progress_bar, write_csv, writing
@@ -16,8 +16,8 @@ from equipoise.cli.output import check_writable, console, half_width, print_json
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from equipoise.lab.cells import Cell
-    from equipoise.lab.leaderboard import Board, Entry, Summary
+    from equipoise.lab.board.cells import Cell
+    from equipoise.lab.board.leaderboard import Board, Entry, Summary
     from equipoise.lab.suite import Case
 
 
@@ -66,9 +66,9 @@ def leaderboard(
     The whole suite takes one to two minutes on two cores, 200 drawn problems at most ten.
     """
     from equipoise import chart
-    from equipoise.lab import leaderboard as boards
     from equipoise.lab import suite
-    from equipoise.lab.drawn import PROBLEMS, drawn
+    from equipoise.lab.board import leaderboard as boards
+    from equipoise.lab.random_problems import PROBLEMS, drawn
 
     check_writable(to_csv, chart=plot, inputs=strategy_files(strategy))
     lines: Sequence[Entry] = boards.entries(with_own_strategies(strategy))
@@ -115,7 +115,7 @@ def _ranking(board: Board, group: str) -> Table | None:
     """Return the strategies from best to worst on a group of problems; None without one."""
     from rich.table import Table
 
-    from equipoise.lab.leaderboard import GROUPS
+    from equipoise.lab.board.leaderboard import GROUPS
 
     cells = board.group(group)
     if not cells:
@@ -162,7 +162,7 @@ def _long_studies(board: Board) -> Table | None:
     """Return how each strategy does on problems with enough samples for it to do well; None if there are none."""
     from rich.table import Table
 
-    from equipoise.lab.leaderboard import GROUPS
+    from equipoise.lab.board.leaderboard import GROUPS
 
     names = board.strategies()
     groups = [group for group in ("enough", "ones") if board.group(group)]

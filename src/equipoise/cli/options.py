@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from equipoise.inputs import integer_in, number_in, shown
+from equipoise.base.inputs import integer_in, number_in, shown
 
 Json = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON instead of a table.")]
 CsvFile = Annotated[Path | None, typer.Option("--csv", help="Also write the table to this CSV file.")]

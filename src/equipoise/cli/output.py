@@ -12,7 +12,9 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
-from equipoise import paths, people, tables
+from equipoise import paths
+from equipoise.base import tables
+from equipoise.base import terminal as people
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from equipoise import tables
+from equipoise.base import tables
 from equipoise.cli.options import CsvFile, Json, by_arm, number
 from equipoise.cli.output import check_writable, console, print_json, progress_bar, write_csv, writing
 

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from equipoise.base.inputs import printable
 from equipoise.cli.options import Json
 from equipoise.cli.output import check_writable, console, print_json, replace_file, writing
-from equipoise.inputs import printable
 
 
 def report(

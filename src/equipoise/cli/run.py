@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from equipoise import people, tables
+from equipoise.base import tables
+from equipoise.base import terminal as people
+from equipoise.base.errors import EquipoiseError
 from equipoise.cli import exits
 from equipoise.cli.exits import Exit
 from equipoise.cli.options import Json, number_or_text
 from equipoise.cli.output import console, print_json
-from equipoise.errors import EquipoiseError
 
 if TYPE_CHECKING:
+    from equipoise.result import Result
     from equipoise.run.progress import Progress
     from equipoise.run.spec import Spec
-    from equipoise.study import Result
 
 
 def run(
@@ -105,7 +106,7 @@ def run(
 
 def _kept(last: Progress | None, store: str | None) -> str:
     """Return what became of the samples, how many more a precision takes, and how to continue."""
-    from equipoise.study.summary import what_is_left
+    from equipoise.result.summary import what_is_left
 
     samples = last.samples if last else 0
     if not samples and not store:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from equipoise.base.inputs import install_hint, integer
 from equipoise.cli import exits
-from equipoise.inputs import install_hint, integer
 
 if TYPE_CHECKING:
     from equipoise.server.settings import Settings

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from equipoise import tables
+from equipoise.base import tables
 from equipoise.cli.options import CsvFile, Json, strategy_files, strategy_names, with_own_strategies
 from equipoise.cli.output import check_writable, console, half_width, print_json, progress_bar, write_csv, writing
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from equipoise.lab import Curve
+    from equipoise.simulation import Curve
 
 # With more arms than this, or on a narrow terminal, the table has no column for the loss of each.
 FEW_ARMS: Final = 4
@@ -71,7 +71,7 @@ def simulate(
     """Simulate strategies on arms with known laws."""
     import equipoise
     from equipoise import chart
-    from equipoise.lab import texts
+    from equipoise.simulation import texts
     from equipoise.strategies import label
 
     check_writable(to_csv, chart=plot, inputs=strategy_files(strategy))
@@ -113,7 +113,7 @@ def _table(curve: Curve, losses: bool) -> Table:
     """Return the table, with a column for the loss of each arm if that is wanted; no number is ever cut."""
     from rich.table import Table
 
-    from equipoise.lab.simulation import without_noise
+    from equipoise.simulation.results import without_noise
     from equipoise.strategies import label
 
     first = curve[0]

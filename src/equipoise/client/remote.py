@@ -11,15 +11,15 @@ from operator import itemgetter
 from typing import Any, Final, SupportsFloat, cast, overload
 from urllib.parse import quote
 
+from equipoise.base.errors import EquipoiseError
+from equipoise.base.inputs import MISSING, check_study_name, integer, number, number_of_seconds, shown
 from equipoise.client.transport import Refused, Transport
-from equipoise.errors import EquipoiseError
-from equipoise.inputs import MISSING, check_study_name, integer, number, number_of_seconds, shown
+from equipoise.ledger.ledger import TooLate
 from equipoise.problem import Contrasts
+from equipoise.result import Result
 from equipoise.run.course import Course
 from equipoise.run.options import savable
 from equipoise.store import Replica, wire
-from equipoise.study import Result
-from equipoise.study.ledger import TooLate
 
 # The most tickets or answers of one request; more are divided.
 _BATCH: Final = 10_000

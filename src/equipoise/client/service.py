@@ -7,10 +7,10 @@ from collections.abc import Hashable, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
+from equipoise.base.inputs import Names, number_of_seconds
+from equipoise.base.keywords import suggests_keywords
 from equipoise.client.remote import RemoteStudy
 from equipoise.client.transport import Patience, Refused, Transport
-from equipoise.inputs import Names, number_of_seconds
-from equipoise.keywords import suggests_keywords
 from equipoise.problem import Contrasts, Stratified
 from equipoise.run.options import savable
 

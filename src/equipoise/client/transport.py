@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
-from equipoise.errors import EquipoiseError
-from equipoise.inputs import install_hint, integer_in, shown
+from equipoise.base.errors import EquipoiseError
+from equipoise.base.inputs import install_hint, integer_in, shown
 
 if TYPE_CHECKING:
     pass

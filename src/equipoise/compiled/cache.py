@@ -15,10 +15,10 @@ import numba
 import numpy as np
 from numba.core import caching, compiler, serialize
 
+from equipoise.base.terminal import watched
 from equipoise.compiled import files
 from equipoise.compiled.content import Content
 from equipoise.compiled.library import PartReader
-from equipoise.people import watched
 
 # What Numba can be told from outside (NUMBA_BOUNDSCHECK and the like) that changes the code it makes.
 _FLAGS = ("BOUNDSCHECK", "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "DEBUGINFO_DEFAULT", "USING_SVML")

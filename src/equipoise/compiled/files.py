@@ -18,7 +18,7 @@ import uuid
 from pathlib import Path
 from typing import Final
 
-from equipoise.inputs import printable
+from equipoise.base.inputs import printable
 
 # Compiled code that nobody has used for so long is thrown away; its last use is known to the day.
 KEPT_DAYS = 90

@@ -17,10 +17,15 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from equipoise.arrays import Bools, Floats, Ints
-from equipoise.errors import EquipoiseError
-from equipoise.inputs import Names, integer, probability
+from equipoise.base.arrays import Bools, Floats, Ints
+from equipoise.base.errors import EquipoiseError
+from equipoise.base.inputs import Names, integer, probability
+from equipoise.base.tables import amount, count
+from equipoise.ledger.evidence import LEVEL
+from equipoise.ledger.goal import Stopping, check_stopping
+from equipoise.ledger.goal import precision as precision_of
 from equipoise.problem import Stratified
+from equipoise.result import Result
 from equipoise.run import seeds
 from equipoise.run.course import Course
 from equipoise.run.estimate import explain
@@ -32,11 +37,6 @@ from equipoise.store.leases import DRIVER_SECONDS, Owner, sweep
 from equipoise.store.memory import Memory
 from equipoise.store.replica import EXHAUSTED
 from equipoise.strategies import Strategy, Support, check_support, resolve
-from equipoise.study import Result
-from equipoise.study.evidence import LEVEL
-from equipoise.study.goal import Stopping, check_stopping
-from equipoise.study.goal import precision as precision_of
-from equipoise.tables import amount, count
 
 # A batch has this many items for each group at first, and later this share of the samples so far, of the groups that
 # are still sampled: what is in a batch was decided without its answers.

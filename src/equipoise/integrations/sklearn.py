@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.inputs import install_hint, shown
-from equipoise.integrations import described
+from equipoise.base.inputs import install_hint, shown
+from equipoise.base.keywords import suggests_keywords
+from equipoise.integrations import model_fingerprint as described
 from equipoise.integrations.pools import Answer, Answers, sample
-from equipoise.keywords import suggests_keywords
+from equipoise.ledger.goal import Stopping
+from equipoise.result import Result
 from equipoise.run.progress import Progress
 from equipoise.strategies import Strategy
-from equipoise.study import Result
-from equipoise.study.goal import Stopping
 
 try:
     import sklearn  # noqa: F401

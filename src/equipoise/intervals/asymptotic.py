@@ -30,10 +30,10 @@ from typing import Any
 
 import numpy as np
 
-from equipoise import moments
-from equipoise.arrays import Floats
+from equipoise.base.arrays import Floats
 from equipoise.compiled import jit
 from equipoise.intervals import t_mixture
+from equipoise.numeric import moments
 
 COUNT, MEAN, M2, SHIFT = range(4)
 COLUMNS = 4

@@ -41,7 +41,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from equipoise.arrays import Floats
+from equipoise.base.arrays import Floats
 from equipoise.compiled import jit
 from equipoise.intervals import pool_betting
 from equipoise.intervals.bounded_betting import BETS, COUNT, LOG_SHARES, LOGS

@@ -43,7 +43,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from equipoise.arrays import Bools, Floats
+from equipoise.base.arrays import Bools, Floats
 from equipoise.intervals.fixed_n import student_quantile
 
 # κ: the share of ρ² that is spread evenly over m arms is κ/m.

@@ -43,8 +43,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from equipoise import moments
 from equipoise.compiled import jit
+from equipoise.numeric import moments
 
 COUNT, MEAN, M2, SHIFT, M3 = range(5)
 COLUMNS = 5

@@ -33,7 +33,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from equipoise.arrays import Bools, Floats
+from equipoise.base.arrays import Bools, Floats
 from equipoise.intervals.fixed_width import (
     COUNT,
     EARLY_SKEWED,

@@ -14,9 +14,10 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from equipoise.arrays import Bools, Floats, Ints
+from equipoise.base.arrays import Bools, Floats, Ints
+from equipoise.base.inputs import LARGEST, choice, integer, number, probability, shown
+from equipoise.base.tables import percent
 from equipoise.compiled import jit
-from equipoise.inputs import LARGEST, choice, integer, number, probability, shown
 from equipoise.intervals import (
     asymptotic,
     binary_betting,
@@ -30,7 +31,6 @@ from equipoise.intervals import (
     pool_betting,
 )
 from equipoise.strategies import Support, check_support
-from equipoise.tables import percent
 
 Kind = Literal["empirical-bernstein", "betting", "asymptotic", "fixed-n", "fixed-width"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)

@@ -16,9 +16,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from equipoise.arrays import Floats
+from equipoise.base.arrays import Floats
+from equipoise.base.inputs import did_you_mean, integer, listed, shown
 from equipoise.compiled import jit
-from equipoise.inputs import did_you_mean, integer, listed, shown
 from equipoise.problem import (
     Bernoulli,
     Constant,

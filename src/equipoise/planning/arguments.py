@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.arrays import Floats
-from equipoise.inputs import check_names, choice, in_order, labelled, plain_name, positive, several, shown
+from equipoise.base.arrays import Floats
+from equipoise.base.inputs import check_names, choice, in_order, labelled, plain_name, positive, several, shown
 from equipoise.planning.binary import largest_variance
 from equipoise.planning.reach import CLOSE, INTERVALS, Interval, Sums
 from equipoise.problem import Contrasts, Stratified, money

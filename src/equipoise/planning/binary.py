@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from equipoise.arrays import Floats, Ints
+from equipoise.base.arrays import Floats, Ints
 from equipoise.intervals import Intervals, fixed_width, populations
 from equipoise.problem.allocation import Terms
 

@@ -11,11 +11,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from equipoise import chart, tables
-from equipoise.arrays import Floats, Ints
-from equipoise.inputs import probability, shown
+from equipoise import chart
+from equipoise.base import tables
+from equipoise.base.arrays import Floats, Ints
+from equipoise.base.inputs import probability, shown
+from equipoise.base.keywords import suggests_keywords
 from equipoise.intervals.sequences import TARGET
-from equipoise.keywords import suggests_keywords
 from equipoise.planning import words
 from equipoise.planning.arguments import (
     arms_and_variances,

@@ -16,7 +16,7 @@ from typing import Final, Literal, get_args
 
 import numpy as np
 
-from equipoise.arrays import Bools, Floats
+from equipoise.base.arrays import Bools, Floats
 from equipoise.intervals import asymptotic, fixed_width, fixed_width_sums
 from equipoise.intervals import contrasts as sequences
 from equipoise.intervals.sequences import TARGET

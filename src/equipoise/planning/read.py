@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from equipoise import paths
-from equipoise.inputs import did_you_mean, integer_in, listed, number_in, shown
-from equipoise.tables import count, unquoted
+from equipoise.base.inputs import did_you_mean, integer_in, listed, number_in, shown
+from equipoise.base.tables import count, unquoted
 
 COLUMNS = ("arm", "variance", "sd", "weight", "cost", "floor", "cap", "population")
 INTEGERS = ("floor", "cap", "population")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from equipoise.inputs import named, text_of
-from equipoise.tables import MOST_ROWS, amount, cell, count
+from equipoise.base.inputs import named, text_of
+from equipoise.base.tables import MOST_ROWS, amount, cell, count
 
 if TYPE_CHECKING:
     from equipoise.planning.plan import Plan

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from equipoise.arrays import Bools, Floats, Ints
+from equipoise.base.arrays import Bools, Floats, Ints
 from equipoise.problem import money
 from equipoise.problem.objective import Objective
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from equipoise.arrays import Floats
-from equipoise.inputs import labelled, named, number, positive, shown
+from equipoise.base.arrays import Floats
+from equipoise.base.inputs import labelled, named, number, positive, shown
 
 # More weights than this, contrasts times arms, are not taken.
 MOST_WEIGHTS: Final = 10_000_000

@@ -15,9 +15,9 @@ from typing import Any, Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from equipoise import moments
-from equipoise.arrays import Floats
-from equipoise.inputs import masked, number, shown
+from equipoise.base.arrays import Floats
+from equipoise.base.inputs import masked, number, shown
+from equipoise.numeric import moments
 
 
 class Law(Protocol):

@@ -12,8 +12,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
-from equipoise.inputs import integer, positive, shown
-from equipoise.tables import amount
+from equipoise.base.inputs import integer, positive, shown
+from equipoise.base.tables import amount
 
 # The part of a budget, and of the cheapest sample, by which rounding may carry a sum of costs past the budget.
 OF_BUDGET, OF_SAMPLE = 1e-9, 1e-6

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.arrays import Floats
-from equipoise.inputs import by_arm, in_order, integer, labelled, number, several, shown
+from equipoise.base.arrays import Floats
+from equipoise.base.inputs import by_arm, in_order, integer, labelled, number, several, shown
 from equipoise.problem import money
 
 # What a user gives per arm: by name, or in the arms' order.

@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.arrays import Floats, Ints
-from equipoise.inputs import shown
+from equipoise.base.arrays import Floats, Ints
+from equipoise.base.inputs import shown
 from equipoise.problem.allocation import Terms, allocate
 from equipoise.problem.laws import Law, centred, simulable
 from equipoise.problem.objective import MOST, Objective

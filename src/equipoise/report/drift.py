@@ -15,9 +15,9 @@ from typing import Final
 
 import numpy as np
 
-from equipoise import moments
-from equipoise.arrays import Floats
-from equipoise.study import Result
+from equipoise.base.arrays import Floats
+from equipoise.numeric import moments
+from equipoise.result import Result
 
 # Samples drift if neighbours are too alike by this many standard errors, and there are at least this many of them.
 DRIFT: Final = 4.0

@@ -13,11 +13,12 @@ from typing import Final
 
 import numpy as np
 
-from equipoise.arrays import Floats
+from equipoise.base.arrays import Floats
+from equipoise.ledger import Goal
+from equipoise.result import Result
 from equipoise.store import Replica, events
 from equipoise.store.database import Row
 from equipoise.store.events import Events
-from equipoise.study import Goal, Result
 
 # With more arms than this, the history keeps only the largest half-width.
 FOLLOWED: Final = 1000

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree
 
 from equipoise import chart
+from equipoise.base.inputs import install_hint
 from equipoise.chart import PAGE
-from equipoise.inputs import install_hint
 from equipoise.report.charts import HEADINGS, charts, specs
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from equipoise.arrays import Floats
+from equipoise.base.arrays import Floats
+from equipoise.base.inputs import number_in
 from equipoise.chart.arms import EACH, EVEN, TARGET, WIDEST
-from equipoise.inputs import number_in
 from equipoise.report.history import Moment
 from equipoise.report.watch import Report
-from equipoise.study import Result
+from equipoise.result import Result
 
 # As many arms have a line of their own in the chart of half-widths, and as many drifting ones are drawn.
 LINES: Final = 6

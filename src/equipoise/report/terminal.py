@@ -6,10 +6,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from equipoise.report.words import rows
+from equipoise.result import Result
+from equipoise.result.summary import left_out
 from equipoise.run import Progress
 from equipoise.run.progress import left_text, spent_text
-from equipoise.study import Result
-from equipoise.study.summary import left_out
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from equipoise import chart
-from equipoise.inputs import text_of, texts
+from equipoise.base.inputs import text_of, texts
+from equipoise.base.tables import PLAIN, SHARES, Unit, amount, json_ready, percent, plus_minus, rounded
 from equipoise.report import series
 from equipoise.report.watch import Report
 from equipoise.report.words import axes, duration, settings, warnings
-from equipoise.study import Result
-from equipoise.study.summary import left_out, priced, remarks, verdict
-from equipoise.tables import PLAIN, SHARES, Unit, amount, json_ready, percent, plus_minus, rounded
+from equipoise.result import Result
+from equipoise.result.summary import left_out, priced, remarks, verdict
 
 # The states of a study: how a page says it, and in which tone.
 STATES: Final = {

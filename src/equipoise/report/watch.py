@@ -10,15 +10,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from equipoise.arrays import Floats
+from equipoise.base.arrays import Floats
+from equipoise.ledger import Goal
+from equipoise.ledger.state import FORGOTTEN
 from equipoise.report.drift import Drift, Drifts
 from equipoise.report.history import History, Moment, Pace
+from equipoise.result import Result
+from equipoise.result.certificate import Certificate
 from equipoise.run.course import Course
 from equipoise.store import Header, Log, Replica
 from equipoise.store.database import Row
-from equipoise.study import Goal, Result
-from equipoise.study.certificate import Certificate
-from equipoise.study.state import FORGOTTEN
 
 # The account is given again when the samples have grown by this factor: it takes a replay of the study.
 AGAIN: Final = 1.05

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from equipoise import tables
-from equipoise.inputs import listed, texts
+from equipoise.base import tables
+from equipoise.base.inputs import listed, texts
+from equipoise.base.tables import amount, count
 from equipoise.problem import Contrasts
 from equipoise.report.watch import Report
-from equipoise.study import Result
-from equipoise.study.summary import priced
-from equipoise.tables import amount, count
+from equipoise.result import Result
+from equipoise.result.summary import priced
 
 
 def certificate(result: Result) -> str:

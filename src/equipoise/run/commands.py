@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final, Protocol, TypeVar
 
-from equipoise.errors import EquipoiseError
-from equipoise.inputs import number_in, printable, shown
+from equipoise.base.errors import EquipoiseError
+from equipoise.base.inputs import number_in, printable, shown
 from equipoise.store import inside
 
 MEASURES: Final = ("stdout", "seconds", "exit")

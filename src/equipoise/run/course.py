@@ -13,18 +13,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from equipoise.arrays import Bools, Ints
-from equipoise.inputs import number
+from equipoise.base.arrays import Bools, Ints
+from equipoise.base.inputs import number
 from equipoise.intervals.asymptotic import START
+from equipoise.ledger import Goal
+from equipoise.ledger.goal import precision as precision_of
+from equipoise.ledger.goal import until_next_look
+from equipoise.ledger.ledger import Ledger
 from equipoise.problem.objective import numbers_by_arm
 from equipoise.problem.objective import objective as objective_of
+from equipoise.result import Result
 from equipoise.run.pace import by_arm
 from equipoise.store import Header, Replica, Turn
 from equipoise.store.replica import EXHAUSTED, PRECISE
-from equipoise.study import Goal, Result
-from equipoise.study.goal import precision as precision_of
-from equipoise.study.goal import until_next_look
-from equipoise.study.ledger import Ledger
 
 # Weights that follow the means are set again whenever the samples have grown by this factor.
 WEIGH: Final = 1.25

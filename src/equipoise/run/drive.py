@@ -25,9 +25,12 @@ from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from equipoise.arrays import Bools, Floats, Ints
-from equipoise.errors import EquipoiseError
-from equipoise.inputs import printable
+from equipoise.base.arrays import Bools, Floats, Ints
+from equipoise.base.errors import EquipoiseError
+from equipoise.base.inputs import printable
+from equipoise.ledger.ledger import Ledger, TooLate
+from equipoise.ledger.state import IN_FLIGHT
+from equipoise.result import Result
 from equipoise.run import seeds
 from equipoise.run.course import Course
 from equipoise.run.pace import Pace
@@ -39,9 +42,7 @@ from equipoise.store.inside import turns_tried
 from equipoise.store.leases import Owner, sweep
 from equipoise.store.memory import Memory
 from equipoise.store.replica import EXHAUSTED
-from equipoise.study import Result, Study
-from equipoise.study.ledger import Ledger, TooLate
-from equipoise.study.state import IN_FLIGHT
+from equipoise.study import Study
 
 T = TypeVar("T")
 

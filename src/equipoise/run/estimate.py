@@ -10,25 +10,25 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any, Final
 
-from equipoise.errors import EquipoiseError
-from equipoise.inputs import integer, number_of_seconds, probability, shown
-from equipoise.keywords import suggests_keywords
+from equipoise.base.errors import EquipoiseError
+from equipoise.base.inputs import integer, number_of_seconds, probability, shown
+from equipoise.base.keywords import suggests_keywords
+from equipoise.base.tables import count
+from equipoise.ledger.goal import Stopping, check_stopping
+from equipoise.ledger.goal import precision as precision_of
 from equipoise.problem import Contrasts, Stratified
+from equipoise.result import Result
 from equipoise.run.course import Course
 from equipoise.run.drive import Driver, Settings
-from equipoise.run.elsewhere import Elsewhere, Manner, sample
 from equipoise.run.options import objective_for, options_of, savable
 from equipoise.run.progress import Progress, check_progress, display
+from equipoise.run.remote_driver import Elsewhere, Manner, sample
 from equipoise.run.samplers import ENDLESS, Samplers
 from equipoise.run.workers import Workers, count_of, workers_for
 from equipoise.store import Header, Log, inside
 from equipoise.store.leases import DRIVER_SECONDS, Owner
 from equipoise.store.memory import Memory
 from equipoise.strategies import Strategy, Support, check_support, resolve
-from equipoise.study import Result
-from equipoise.study.goal import Stopping, check_stopping
-from equipoise.study.goal import precision as precision_of
-from equipoise.tables import count
 
 # The most times that a sample is tried again.
 _MOST_RETRIES: Final = 1_000_000

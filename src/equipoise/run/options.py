@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.inputs import labelled
+from equipoise.base.inputs import labelled
 from equipoise.problem import Contrasts
 
 

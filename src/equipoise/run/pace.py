@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from equipoise.arrays import Floats, Ints
+from equipoise.base.arrays import Floats, Ints
 
 # The pace is that of the last half of the samples, in as many parts, of which the median counts: pauses do not.
 PARTS = 8

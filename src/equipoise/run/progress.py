@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Protocol
 
-from equipoise import people
-from equipoise.inputs import named, shown
-from equipoise.study import Result, Study
-from equipoise.study.summary import priced, what_is_left
-from equipoise.tables import count, plus_minus
+from equipoise.base import terminal as people
+from equipoise.base.inputs import named, shown
+from equipoise.base.tables import count, plus_minus
+from equipoise.result import Result
+from equipoise.result.summary import priced, what_is_left
+from equipoise.study import Study
 
 # The shortest time between two drawings of a bar, in seconds; and the largest share of the time that they take.
 REDRAW: Final = 0.1

@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.arrays import Ints
-from equipoise.errors import EquipoiseError
-from equipoise.inputs import Names, by_arm, check_names, integer, masked, number, printable, shown
+from equipoise.base.arrays import Ints
+from equipoise.base.errors import EquipoiseError
+from equipoise.base.inputs import Names, by_arm, check_names, integer, masked, number, printable, shown
+from equipoise.base.tables import count
 from equipoise.run import seeds
 from equipoise.store import inside
-from equipoise.tables import count
 
 # More samples than any arm will ever have.
 ENDLESS = 2**62

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.arrays import Ints
+from equipoise.base.arrays import Ints
 from equipoise.store.plain import dumps
 
 Seeds = npt.NDArray[np.uint64]

@@ -11,11 +11,16 @@ from typing import Any, SupportsFloat, overload
 
 import numpy as np
 
-from equipoise.errors import EquipoiseError
-from equipoise.inputs import MISSING, Names, integer, number, number_of_seconds, probability, shown
-from equipoise.keywords import suggests_keywords
+from equipoise.base.errors import EquipoiseError
+from equipoise.base.inputs import MISSING, Names, integer, number, number_of_seconds, probability, shown
+from equipoise.base.keywords import suggests_keywords
+from equipoise.ledger import Ticket
+from equipoise.ledger.answers import read_answers
+from equipoise.ledger.goal import Stopping, check_stopping
+from equipoise.ledger.goal import precision as precision_of
 from equipoise.problem import Objective, Stratified
 from equipoise.problem.objective import Wholes, wholes_by_arm
+from equipoise.result import Result
 from equipoise.run.course import Course
 from equipoise.run.options import objective_for, options_of, savable
 from equipoise.store import Header, Log, Replica, Turn
@@ -23,10 +28,6 @@ from equipoise.store.database import VISITOR
 from equipoise.store.leases import VISITOR_SECONDS, sweep
 from equipoise.store.replica import RETIRED
 from equipoise.strategies import Strategy, Support, check_support, resolve
-from equipoise.study import Result, Ticket
-from equipoise.study.answers import read_answers
-from equipoise.study.goal import Stopping, check_stopping
-from equipoise.study.goal import precision as precision_of
 
 # Seconds between two looks for tickets whose leases are over, unless nothing else is left to ask for.
 SWEEP = 1.0

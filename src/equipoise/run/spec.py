@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise import paths
-from equipoise.arrays import Floats
-from equipoise.errors import EquipoiseError
-from equipoise.inputs import (
+from equipoise.base.arrays import Floats
+from equipoise.base.errors import EquipoiseError
+from equipoise.base.inputs import (
     check_names,
     choice,
     did_you_mean,
@@ -32,14 +32,14 @@ from equipoise.inputs import (
     shown,
     without_password,
 )
-from equipoise.lab import texts
 from equipoise.problem import Contrasts
+from equipoise.result import Result
 from equipoise.run import tables
 from equipoise.run.commands import MEASURES, Command, CommandError, Running
 from equipoise.run.estimate import estimate
 from equipoise.run.progress import Progress
+from equipoise.simulation import texts
 from equipoise.store import Log
-from equipoise.study import Result
 
 EXAMPLE: Final = """\
 # A study for `equipoise run`. Save it as study.toml, then: equipoise run study.toml

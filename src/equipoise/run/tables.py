@@ -11,9 +11,9 @@ from typing import Any, Final
 import numpy as np
 
 from equipoise import paths
-from equipoise.arrays import Floats
-from equipoise.inputs import did_you_mean, install_hint, listed, number_in, printable, shown
-from equipoise.tables import count
+from equipoise.base.arrays import Floats
+from equipoise.base.inputs import did_you_mean, install_hint, listed, number_in, printable, shown
+from equipoise.base.tables import count
 
 Columns = dict[str, list[Any]]
 

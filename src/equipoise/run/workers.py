@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from typing import Any, Protocol
 
-from equipoise.errors import EquipoiseError
-from equipoise.inputs import integer, shown
+from equipoise.base.errors import EquipoiseError
+from equipoise.base.inputs import integer, shown
 from equipoise.run.samplers import Call, Outcome, Samplers, check_local, perform_async, perform_for
 
 Answer = Future[list[Outcome]]

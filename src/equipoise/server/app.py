@@ -15,8 +15,8 @@ from fastapi import FastAPI, Request, Response
 
 from equipoise.server import metrics, pages, problems, reading, routing, sampling, studies, visitors
 from equipoise.server.assets import Assets
-from equipoise.server.direct import Direct
-from equipoise.server.edge import Edge
+from equipoise.server.fast_path import Direct
+from equipoise.server.middleware import Edge
 from equipoise.server.problems import Problem
 from equipoise.server.service import Service
 from equipoise.server.settings import Settings

@@ -16,11 +16,11 @@ from pydantic import (
     model_validator,
 )
 
-from equipoise.inputs import LONGEST_NAME, MOST_SECONDS, is_printable, shown
+from equipoise.base.inputs import LONGEST_NAME, MOST_SECONDS, is_printable, shown
+from equipoise.ledger.goal import Stopping
 from equipoise.problem import Contrasts
 from equipoise.server.access import Role
 from equipoise.server.tickets import LENGTH
-from equipoise.study.goal import Stopping
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any, Final, NamedTuple
 
-from equipoise.inputs import shown
+from equipoise.base.inputs import shown
 
 # A text in quotes, closed or not, or what a value or a member follows. It never goes back, so that it is linear.
 _TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{,]', re.DOTALL)

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
-from equipoise.inputs import install_hint
-from equipoise.server.work import plain_arm
+from equipoise.base.inputs import install_hint
+from equipoise.base.tables import csv_text
+from equipoise.server.commands import plain_arm
 from equipoise.store import Event, Log
 from equipoise.store.database import Database
-from equipoise.tables import csv_text
 
 TYPES: Final = {
     "csv": "text/csv; charset=utf-8",

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 
-from equipoise.inputs import printable, without_password
+from equipoise.base.inputs import printable, without_password
 
 MEDIA_TYPE: Final = "application/problem+json"
 # The most errors of one body that are listed; of others it is said how many were found.

@@ -19,8 +19,8 @@ from typing import Any, Final
 import uvicorn
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from equipoise.errors import EquipoiseError
-from equipoise.inputs import shown
+from equipoise.base.errors import EquipoiseError
+from equipoise.base.inputs import shown
 from equipoise.server.app import create_app
 from equipoise.server.memory import return_large_blocks
 from equipoise.server.protocol import Protocol

@@ -10,7 +10,7 @@ from typing import Any, Final
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 
-from equipoise.inputs import shown
+from equipoise.base.inputs import shown
 from equipoise.server import export
 from equipoise.server.access import Action
 from equipoise.server.problems import Problem

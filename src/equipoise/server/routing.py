@@ -14,7 +14,7 @@ from pydantic.json_schema import models_json_schema
 from pydantic_core import to_json
 from starlette.requests import ClientDisconnect
 
-from equipoise.inputs import shown
+from equipoise.base.inputs import shown
 from equipoise.server import bodies, problems
 from equipoise.server.bodies import Body
 from equipoise.server.documents import SMALL, Size, TooMany, parsed

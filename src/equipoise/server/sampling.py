@@ -7,17 +7,17 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
-from equipoise.errors import EquipoiseError
-from equipoise.inputs import text_of
+from equipoise.base.errors import EquipoiseError
+from equipoise.base.inputs import text_of
 from equipoise.server.access import Action, Caller, Role
 from equipoise.server.bodies import Answer, AskBody, ForgetBody, Outcome, TellBody, Tickets
-from equipoise.server.desk import Desk
+from equipoise.server.commands import Ask, Forget, Handed, Outcomes, Tell, Work, plain_arm
 from equipoise.server.documents import SMALL
 from equipoise.server.problems import Problem, in_json
 from equipoise.server.registry import ARCHIVED, OPEN, Page
 from equipoise.server.routing import describe, read, reply
 from equipoise.server.service import Service, check_may
-from equipoise.server.work import Ask, Forget, Handed, Outcomes, Tell, Work, plain_arm
+from equipoise.server.turn_queue import Desk
 from equipoise.store.leases import VISITOR_SECONDS
 
 router = APIRouter(prefix="/api/v1/studies/{name}", tags=["ask and tell"])

@@ -11,17 +11,17 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from starlette.requests import HTTPConnection
 
-from equipoise.errors import EquipoiseError
-from equipoise.inputs import shown
+from equipoise.base.errors import EquipoiseError
+from equipoise.base.inputs import shown
 from equipoise.server import access
 from equipoise.server.access import Action, Administrator, Caller, Role
-from equipoise.server.desk import Count, Desk
 from equipoise.server.follow import Broadcast, Follower, end_of
 from equipoise.server.limits import Buckets, Lookup
 from equipoise.server.metrics import Metrics
 from equipoise.server.problems import Problem, deleted, unavailable
 from equipoise.server.registry import Key, Page, Registry
 from equipoise.server.settings import FRESH, Rate, Settings
+from equipoise.server.turn_queue import Count, Desk
 from equipoise.store import Log, Replica
 from equipoise.store.database import Missing
 

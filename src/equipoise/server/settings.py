@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from equipoise.inputs import shown, without_password
+from equipoise.base.inputs import shown, without_password
 from equipoise.server.documents import SMALL, Size
 
 # Keys are kept in memory for this many seconds: a key that another process revoked is refused after that.

@@ -9,8 +9,9 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from equipoise.errors import EquipoiseError
-from equipoise.inputs import shown, text_of
+from equipoise.base.errors import EquipoiseError
+from equipoise.base.inputs import shown, text_of
+from equipoise.ledger.goal import precision as precision_of
 from equipoise.problem import Contrasts, Stratified
 from equipoise.run import open_study
 from equipoise.run.course import Course
@@ -32,14 +33,13 @@ from equipoise.server.bodies import (
     Studies,
     Study,
 )
+from equipoise.server.commands import plain_arm
 from equipoise.server.documents import SMALL
 from equipoise.server.problems import Problem, in_json
 from equipoise.server.registry import ARCHIVED, OPEN, PAUSED, Key, Page
 from equipoise.server.routing import describe, read, reply
 from equipoise.server.service import Entry, Service
-from equipoise.server.work import plain_arm
 from equipoise.store import Replica, Turn
-from equipoise.study.goal import precision as precision_of
 
 router = APIRouter(prefix="/api/v1/studies", tags=["studies"])
 

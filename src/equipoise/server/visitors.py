@@ -7,15 +7,15 @@ import contextlib
 import random
 from typing import Any, Final
 
+from equipoise.base.errors import EquipoiseError
 from equipoise.demo import TASTE
-from equipoise.errors import EquipoiseError
 from equipoise.run import open_study
 from equipoise.run.course import Course
 from equipoise.server.access import Role, new_key
+from equipoise.server.commands import Ask, Tell, nothing_left
 from equipoise.server.problems import Problem
 from equipoise.server.registry import OPEN, Registry
 from equipoise.server.service import Service
-from equipoise.server.work import Ask, Tell, nothing_left
 from equipoise.store import Turn
 
 TITLE: Final = "Six products"

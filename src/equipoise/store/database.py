@@ -26,7 +26,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from equipoise.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError
 
 FORMAT: Final = 3
 

@@ -36,7 +36,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.arrays import Bools, Floats, Ints
+from equipoise.base.arrays import Bools, Floats, Ints
 
 KINDS: Final = (
     "ask", "tell", "cost", "decline", "forget", "fail", "retire", "reopen", "budget", "weights", "goal", "moments",

@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
-from equipoise.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError
 
 if sys.platform == "win32":
     import msvcrt

@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from equipoise.errors import EquipoiseError
-from equipoise.inputs import integer, printable, probability, shown
+from equipoise.base.errors import EquipoiseError
+from equipoise.base.inputs import integer, printable, probability, shown
+from equipoise.ledger.evidence import LEVEL
+from equipoise.ledger.goal import Stopping, check_stopping
+from equipoise.ledger.goal import precision as precision_of
 from equipoise.problem.objective import numbers_by_arm
 from equipoise.store.plain import UNREADABLE, dumps, loads
 from equipoise.strategies import Strategy, Support, deserialise, serialise
 from equipoise.study import Study
-from equipoise.study.evidence import LEVEL
-from equipoise.study.goal import Stopping, check_stopping
-from equipoise.study.goal import precision as precision_of
 
 # What may be changed while a study runs, by an event.
 _CHANGEABLE = ("budget", "precision", "level", "interval")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar, copy_context
 from typing import Final, TypeVar
 
-from equipoise.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError
 
 T = TypeVar("T")
 

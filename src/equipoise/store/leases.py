@@ -8,7 +8,7 @@ import secrets
 import threading
 from collections.abc import Sequence
 
-from equipoise.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError
 from equipoise.store.database import VISITOR, Lease
 from equipoise.store.log import Log, connect
 from equipoise.store.turn import Turn

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from equipoise import paths
-from equipoise.errors import EquipoiseError
-from equipoise.inputs import check_study_name
+from equipoise.base.errors import EquipoiseError
+from equipoise.base.inputs import check_study_name
 from equipoise.store import events as kinds
 from equipoise.store import inside, snapshots
 from equipoise.store.database import Database, Head, Lost, Missing, Row, link

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from equipoise.inputs import MOST_ARMS, shown
+from equipoise.base.inputs import MOST_ARMS, shown
 from equipoise.problem import Contrasts, Stratified
 
 # What a text that `dumps` did not write may raise, here or where its content is used.

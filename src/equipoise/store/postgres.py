@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from equipoise.errors import EquipoiseError
-from equipoise.inputs import install_hint
+from equipoise.base.errors import EquipoiseError
+from equipoise.base.inputs import install_hint
 from equipoise.store.database import HEAD, Database, Head, Lost, Values
 
 # Distinguishes our advisory locks from those of other programs.

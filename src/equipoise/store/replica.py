@@ -16,17 +16,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from equipoise.arrays import Floats, Ints
-from equipoise.errors import EquipoiseError
-from equipoise.inputs import choice, integer, printable
+from equipoise.base.arrays import Floats, Ints
+from equipoise.base.errors import EquipoiseError
+from equipoise.base.inputs import choice, integer, printable
+from equipoise.ledger import steps
+from equipoise.ledger.goal import Stopping
+from equipoise.ledger.ticket import BITS
 from equipoise.store import events as log
 from equipoise.store.database import Row, link
 from equipoise.store.events import Damaged, Events
 from equipoise.store.header import Header, check_goal, unreadable
 from equipoise.store.plain import UNREADABLE, loads
-from equipoise.study import Study, steps
-from equipoise.study.goal import Stopping
-from equipoise.study.ticket import BITS
+from equipoise.study import Study
 
 # What compiled code folds, by kind; -1 for the rest.
 _ACTIONS = np.full(len(log.KINDS), -1, np.int64)

@@ -16,15 +16,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from equipoise import moments
+from equipoise.base.errors import EquipoiseError
+from equipoise.base.inputs import integer
 from equipoise.compiled import fingerprint
-from equipoise.errors import EquipoiseError
-from equipoise.inputs import integer
+from equipoise.ledger.state import ARM, HEADER, TICKET
+from equipoise.numeric import moments
 from equipoise.store.database import FORMAT, Row
 from equipoise.store.header import Header
 from equipoise.store.plain import UNREADABLE, dumps, loads
 from equipoise.store.replica import Replica
-from equipoise.study.state import ARM, HEADER, TICKET
 
 _CHECK: Final = 16
 _ROW: Final = 64

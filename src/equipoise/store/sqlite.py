@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from equipoise.errors import EquipoiseError
-from equipoise.inputs import printable
+from equipoise.base.errors import EquipoiseError
+from equipoise.base.inputs import printable
 from equipoise.store import files
 from equipoise.store.database import Database, Head, Row, Values
 from equipoise.store.files import NO_TURN, Note, Watch

@@ -15,18 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.arrays import Floats, Ints
-from equipoise.errors import EquipoiseError
+from equipoise.base.arrays import Floats, Ints
+from equipoise.base.errors import EquipoiseError
+from equipoise.ledger import Ticket
+from equipoise.ledger.goal import Stopping
+from equipoise.ledger.ledger import Ledger
+from equipoise.ledger.state import IN_FLIGHT
+from equipoise.ledger.ticket import BITS
 from equipoise.store import events
 from equipoise.store.database import NOBODY, Database, Lease
 from equipoise.store.events import Draft
 from equipoise.store.plain import dumps
 from equipoise.store.replica import JUDGEMENTS, WITHDRAWALS, Replica, tag_of
-from equipoise.study import Study, Ticket
-from equipoise.study.goal import Stopping
-from equipoise.study.ledger import Ledger
-from equipoise.study.state import IN_FLIGHT
-from equipoise.study.ticket import BITS
+from equipoise.study import Study
 
 
 class Turn:

@@ -6,9 +6,9 @@ import math
 import sys
 from dataclasses import dataclass
 
+from equipoise.base.inputs import LARGEST
 from equipoise.compiled import callable_compiled
-from equipoise.floats import exp, log
-from equipoise.inputs import LARGEST
+from equipoise.numeric.floats import exp, log
 from equipoise.strategies import credibility
 from equipoise.strategies.registry import register
 from equipoise.strategies.strategy import Numbers, Strategy, Support, width

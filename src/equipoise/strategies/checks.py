@@ -26,10 +26,10 @@ from weakref import WeakSet
 import numba
 import numpy as np
 
-from equipoise import moments
+from equipoise.base.errors import EquipoiseError
+from equipoise.base.inputs import shown
 from equipoise.compiled import jit
-from equipoise.errors import EquipoiseError
-from equipoise.inputs import shown
+from equipoise.numeric import moments
 from equipoise.strategies.strategy import FILLED_IN, Numbers, Strategy, Support, zeros
 
 _FUNCTIONS = {

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
-from equipoise.errors import EquipoiseError
-from equipoise.inputs import did_you_mean, plain_name, shown
+from equipoise.base.errors import EquipoiseError
+from equipoise.base.inputs import did_you_mean, plain_name, shown
 from equipoise.strategies.checks import warn_if_pool_is_undeclared
 from equipoise.strategies.strategy import Strategy
 

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from equipoise.arrays import Floats
-from equipoise.inputs import LARGEST, integer, number, positive, probability, shown
+from equipoise.base.arrays import Floats
+from equipoise.base.inputs import LARGEST, integer, number, positive, probability, shown
 
 Support = Literal["binary"] | tuple[float, float] | None
 

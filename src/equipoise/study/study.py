@@ -12,22 +12,22 @@ from typing import Any, Final, SupportsFloat, overload
 
 import numpy as np
 
-from equipoise import tables
-from equipoise.arrays import Floats, Ints
-from equipoise.errors import EquipoiseError
-from equipoise.inputs import MISSING, Names, integer, number, shown
-from equipoise.keywords import suggests_keywords
+from equipoise.base import tables
+from equipoise.base.arrays import Floats, Ints
+from equipoise.base.errors import EquipoiseError
+from equipoise.base.inputs import MISSING, Names, integer, number, shown
+from equipoise.base.keywords import suggests_keywords
+from equipoise.base.tables import amount, count
+from equipoise.ledger.answers import PAIRS, read_answers
+from equipoise.ledger.goal import Goal
+from equipoise.ledger.ledger import Ledger
+from equipoise.ledger.steps import KNOWN, REFUSED
+from equipoise.ledger.ticket import BITS, Ticket
 from equipoise.problem.objective import Objective, Stratified, Wholes, wholes_by_arm
 from equipoise.problem.objective import objective as objective_of
+from equipoise.result.result import Result
 from equipoise.strategies import Strategy, Support, check_support, resolve
-from equipoise.study.ahead import compile_ahead
-from equipoise.study.answers import PAIRS, read_answers
-from equipoise.study.goal import Goal
-from equipoise.study.ledger import Ledger
-from equipoise.study.result import Result
-from equipoise.study.steps import KNOWN, REFUSED
-from equipoise.study.ticket import BITS, Ticket
-from equipoise.tables import amount, count
+from equipoise.study.precompile import compile_ahead
 
 _FOREIGN: Final = "belongs to another study"
 _PLACE: Final = (1 << BITS) - 1

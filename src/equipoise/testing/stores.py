@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from equipoise.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError
 from equipoise.store import Header, Log, Patience, Turn, differences, replay, snapshots
 from equipoise.store.database import NOBODY, VISITOR, Database, Lease, Lost, link
 from equipoise.store.leases import sweep

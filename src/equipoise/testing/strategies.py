@@ -16,12 +16,13 @@ except ModuleNotFoundError:
         "equipoise.testing needs hypothesis, which is not installed: pip install hypothesis"
     ) from None
 
-from equipoise import moments
+from equipoise.ledger import Ticket
+from equipoise.numeric import moments
 from equipoise.problem import money
 from equipoise.problem.objective import Objective
 from equipoise.strategies import Numbers, Strategy, Support, initial_own, zeros
 from equipoise.strategies.key import choose, key, next_refresh, pooled, warmup_key
-from equipoise.study import Study, Ticket
+from equipoise.study import Study
 
 # Keys whose relative difference is below this are equal up to rounding.
 _ROUNDING = 1e-9

@@ -16,7 +16,7 @@ References
    Active Learning in Multi-Armed Bandits.
 """
 
-from equipoise.moments import next_variance as lemma8
+from equipoise.numeric.moments import next_variance as lemma8
 from equipoise.theory.bernstein import (
     B,
     B_bound,

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.arrays import Floats
-from equipoise.inputs import shown
+from equipoise.base.arrays import Floats
+from equipoise.base.inputs import shown
 from equipoise.problem.problem import proportions
 
 

@@ -11,7 +11,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.arrays import Floats
+from equipoise.base.arrays import Floats
 from equipoise.strategies import b_as
 from equipoise.strategies.b_as import default_delta
 from equipoise.theory import assumptions

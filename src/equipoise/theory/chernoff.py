@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.arrays import Floats
+from equipoise.base.arrays import Floats
 from equipoise.strategies.ch_as import default_delta, radius
 from equipoise.theory import assumptions
 

@@ -11,7 +11,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.inputs import shown
+from equipoise.base.inputs import shown
 from equipoise.problem import Gaussian
 from equipoise.strategies import b_as
 from equipoise.theory import assumptions

@@ -12,7 +12,7 @@ import pytest
 from distributed import Client
 
 import equipoise as eq
-from equipoise.lab import Simulation
+from equipoise.simulation import Simulation
 from tests.cluster import local_cluster
 
 # Sockets that a killed worker leaves behind are closed by the garbage collector, which says so.

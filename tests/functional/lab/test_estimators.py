@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.lab import work
+from equipoise.simulation import blocks as work
 from equipoise.strategies import Strategy
 
 PAIR = eq.Problem([eq.Gaussian(0, 4), eq.Gaussian(0, 1)])

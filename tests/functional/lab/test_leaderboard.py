@@ -12,8 +12,8 @@ from functools import cache
 import pytest
 
 import equipoise as eq
-from equipoise.lab.cells import Cell, EntryRun
-from equipoise.lab.leaderboard import entries
+from equipoise.lab.board.cells import Cell, EntryRun
+from equipoise.lab.board.leaderboard import entries
 from equipoise.lab.suite import case
 
 SEED = 11

@@ -11,9 +11,9 @@ import pytest
 
 import equipoise as eq
 from benchmarks import precision
-from equipoise.arrays import Floats
+from equipoise.base.arrays import Floats
+from equipoise.inference.stop_replay import Rule, Target, samples_of, stops
 from equipoise.intervals import Intervals
-from equipoise.study.stops import Rule, Target, samples_of, stops
 
 STUDIES = 16
 

@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from benchmarks import precision
+from equipoise.inference.stop_replay import Rule, Target, samples_of, stops
+from equipoise.inference.stopped import twice
 from equipoise.intervals import Intervals
-from equipoise.study.stopped import twice
-from equipoise.study.stops import Rule, Target, samples_of, stops
 
 STUDIES = 80
 

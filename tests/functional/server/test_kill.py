@@ -20,9 +20,9 @@ import numpy as np
 import pytest
 
 import equipoise as eq
+from equipoise.ledger.ledger import TooLate
+from equipoise.ledger.state import FORGOTTEN
 from equipoise.store import replay
-from equipoise.study.ledger import TooLate
-from equipoise.study.state import FORGOTTEN
 from tests.functional.server.programs import Program, Server
 from tests.logs import events
 from tests.serving import ADMIN

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from equipoise.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError
 from equipoise.run.course import Course
 from equipoise.store import Header, Log, Replica, Turn, events, snapshots
 from equipoise.store.database import Row, link

@@ -16,7 +16,7 @@ import pytest
 
 from equipoise.cli import main
 from equipoise.cli.bench_progress import Watch, known, title
-from equipoise.run.bench import Bench, Stage
+from equipoise.timing import Bench, Stage
 from tests.timers import Drawn, normal
 from tests.unit.cli.test_run import Done, never
 from tests.waiting import HANG, until

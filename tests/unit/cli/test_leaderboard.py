@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from equipoise.cli import main
-from equipoise.lab.drawn import drawn
-from equipoise.lab.leaderboard import leaderboard
+from equipoise.lab.board.leaderboard import leaderboard
+from equipoise.lab.random_problems import drawn
 
 
 def run(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import equipoise as eq
-from equipoise import tables
+from equipoise.base import tables
 from equipoise.cli import app, main
 from equipoise.lab.paper import Design
 from tests.waiting import HANG, until

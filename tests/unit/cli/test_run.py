@@ -23,10 +23,10 @@ import pytest
 import equipoise as eq
 from equipoise.cli import exits, main
 from equipoise.cli.run import _kept
+from equipoise.result.summary import what_is_left
 from equipoise.run import spec
 from equipoise.run.commands import Command, CommandError, Running
 from equipoise.run.progress import Progress
-from equipoise.study.summary import what_is_left
 from tests.logs import events, kinds
 from tests.waiting import HANG, until
 

@@ -19,12 +19,12 @@ import httpx
 import pytest
 
 import equipoise as eq
+from equipoise.base.errors import EquipoiseError
 from equipoise.client import remote as remote_module
 from equipoise.client.service import Service
 from equipoise.client.transport import Patience, Transport, _seconds
-from equipoise.errors import EquipoiseError
+from equipoise.ledger.ledger import TooLate
 from equipoise.server import Limits
-from equipoise.study.ledger import TooLate
 from tests.logs import expire_leases, kinds
 from tests.serving import ADMIN, Served, served
 

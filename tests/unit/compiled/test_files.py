@@ -17,7 +17,7 @@ import pytest
 
 from equipoise.compiled import cache, files, jit
 from equipoise.compiled.files import cache_directory
-from equipoise.study import steps
+from equipoise.ledger import steps
 
 POSIX = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="Windows has no owners and modes of this kind")
 ROOT = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files to others")

@@ -15,7 +15,7 @@ import pytest
 
 from equipoise.compiled import cache, files, fingerprint, jit
 from equipoise.compiled.files import KEPT_DAYS, prune
-from equipoise.study import steps
+from equipoise.ledger import steps
 
 # A function, compiled and by its address, and one that it calls, in another file.
 MINE = """

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError
 from equipoise.integrations.pools import Answer, Answers, sample
 
 GROUPS = {"a": [("a", i) for i in range(40)], "b": [("b", i) for i in range(60)], "few": [("few", 0), ("few", 1)]}

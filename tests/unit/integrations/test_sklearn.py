@@ -20,8 +20,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from equipoise.errors import EquipoiseError
-from equipoise.inputs import install_hint
+from equipoise.base.errors import EquipoiseError
+from equipoise.base.inputs import install_hint
 from equipoise.integrations.sklearn import per_class_accuracy
 
 RNG = np.random.default_rng(1)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import equipoise as eq
 from equipoise.intervals import Intervals, bounded_betting, contrast_betting, fixed_n, pool_betting, populations
-from tests.unit.study.test_evidence import told
+from tests.unit.ledger.test_evidence import told
 
 ITEMS = st.lists(st.integers(0, 20).map(lambda i: i / 20), min_size=1, max_size=40)
 ALPHAS = st.floats(1e-4, 0.5)
@@ -327,7 +327,7 @@ def test_some_of_very_many_arms(monkeypatch: pytest.MonkeyPatch) -> None:
     values = [[0.2, 0.4, 0.9, 0.1], [0.5, 0.6, 0.4, 0.3], [1.0, 0.7, 0.2, 0.0]]
     study = told(values, populations=[4, 6, 50], support=(0, 1))
     whole = study.result().intervals()
-    monkeypatch.setattr("equipoise.study.evidence.MANY", 0)
+    monkeypatch.setattr("equipoise.ledger.evidence.MANY", 0)
     some = told(values, populations=[4, 6, 50], support=(0, 1)).result().intervals_of([2, 1])
     assert some.low.tolist() == whole.low[[2, 1]].tolist()
     assert some.high.tolist() == whole.high[[2, 1]].tolist()

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks import coverage
-from equipoise import moments
 from equipoise.compiled import jit
 from equipoise.intervals import (
     KINDS,
@@ -27,6 +26,7 @@ from equipoise.intervals import (
     fixed_n,
     simultaneous,
 )
+from equipoise.numeric import moments
 
 RULES = [(kind, support) for kind in KINDS for support in ("binary", (0, 1), None)]
 RULES = [(k, s) for k, s in RULES if s is not None or k in ("asymptotic", "fixed-n", "fixed-width")]

@@ -14,14 +14,17 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.lab import cpu, estimators, paper, work
+from equipoise.engine import cpu
+from equipoise.engine.setup import Ends
+from equipoise.lab import paper
 from equipoise.lab.paper import claims, figures, measure, page
 from equipoise.lab.paper import tables as rows_of
 from equipoise.lab.paper.design import AUTO, BOUNDED, PAIR, CurveJob, StatisticsJob, jobs
 from equipoise.lab.paper.measure import Results, file_name
 from equipoise.lab.paper.tables import Tables
-from equipoise.lab.setup import Ends
-from equipoise.lab.simulator import setups
+from equipoise.simulation import blocks as work
+from equipoise.simulation import estimators
+from equipoise.simulation.simulator import setups
 from equipoise.strategies import Numbers
 
 SMALL = paper.Design(

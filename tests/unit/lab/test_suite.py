@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from equipoise.lab import suite as problems
-from equipoise.lab.cells import EntryRun
+from equipoise.lab.board.cells import EntryRun
 from equipoise.lab.suite import Case, case, claims, left_out, mixture, suite
 from equipoise.problem import Bernoulli, Constant, Empirical, Exponential, Gaussian, Laplace, Law, Problem, Rademacher
 from equipoise.strategies import Uniform

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import equipoise as eq
+from equipoise.base.tables import csv_text
 from equipoise.planning import read
-from equipoise.tables import csv_text
 
 
 def test_a_table_of_guesses(tmp_path: Path) -> None:

@@ -12,16 +12,17 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise import chart, report, tables
+from equipoise import chart, report
+from equipoise.base import tables
+from equipoise.base.inputs import texts
+from equipoise.base.tables import SHARES
 from equipoise.chart.arms import EACH, EVEN, TARGET, WIDEST
-from equipoise.inputs import texts
+from equipoise.inference.baseline import Baseline
 from equipoise.report import series
 from equipoise.report.charts import HEADINGS, charts, png, specs
 from equipoise.report.history import Moment
 from equipoise.report.words import duration
-from equipoise.study.baseline import Baseline
-from equipoise.study.summary import remarks
-from equipoise.tables import SHARES
+from equipoise.result.summary import remarks
 
 RATES = {"rare": 0.05, "even": 0.5, "often": 0.9}
 

@@ -21,12 +21,12 @@ import pytest
 
 import equipoise as eq
 from equipoise import report
+from equipoise.inference import stopping
 from equipoise.intervals import asymptotic
 from equipoise.store import Log, differences, replay
-from equipoise.study import stopping
 from tests.driving import Clock, drive
 from tests.logs import events, kinds
-from tests.unit.study.moments import result_of_moments
+from tests.unit.ledger.moments import result_of_moments
 from tests.waiting import HANG
 
 ARMS = ["calm", "rough"]

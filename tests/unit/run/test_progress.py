@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import equipoise as eq
-from equipoise import people
+from equipoise.base import terminal as people
+from equipoise.base.tables import plus_minus
 from equipoise.run import progress
 from equipoise.run.progress import Bar, Callback, NotebookBar, Progress, display
-from equipoise.tables import plus_minus
 
 
 @pytest.fixture

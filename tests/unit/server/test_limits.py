@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from equipoise.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError
 from equipoise.server import Limits, Rate, Settings, process
 from equipoise.server.limits import Buckets, Lookup
 from equipoise.server.problems import Problem

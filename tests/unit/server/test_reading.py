@@ -16,7 +16,7 @@ import polars
 import pytest
 
 import equipoise as eq
-from equipoise.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError
 from equipoise.report import Watch
 from equipoise.run.course import Course
 from equipoise.server import Limits, export, visitors

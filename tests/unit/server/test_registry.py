@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import equipoise as eq
-from equipoise.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError
 from equipoise.server.registry import Registry
 from equipoise.store import Log
 from equipoise.store.database import Missing

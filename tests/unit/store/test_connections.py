@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from equipoise.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError
 from equipoise.store import Log, differences, replay
 from equipoise.store.connections import Borrowing, Connections
 from equipoise.store.database import Database, Lost

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from equipoise.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError
 from equipoise.store import Header, Log, Turn, differences, replay, snapshots
 from equipoise.store.log import connect
 from equipoise.store.memory import Memory

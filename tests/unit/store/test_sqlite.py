@@ -20,7 +20,7 @@ import pytest
 
 import equipoise as eq
 from equipoise import report
-from equipoise.inputs import install_hint
+from equipoise.base.inputs import install_hint
 from equipoise.store import Log, Turn, replay
 from tests.unit.store.living import header
 

@@ -19,8 +19,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import equipoise as eq
-from equipoise import moments
-from equipoise.arrays import Floats
+from equipoise.base.arrays import Floats
+from equipoise.numeric import moments
 from equipoise.problem.objective import objective
 from equipoise.strategies import Numbers, Support, auto, key, zeros
 from equipoise.testing import Scan

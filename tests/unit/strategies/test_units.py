@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.lab import cpu
-from equipoise.lab.cpu import Tuning
-from equipoise.lab.setup import Setup
+from equipoise.engine import cpu
+from equipoise.engine.cpu import Tuning
+from equipoise.engine.setup import Setup
 from equipoise.problem import Objective
 from equipoise.problem.objective import objective
 from equipoise.store import Header, Log, Turn, differences, replay
 from equipoise.strategies import Numbers, Strategy
 from equipoise.testing import StrategyLaws
-from tests.unit.lab.replay import replay as by_definition
+from tests.unit.engine.replay import replay as by_definition
 
 
 @eq.strategies.register("test-weighing")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.study.state import ANSWERED, DECLINED, FORGOTTEN
+from equipoise.ledger.state import ANSWERED, DECLINED, FORGOTTEN
 
 
 def with_a_silent_arm(strategy: Any, batch: int = 1, **options: Any) -> tuple[eq.Study, Counter[Any]]:

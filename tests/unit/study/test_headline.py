@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import equipoise as eq
-from equipoise import report, tables
-from equipoise.inputs import named
+from equipoise import report
+from equipoise.base import tables
+from equipoise.base.inputs import named
+from equipoise.ledger.goal import Goal, precision
 from equipoise.run.progress import so_far
-from equipoise.study.goal import Goal, precision
 
 KINDS = ["binary", "range", "plain", "populations", "binary populations", "weights", "precision", "targets", "strata"]
 

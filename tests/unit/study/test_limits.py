@@ -27,7 +27,7 @@ def test_too_many_arms(arms: Any) -> None:
 
 
 def test_arms_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("equipoise.inputs.MOST_ARMS", 1000)
+    monkeypatch.setattr("equipoise.base.inputs.MOST_ARMS", 1000)
     with pytest.raises(ValueError, match=r"arms must be at most 1,000, got count\(1001\)"):
         eq.Study(itertools.count())
 

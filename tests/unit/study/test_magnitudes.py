@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import equipoise as eq
-from equipoise.study.goal import Goal, precision
+from equipoise.ledger.goal import Goal, precision
 
 KINDS = ["plain", "strata", "norm", "weights", "costs", "populations", "range", "strata of populations"]
 STRATEGIES = ["auto", "auto", "uniform", "ch-as", "gafs-max", "two-stage", "greedy"]

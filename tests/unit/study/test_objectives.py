@@ -15,7 +15,7 @@ import pytest
 
 import equipoise as eq
 from equipoise import report
-from tests.unit.study.moments import of_populations
+from tests.unit.ledger.moments import of_populations
 
 
 def spend(study: eq.Study, sd: dict[Any, float], seed: int = 1) -> Counter[Any]:

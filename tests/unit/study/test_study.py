@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import equipoise as eq
+from equipoise.ledger.ledger import Ledger
 from equipoise.strategies import Numbers
-from equipoise.study.ledger import Ledger
 
 
 def state(study: eq.Study) -> dict[str, Any]:
@@ -412,7 +412,7 @@ def test_a_loaded_study_goes_on_in_another_process() -> None:
     """Compiled functions are elsewhere there."""
     study, _ = half_done("two-stage")
     code = (
-        "import pickle, sys; from equipoise.lab import functions\n"
+        "import pickle, sys; from equipoise.engine import functions\n"
         "study = pickle.load(sys.stdin.buffer)\n"
         "rule = functions.compile_rule(study.strategy, study.ledger._params)\n"
         "print(study.ledger._rule.tobytes() == rule.tobytes())\n"

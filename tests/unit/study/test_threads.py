@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.study.state import ANSWERED, ANSWERED_LATE, DECLINED, FORGOTTEN
+from equipoise.ledger.state import ANSWERED, ANSWERED_LATE, DECLINED, FORGOTTEN
 from tests.waiting import HANG
 
 THREADS = 8

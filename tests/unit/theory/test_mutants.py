@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from equipoise import moments, theory
+from equipoise import theory
+from equipoise.numeric import moments
 from equipoise.strategies import b_as, ch_as
 from equipoise.theory import bernstein, chernoff, losses
 from tests.mutation import mutants

@@ -1,6 +1,6 @@
 """Evaluate language models with inspect_ai, with no more samples than each group of questions needs."""
 
-from equipoise.inputs import install_hint
+from equipoise.base.inputs import install_hint
 
 try:
     import inspect_ai  # noqa: F401

@@ -20,23 +20,23 @@ from inspect_ai.dataset import MemoryDataset
 from inspect_ai.model import GenerateConfig, get_model
 from inspect_ai.model._model import init_active_model, init_model_roles  # no public names either
 
-from equipoise import people
-from equipoise.errors import EquipoiseError
-from equipoise.inputs import choice, did_you_mean, number, positive, shown
+from equipoise.base import terminal as people
+from equipoise.base.errors import EquipoiseError
+from equipoise.base.inputs import choice, did_you_mean, number, positive, shown
+from equipoise.base.keywords import suggests_keywords
+from equipoise.base.tables import count
 from equipoise.integrations.inspect.groups import GroupBy, check_group_by, check_ids, groups_of, with_ids
 from equipoise.integrations.inspect.identity import check_same, identity
 from equipoise.integrations.inspect.scores import Scores
 from equipoise.integrations.pools import Answer, Answers, sample
-from equipoise.keywords import suggests_keywords
+from equipoise.ledger.evidence import LEVEL
+from equipoise.ledger.goal import Stopping
 from equipoise.problem import Stratified
 from equipoise.problem.objective import numbers_by_arm
+from equipoise.result import Result
 from equipoise.run.progress import Progress
 from equipoise.store import Header, Log
 from equipoise.strategies import Strategy, Support
-from equipoise.study import Result
-from equipoise.study.evidence import LEVEL
-from equipoise.study.goal import Stopping
-from equipoise.tables import count
 
 Unit = Literal["samples", "tokens"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.inputs import shown
+from equipoise.base.inputs import shown
 
 # A key of the samples' metadata, a function of a sample, or None for the task itself.
 GroupBy = str | Callable[[Any], Hashable] | None

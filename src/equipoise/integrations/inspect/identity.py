@@ -14,7 +14,7 @@ from inspect_ai.model import GenerateConfig, Model
 from inspect_ai.solver import Plan
 from pydantic import BaseModel
 
-from equipoise.integrations import described
+from equipoise.integrations import model_fingerprint as described
 
 # What each part is called where it differs.
 _PARTS: Final = {

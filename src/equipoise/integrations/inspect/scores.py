@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from inspect_ai.scorer import CORRECT, INCORRECT, NOANSWER, PARTIAL
 
-from equipoise.errors import EquipoiseError
-from equipoise.inputs import LARGEST, shown
+from equipoise.base.errors import EquipoiseError
+from equipoise.base.inputs import LARGEST, shown
 from equipoise.strategies import Support, check_support
 
 # What inspect_ai's own metrics make of texts.

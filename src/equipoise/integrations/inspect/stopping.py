@@ -11,20 +11,20 @@ from typing import Any, Final
 import numpy as np
 from inspect_ai.util import EarlyStop
 
-from equipoise.errors import EquipoiseError
-from equipoise.inputs import shown, texts
+from equipoise.base.errors import EquipoiseError
+from equipoise.base.inputs import shown, texts
+from equipoise.base.keywords import suggests_keywords
+from equipoise.base.tables import count
 from equipoise.integrations.inspect.groups import GroupBy, check_group_by, groups_of
 from equipoise.integrations.inspect.scores import Scores
 from equipoise.integrations.pools import header_of
-from equipoise.keywords import suggests_keywords
+from equipoise.ledger.evidence import LEVEL
+from equipoise.ledger.goal import Stopping
+from equipoise.result import Result
 from equipoise.run.course import Course
 from equipoise.store import Turn
 from equipoise.store.memory import Memory
 from equipoise.strategies import Support
-from equipoise.study import Result
-from equipoise.study.evidence import LEVEL
-from equipoise.study.goal import Stopping
-from equipoise.tables import count
 
 # With a twentieth of the samples running at the same time, few run that could have been skipped. A summary suggests it
 # where a tenth or more did.

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from equipoise import chart
+from equipoise.base.tables import json_ready
 from equipoise.lab.paper import claims, figures, measure, page, tables
 from equipoise.lab.paper.claims import Claim
 from equipoise.lab.paper.design import PAPER_RUNS, Design
 from equipoise.lab.paper.measure import Progress
 from equipoise.lab.paper.tables import Tables
-from equipoise.tables import json_ready
 
 __all__ = ["PAPER_RUNS", "Claim", "Design", "Reproduction", "reproduce"]
 

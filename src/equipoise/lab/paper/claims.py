@@ -9,9 +9,9 @@ from itertools import pairwise
 from typing import Any
 
 from equipoise import theory
+from equipoise.base.tables import amount
 from equipoise.lab.paper.design import ALPHA, ALPHAS, AUTO, EXPLORATIONS, PAIR, A, b_as, gafs_max
 from equipoise.lab.paper.tables import Row, Tables, exponent, first_order, matching, with_error
-from equipoise.tables import amount
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from equipoise import theory
-from equipoise.inputs import integer
-from equipoise.lab import cpu
+from equipoise.base.inputs import integer
+from equipoise.engine import cpu
 from equipoise.problem import Bernoulli, Constant, Exponential, Gaussian, Law, Problem, Rademacher, Uniform
 from equipoise.strategies import Strategy
 from equipoise.strategies.auto import Auto

@@ -23,16 +23,18 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.arrays import Floats
+from equipoise.base.arrays import Floats
+from equipoise.base.tables import json_ready
 from equipoise.compiled import fingerprint
-from equipoise.lab import cpu, estimators, streams, work
+from equipoise.engine import cpu, streams
+from equipoise.engine.setup import Ends, Setup
 from equipoise.lab.paper.design import CurveJob, Design, Job, Key, jobs
-from equipoise.lab.setup import Ends, Setup
-from equipoise.lab.simulation import Curve
-from equipoise.lab.simulator import setups, simulate
 from equipoise.problem import Problem
+from equipoise.simulation import blocks as work
+from equipoise.simulation import estimators
+from equipoise.simulation.results import Curve
+from equipoise.simulation.simulator import setups, simulate
 from equipoise.strategies import serialise
-from equipoise.tables import json_ready
 
 Numbers = dict[str, float]
 # Called with the work done so far, all the work, and the name of the simulation at work.

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from equipoise import chart
+from equipoise.base.tables import amount
 from equipoise.lab.paper.claims import Claim
 from equipoise.lab.paper.design import ALPHA, PAPER_RUNS, A, Design
 from equipoise.lab.paper.tables import Row, Tables, rounded
-from equipoise.tables import amount
 
 TEXTS: dict[str, tuple[str, str]] = {
     "left": (

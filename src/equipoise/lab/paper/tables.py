@@ -9,8 +9,8 @@ from typing import Any
 
 from equipoise import theory
 from equipoise.lab.paper.design import ALPHA, BOUNDED, PAIR, PAPER_RUNS, A, Design, Key, b_as, gafs_max
-from equipoise.lab.simulation import Curve, Simulation
 from equipoise.problem import Problem
+from equipoise.simulation.results import Curve, Simulation
 
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]

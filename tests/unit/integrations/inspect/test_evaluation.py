@@ -16,8 +16,8 @@ from inspect_ai import task as task_of
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.scorer import Score, includes, match, mean, scorer
 
-from equipoise.errors import EquipoiseError
-from equipoise.inputs import install_hint
+from equipoise.base.errors import EquipoiseError
+from equipoise.base.inputs import install_hint
 from equipoise.integrations import inspect as eq_inspect
 from equipoise.integrations.inspect import evaluation
 from tests.unit.integrations.inspect.questions import Mock, quietly, task, truth

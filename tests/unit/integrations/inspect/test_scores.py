@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from inspect_ai.scorer import Score
 
-from equipoise.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError
 from equipoise.integrations.inspect.scores import Scores
 
 

@@ -11,7 +11,7 @@ from inspect_ai import Task, eval
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.scorer import SampleScore, Score, includes, mean, scorer
 
-from equipoise.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError
 from equipoise.integrations import inspect as eq_inspect
 from tests.unit.integrations.inspect.questions import Mock, dataset, eval_spec, quietly, truth
 

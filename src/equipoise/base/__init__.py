@@ -1,0 +1,1 @@
+"""What every room uses: errors, array types, names and labels, validation, wording of numbers, tables, the terminal."""

@@ -1,0 +1,263 @@
+"""
+What is left to do: how many more samples a precision needs, as a range.
+
+An arm stops at the T at which its interval, of half-width s r(T), is as narrow as the target. Its s² is then that of
+the T samples there are and of the M that are still to come::
+
+    s² = (T s²_now + M v (1 + ε)) / (T + M),   Var(ε) = (κ - 1)/M
+
+The law of those to come is drawn from its posterior (`spread`): v, κ and the skewness, on which fixed-width intervals
+depend. Then ε is drawn; the M that solves the equation comes from a few iterations. Where the target is a share of the
+mean, the mean at the stop is drawn too, with its correlation to s². An arm is found to be precise at the next look, by
+which time it has had a few more samples. The draws of all arms add up, and the range leaves out the largest and the
+smallest sums.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from equipoise.base.arrays import Bools, Floats, Ints
+from equipoise.inference import skewness as of_gamma
+from equipoise.inference.needed import MOST, Needed, of_arms, of_sums
+from equipoise.inference.variance_posterior import Laws, Spread, spread
+from equipoise.ledger.goal import Sums, until_next_look
+
+if TYPE_CHECKING:
+    from equipoise.result.result import Result
+
+# Draws, fewer where there are many arms, and the quantiles of their sums that are reported. Those of nine draws in ten
+# would be too close: laws need not be like gamma laws, most of which would take more samples, and quantiles of so few
+# draws scatter.
+DRAWS: Final = 300
+_NUMBERS: Final = 100_000
+_RANGE: Final = (0.02, 0.5, 0.99)
+_ITERATIONS: Final = 10
+# How the samples will be divided among the arms of sums is not foreseen: what they take varies by this share.
+_DIVIDED: Final = 0.06
+# Ranges whose upper end is this many times the lower say nothing.
+_WIDEST: Final = 1000
+
+
+class Left(NamedTuple):
+    """
+    What a precision still needs.
+
+    Attributes
+    ----------
+    samples, low, high
+        About how many more samples, and a range for nine cases in ten.
+    seconds_low, seconds_high
+        How long that takes at the pace of the last samples; NaN where the pace is not known.
+    """
+
+    samples: float
+    low: float
+    high: float
+    seconds_low: float = math.nan
+    seconds_high: float = math.nan
+
+
+class ToCome(NamedTuple):
+    """The places of the arms that are not known well enough, and draws of how many more samples each takes, by row."""
+
+    places: Ints
+    more: Floats
+
+
+class Waiting(NamedTuple):
+    """
+    Means, or sums of them, that are not known well enough.
+
+    Attributes
+    ----------
+    counts, means, variances
+        Samples, their mean, and their variance now.
+    skewness
+        Of the samples.
+    wanted, relative
+        The half-width that is wanted, or the share of the mean where `relative` is true.
+    """
+
+    counts: Floats
+    means: Floats
+    variances: Floats
+    skewness: Floats
+    wanted: Floats
+    relative: Bools
+
+
+def left(result: Result) -> Left | None:
+    """Return what the precision of a result still needs; None without one, or where that cannot be said."""
+    if result.precision is None:
+        return None
+    if result.reached:
+        return Left(0.0, 0.0, 0.0, 0.0, 0.0)
+    if result.to_come is None:
+        return None
+    low, samples, high = np.quantile(result.to_come.more.sum(axis=1), _RANGE)
+    if not high < min(MOST, _WIDEST * max(low, 1)):
+        return None
+    pace = result.snapshot.pace
+    if pace is None:
+        return Left(float(samples), float(low), float(high))
+    seconds = np.quantile(result.to_come.more @ pace[result.to_come.places], _RANGE[::2])
+    return Left(float(samples), float(low), float(high), *map(float, seconds))
+
+
+def to_come(result: Result) -> ToCome | None:
+    """Return draws of what the precision of a result still needs; None where that cannot be said."""
+    if result.precision is None:
+        return None
+    design = result.snapshot.design
+    closed = np.zeros(len(result.arms), bool) if design is None else design.retired
+    places = np.flatnonzero(~result.reached_by_arm & ~closed)
+    known = spread(result) if len(places) else None
+    if known is None:
+        return None
+    rng = np.random.default_rng([result.samples, len(places)])
+    if result.precision.sums is None:
+        more = _of_arms(result, known, places, rng)
+    else:
+        more = _of_sums(result, known, result.precision.sums, rng)[:, places]
+    return ToCome(places, _at_the_next_look(result, more, rng))
+
+
+def by_arm(result: Result) -> Floats:
+    """Return about how many more samples each arm needs; 0 if it is known well enough, infinite if nobody knows."""
+    found = np.where(result.reached_by_arm, 0.0, math.inf)
+    if result.to_come is not None:
+        typical = np.median(result.to_come.more, axis=0)
+        found[result.to_come.places] = np.where(typical < MOST, typical, math.inf)
+    return found
+
+
+def _runs(result: Result) -> int:
+    return min(max(_NUMBERS // len(result.arms), 30), DRAWS)
+
+
+def _of_arms(result: Result, known: Spread, places: Ints, rng: np.random.Generator) -> Floats:
+    """Return draws of how many more samples some arms need, a row for each."""
+    assert result.precision is not None
+    assert result.snapshot.evidence is not None
+    laws = known.laws(_runs(result), rng)
+    # An arm whose samples are all equal has the interval of the most varying one.
+    likely = np.where(laws.variances > 0, laws.variances, laws.variances.max(axis=1, keepdims=True))
+    laws = Laws(*(each[:, places] for each in laws._replace(variances=likely)))
+    variances = result.variances.array[places]
+    waiting = Waiting(
+        result.counts.array[places].astype(float),
+        result.means.array[places],
+        np.where(variances > 0, variances, laws.variances.mean(axis=0)),
+        result.snapshot.evidence.skewness[places],
+        np.array(result.precision.wanted)[places],
+        np.array(result.precision.relative)[places],
+    )
+    return _until_stop(waiting, laws, of_arms(result, places, waiting.variances), rng)
+
+
+def _of_sums(result: Result, known: Spread, asked: Sums, rng: np.random.Generator) -> Floats:
+    """
+    Return draws of how many more samples each arm needs for the sums of means, a row for each.
+
+    All arms of a sum are taken to grow by one factor, so that it is like a mean of n samples with the variance
+    n Σ_k c_k² σ²_k/T_k. An arm of several sums has the mean of their factors.
+    """
+    assert result.precision is not None
+    assert result.snapshot.evidence is not None
+    laws = known.laws(_runs(result), rng)
+    counts, n = result.counts.array, float(result.samples)
+    variances = np.where(result.variances.array > 0, result.variances.array, laws.variances.mean(axis=0))
+    open_ones = np.flatnonzero(~result.sums_found.reached)
+    # The parts of the arms in the variance of each sum, for each unit of their own.
+    parts = n * asked.weights[open_ones] ** 2 / counts
+    now = parts @ variances
+    with np.errstate(divide="ignore", invalid="ignore"):
+        noise = laws.noise @ ((parts * variances / now[:, None]) ** 2 / counts).T * n
+    waiting = Waiting(
+        np.full(len(open_ones), n),
+        result.sums_found.values[open_ones],
+        now,
+        np.zeros(len(open_ones)),
+        np.array(result.precision.wanted)[open_ones],
+        np.array(result.precision.relative)[open_ones],
+    )
+    seen, normal = result.snapshot.evidence.skewness, rng.standard_normal(laws.skewness.shape)
+    needed = of_sums(
+        result, asked, open_ones, now, lambda growth: _later(seen, laws.skewness, counts, (growth - 1) * counts, normal)
+    )
+    of_all = Laws(laws.variances @ parts.T, np.zeros_like(noise), noise)
+    more = _until_stop(waiting, of_all, needed, rng)
+    # The largest would be too large: sums that take longest will get more of the samples than they have had so far.
+    inside = asked.weights[open_ones] != 0
+    typical = (more @ inside) / np.maximum(inside.sum(axis=0), 1) * counts / n
+    return np.asarray(typical * np.exp(_DIVIDED * rng.standard_normal((len(more), 1))))
+
+
+def _at_the_next_look(result: Result, more: Floats, rng: np.random.Generator) -> Floats:
+    """Return draws of how many more samples arms get until somebody looks and finds them known well enough."""
+    step = until_next_look(result.samples + int(min(np.median(more.sum(axis=1)), MOST)), len(result.arms))
+    if result.precision is not None and result.precision.sums is not None:
+        # All arms are closed at the last look.
+        return np.asarray(more + step / more.shape[1] * rng.random((len(more), 1)))
+    # At the last looks few arms are open, and these get all the samples between two looks.
+    shares = 1 / (1 + np.argsort(np.argsort(-more, axis=1), axis=1))
+    return np.asarray(more + step * shares * rng.random(more.shape))
+
+
+def _until_stop(waiting: Waiting, laws: Laws, needed: Needed, rng: np.random.Generator) -> Floats:
+    """
+    Return draws of how many more samples are taken until intervals are narrow enough.
+
+    Parameters
+    ----------
+    waiting
+        What is waited for.
+    laws
+        Draws of the laws of samples to come.
+    needed
+        After how many samples intervals are narrow enough.
+    rng
+        Decides what is to come.
+    """
+    counts, means, now, skewness, wanted, relative = waiting
+    v, likely, noise = laws
+    normal, other, third = rng.standard_normal((3, *v.shape))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        along = np.clip(np.nan_to_num(skewness / np.sqrt(noise)), -0.95, 0.95)
+        across = np.sqrt(1 - along**2)
+        more = np.tile(counts, (len(v), 1))
+        for _ in range(_ITERATIONS):
+            part = more / (counts + more)
+            at_stop = (1 - part) * now + part * v * np.exp(np.sqrt(noise / more) * normal - noise / (2 * more))
+            # How far s² will move, and with it the mean of a skewed arm, in standard deviations.
+            moved = np.clip(np.nan_to_num((at_stop / now - 1) / np.sqrt(noise * part / counts)), -4, 4)
+            mean = means + np.sqrt(v * part / counts) * (along * moved + across * other)
+            target = np.where(relative, wanted * np.abs(mean), wanted)
+            with_it = of_gamma.correlation(likely)
+            squared = _later(skewness, likely, counts, more, with_it * moved + np.sqrt(1 - with_it**2) * third)
+            more = np.sqrt(more * np.clip(np.nan_to_num(needed(at_stop, target, squared)) - counts, 1.0, MOST))
+    return np.asarray(more)
+
+
+def _later(skewness: Floats, likely: Floats, counts: Floats, more: Floats, normal: Floats) -> Floats:
+    """
+    Return draws of the squared skewness of samples, less its noise, when there will be more of them.
+
+    Parameters
+    ----------
+    skewness, counts
+        That of the samples there are, and their number.
+    likely, more
+        That of the law, and the number of samples to come.
+    normal
+        How far those to come are from what is likely, in standard deviations.
+    """
+    part, n = more / (counts + more), counts + more
+    # By chance it is above or below what is likely now, which becomes less by and by.
+    chance = (1 - part) * (skewness - of_gamma.shown(likely, counts))
+    apart = part * np.sqrt(of_gamma.variance(likely, more)) * normal
+    return np.asarray(np.maximum((of_gamma.shown(likely, n) + chance + apart) ** 2 - 6 / n, 0))

@@ -1,0 +1,1 @@
+"""The leaderboard: every strategy on every problem of the suite."""

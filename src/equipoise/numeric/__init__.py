@@ -1,0 +1,1 @@
+"""Arithmetic in compiled code: floats, tuples, moments, the heap."""

@@ -1,0 +1,199 @@
+"""
+Sample for a study that somebody else keeps: ask, have it sampled, tell.
+
+The study decides; this only keeps workers busy. What has arrived is told in one call, and short samples go out in
+chunks, so that a sample costs little more than itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+import queue
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, CancelledError
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from equipoise.base.errors import EquipoiseError
+from equipoise.base.inputs import Names, printable, shown
+from equipoise.ledger.ledger import TooLate
+from equipoise.result import Result
+from equipoise.run.samplers import ENDLESS, Outcome, Samplers
+from equipoise.run.workers import Answer, Workers, workers_for
+
+# A chunk should take about this long, which is long compared with a request; and no more samples than this.
+CHUNK_SECONDS: Final = 0.2
+LARGEST: Final = 1000
+
+
+class Elsewhere(Protocol):
+    """What is needed of a study that somebody else keeps."""
+
+    @property
+    def arms(self) -> Any: ...
+    def ask(self, m: int, *, lease: float | None = ...) -> list[Any]: ...
+    def tell_many(self, answers: Any) -> None: ...
+    def forget(self, ticket: Any) -> None: ...
+    def result(self) -> Result: ...
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How to sample: see `estimate`."""
+
+    executor: Any = None
+    in_flight: int | None = None
+    retries: int = 0
+    lease: float | None = None
+    max_seconds: float | None = None
+    seed: int = 0
+
+
+def sample(
+    study: Elsewhere, samplers: Any, arms: Any, manner: Manner, clock: Callable[[], float] = time.perf_counter
+) -> Result:
+    """
+    Sample until the study hands out no more tickets, and return what it knows then.
+
+    Parameters
+    ----------
+    study
+        The study.
+    samplers, arms
+        As in `estimate`: functions, for all arms of the study. The seed of a sample follows from its ticket.
+    manner
+        How to sample.
+    clock
+        Seconds.
+    """
+    for name in ("ask", "tell_many", "forget", "result"):
+        if not callable(getattr(study, name, None)):
+            raise TypeError(f"study must be one of a service, as connect(...).study(name) is, got {shown(study)}")
+    if arms is not None:
+        raise ValueError("arms are those of the study; leave arms out")
+    drawn = Samplers(samplers, study.arms if callable(samplers) else None, None, manner.seed)
+    if set(drawn.arms) != set(study.arms):
+        raise ValueError(f"samplers must have the arms of the study, {shown(list(study.arms))}")
+    if drawn.local or bool((drawn.limits < ENDLESS).any()):
+        raise ValueError("with study, every arm must have a function, got a list of samples or another iterable")
+    workers = workers_for(manner.executor, drawn)
+    driver = _Driver(study, drawn, workers, manner, clock)
+    try:
+        driver.run()
+    except BaseException:
+        driver.give_back()
+        raise
+    finally:
+        workers.close()
+    return study.result()
+
+
+class _Driver:
+    def __init__(
+        self, study: Elsewhere, samplers: Samplers, workers: Workers, manner: Manner, clock: Callable[[], float]
+    ) -> None:
+        self._study, self._samplers, self._workers, self._manner = study, samplers, workers, manner
+        self._clock = clock
+        self._place = Names.of(samplers.arms).place
+        self._last = math.inf if manner.max_seconds is None else clock() + manner.max_seconds
+        self._running: dict[Answer, list[Any]] = {}
+        self._done: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+        self._again: deque[Any] = deque()
+        self._attempts: dict[Any, int] = {}
+        self._told, self._each = 0, 0.0
+
+    def run(self) -> None:
+        over = False
+        while True:
+            while not over and self._room() > 0:
+                tickets = self._next()
+                if not tickets:
+                    over = True
+                    break
+                self._submit(tickets)
+            if not self._running:
+                return
+            arrived = [self._done.get()]
+            with contextlib.suppress(queue.Empty):
+                while True:
+                    arrived.append(self._done.get_nowait())
+            self._absorb(arrived)
+            over = over and not self._again
+
+    def give_back(self) -> None:
+        """Give back what is not sampled any more, so that others need not wait for it."""
+        left = [ticket for tickets in self._running.values() for ticket in tickets] + list(self._again)
+        with contextlib.suppress(EquipoiseError, ValueError):
+            for ticket in left:
+                self._study.forget(ticket)
+
+    def _room(self) -> int:
+        """How many samples may be submitted now."""
+        if len(self._running) >= self._workers.width * (2 if 0 < self._each < CHUNK_SECONDS else 1):
+            return 0
+        if self._manner.in_flight is None:
+            return self._chunk()
+        return min(self._chunk(), self._manner.in_flight - sum(map(len, self._running.values())))
+
+    def _chunk(self) -> int:
+        if not self._workers.chunks or self._each == 0:
+            return 1
+        # No more than a share of the evidence there is, as what is in flight was decided without it.
+        return int(max(1, min(CHUNK_SECONDS / self._each, self._told // (8 * self._workers.width), LARGEST)))
+
+    def _next(self) -> list[Any]:
+        if self._again:
+            return [self._again.popleft()]
+        if self._clock() >= self._last:
+            return []
+        return self._study.ask(self._room(), lease=self._manner.lease)
+
+    def _submit(self, tickets: list[Any]) -> None:
+        calls = [self._samplers.call(self._place(ticket.arm), _index(ticket)) for ticket in tickets]
+        try:
+            answer = self._workers.submit(calls)
+        except (BrokenExecutor, RuntimeError) as error:
+            self._again.extend(tickets)
+            raise EquipoiseError(f"the executor takes no more work: {error}") from error
+        self._running[answer] = tickets
+        answer.add_done_callback(self._done.put)
+
+    def _absorb(self, arrived: list[Answer]) -> None:
+        """Tell what has arrived; what has failed is sampled again, or ends the run."""
+        answers, failure = [], None
+        for answer in arrived:
+            tickets = self._running.pop(answer)
+            for ticket, outcome in zip(tickets, _outcomes(answer, len(tickets)), strict=True):
+                if outcome.wrong is None:
+                    answers.append((ticket, float(np.ravel(outcome.values)[0])))
+                    self._each = outcome.seconds if self._told == 0 else 0.9 * self._each + 0.1 * outcome.seconds
+                    continue
+                self._attempts[ticket] = self._attempts.get(ticket, 0) + 1
+                self._again.append(ticket)
+                if self._attempts[ticket] > self._manner.retries:
+                    failure = f"sampling arm {shown(ticket.arm)} failed: {outcome.wrong}"
+        if answers:
+            with contextlib.suppress(TooLate):  # of some, whose places others took; the rest is told
+                self._study.tell_many(answers)
+            self._told += len(answers)
+        if failure is not None:
+            raise EquipoiseError(failure)
+
+
+def _outcomes(answer: Answer, tickets: int) -> list[Outcome]:
+    try:
+        return answer.result()
+    except (Exception, CancelledError) as error:
+        wrong = printable(f"{type(error).__name__}: {' '.join(str(error).split())}")
+        return [Outcome(None, 0.0, wrong, "")] * tickets
+
+
+def _index(ticket: Any) -> int:
+    """Return by what the seed of a ticket's sample is found: the same whoever samples it."""
+    return int.from_bytes(hashlib.blake2b(str(ticket[0]).encode(), digest_size=8).digest(), "little") >> 2

@@ -1,0 +1,6 @@
+"""Simulate whole studies and measure regret."""
+
+from equipoise.simulation.results import Comparison, Curve, Simulation
+from equipoise.simulation.simulator import simulate
+
+__all__ = ["Comparison", "Curve", "Simulation", "simulate"]
