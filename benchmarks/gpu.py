@@ -28,8 +28,8 @@ from equipoise.engine import cpu  # noqa: E402
 from equipoise.engine.setup import Setup  # noqa: E402
 from equipoise.lab.board.leaderboard import leaderboard  # noqa: E402
 from equipoise.lab.cuda import engine as cuda  # noqa: E402
-from equipoise.lab.cuda import many as cuda_many
-from equipoise.lab.cuda import rare_starts as cuda_starts
+from equipoise.lab.cuda import many as cuda_many  # noqa: E402
+from equipoise.lab.cuda import rare_starts as cuda_starts  # noqa: E402
 from equipoise.lab.suite import suite  # noqa: E402
 
 RUNS, N = 4_000_000, 1000

@@ -1,20 +1,15 @@
-"""From runs to sums: a measurement in blocks of runs, and the engines that work through them."""
+"""From runs to sums: a measurement in blocks of runs."""
 
 from __future__ import annotations
 
 import math
-import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from equipoise.base.arrays import Floats, Ints
-from equipoise.base.inputs import did_you_mean, integer, shown
 from equipoise.engine import cpu
 from equipoise.engine.setup import Ends, Setup
 from equipoise.numeric import moments
@@ -24,7 +19,7 @@ from equipoise.simulation import estimators
 # Runs whose sums are formed together on every engine, so that results do not depend on how the work was split.
 BLOCK = 1024
 # A thread simulates several blocks at once up to this many numbers of arms, checkpoints and runs: they fit into cache.
-AT_ONCE = 1 << 15
+
 # Two simulations are compared by the means of this many batches of runs.
 BATCHES = 64
 # The multiples of the controls are fitted on a pilot of at most this many runs, far from the runs that are counted.
@@ -181,108 +176,7 @@ def multiples(setup: Setup, chosen: tuple[estimators.Estimator, ...], pilot: End
     ]
 
 
-# ---- engines
-
-
-class Engine(NamedTuple):
-    """
-    What does the work: the cores of this machine, a GPU or a cluster.
-
-    - `ends(setup, first, runs)`: where runs `first` to `first + runs` end, for a pilot;
-    - `measure(measurement, done)`: the sums and batches of a measurement.
-    """
-
-    ends: Callable[[Setup, int, int], Ends]
-    measure: Callable[[Measurement, Done | None], Results]
-
-
-def engine(name: Any, threads: int | None, precision: str) -> Engine:
-    """Return the engine that a user asked for: "cpu", "cuda" or a Dask client; an engine is what it is."""
-    if isinstance(name, Engine):
-        return name
-    if isinstance(name, str) and name == "cuda":
-        from equipoise.lab.cuda import engine as cuda
-
-        cuda.check()
-        single = precision == "single"
-        return Engine(partial(cuda.simulate, single=single), partial(_on_cuda, single))
-    workers = integer("threads", threads, 1) if threads is not None else os.cpu_count() or 1
-    if isinstance(name, str) and name == "cpu":
-        return Engine(partial(_ends_on_cpu, workers), partial(_on_cpu, workers))
-    if hasattr(name, "scheduler_info"):
-        if name.status != "running":
-            raise ValueError(f"engine must be a Dask client that is running, got {name!r}, which is {name.status}")
-        return Engine(partial(_ends_on_cpu, workers), partial(_on_dask, name))
-    near = did_you_mean(name, ("cpu", "cuda")) if isinstance(name, str) else ""
-    raise ValueError(f"engine must be 'cpu', 'cuda' or a Dask client, got {shown(name)}{near}")
-
-
-def in_threads(workers: int, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
-    """Apply a function to items in this many threads; the results come in the order of the items."""
-    if workers == 1:
-        yield from map(function, items)
-    else:
-        with ThreadPoolExecutor(workers) as pool:
-            yield from pool.map(function, items)
-
-
-def _ends_on_cpu(workers: int, setup: Setup, first: int, runs: int) -> Ends:
-    size = max(cpu.LANES, -(-runs // workers))
-
-    def simulate(start: int) -> Ends:
-        return cpu.simulate(setup, start, min(size, first + runs - start))
-
-    return Ends.join(list(in_threads(workers, simulate, range(first, first + runs, size))))
-
-
-def _on_cpu(workers: int, measurement: Measurement, done: Done | None) -> Results:
-    blocks = measurement.blocks()
-    # Several at once, so that the calls around the pulls are few, as long as all threads have work to share.
-    numbers = len(measurement.setup.problem) * len(measurement.setup.checkpoints) * measurement.block_runs()
-    at_once = max(1, min(blocks // (4 * workers) if workers > 1 else blocks, AT_ONCE // numbers))
-    some = partial(measurement.block, blocks=at_once)
-    return collect(measurement, in_threads(workers, some, range(0, blocks, at_once)), done)
-
-
-def _on_cuda(single: bool, measurement: Measurement, done: Done | None) -> Results:
-    """Simulate many blocks at once on the GPU, and form their sums there."""
-    from equipoise.lab.cuda import engine as cuda
-    from equipoise.lab.cuda import sums as cuda_sums
-
-    setup, size = measurement.setup, measurement.block_runs()
-    at_once = max(1, cuda.launch_runs(len(setup.problem), len(setup.checkpoints)) // size) * size
-    wanted = cuda_sums.Estimates.of(setup, measurement.estimator, measurement.multiples)
-
-    def launches() -> Iterator[list[list[Sums]]]:
-        for first in range(0, measurement.runs, at_once):
-            runs = min(at_once, measurement.runs - first)
-            firsts = measurement.pieces_of_blocks(runs)
-            found = cuda_sums.measure(setup, first, runs, single, firsts, wanted)
-            yield measurement.merged(first, firsts, found)
-
-    return collect(measurement, launches(), done)
-
-
-def _itself(measurement: Measurement) -> Measurement:
-    return measurement
-
-
-def _on_dask(client: Any, measurement: Measurement, done: Done | None) -> Results:
-    """Simulate the blocks on the client's workers; a block that is lost with its worker is done again by another."""
-    # Not scattered: what is scattered is gone with the last worker that had it, a result is computed again.
-    everywhere = client.submit(_itself, measurement, pure=False, retries=10)
-    ahead = 4 * max(1, sum(client.nthreads().values()))
-
-    def blocks() -> Iterator[list[list[Sums]]]:
-        waiting: deque[Any] = deque()
-        for b in range(measurement.blocks()):
-            waiting.append(client.submit(Measurement.block, everywhere, b, pure=False, retries=10))
-            if len(waiting) >= ahead:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-
-    return collect(measurement, blocks(), done)
+# ---- blocks together
 
 
 def collect(measurement: Measurement, blocks: Iterable[list[list[Sums]]], done: Done | None = None) -> Results:

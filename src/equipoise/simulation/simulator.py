@@ -15,8 +15,7 @@ from equipoise.engine.precompile import compile_ahead
 from equipoise.engine.setup import Ends, Setup
 from equipoise.problem import Objective, Problem, Stratified, laws, money
 from equipoise.problem.objective import objective as resolve_objective
-from equipoise.simulation import blocks as work
-from equipoise.simulation import estimators
+from equipoise.simulation import blocks, engines, estimators
 from equipoise.simulation.results import Curve, Simulation
 from equipoise.strategies import (
     Strategy,
@@ -218,14 +217,7 @@ def simulate(
     own = tuple(k for k, law in enumerate(problem.arms) if not laws.has_formula(law))
     problem = problem.simulable()
     support = support_for(support, problem)
-    on_gpu = isinstance(engine, str) and engine == "cuda"
-    if choice("precision", precision, ("double", "single")) == "single" and not on_gpu:
-        raise ValueError("precision must be 'double' unless engine='cuda', got 'single'")
-    if on_gpu:
-        from equipoise.lab.cuda import engine as cuda  # Numba's part for GPUs takes a tenth of a second to import
-
-        cuda.refuse(in_flight, aim)
-    worker = work.engine(engine, threads, precision)
+    worker = engines.engine(engine, threads, choice("precision", precision, ("double", "single")), in_flight, aim)
     jobs = [
         (place, setup, estimators.choose(estimator, problem, each))
         for place, each in enumerate(strategies)
@@ -234,9 +226,9 @@ def simulate(
     found: list[tuple[int, Simulation]] = []
     for done, (place, setup, chosen) in enumerate(jobs):
         # Where nothing is fitted, the first runs that count do as well.
-        first = 0 if set(chosen) == {"naive"} else work.PILOT_FIRST
-        pilot = first_ends(worker.ends, setup, first, work.pilot_runs(setup, chosen, runs))
-        measurement = work.Measurement(setup, chosen, work.multiples(setup, chosen, pilot), runs)
+        first = 0 if set(chosen) == {"naive"} else blocks.PILOT_FIRST
+        pilot = first_ends(worker.ends, setup, first, blocks.pilot_runs(setup, chosen, runs))
+        measurement = blocks.Measurement(setup, chosen, blocks.multiples(setup, chosen, pilot), runs)
         report = partial(_report, progress, done * runs, len(jobs) * runs) if progress else None
         results = worker.measure(measurement, report)
         for n, (sums, batches) in zip(setup.checkpoints, results, strict=True):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.simulation import blocks as work
+from equipoise.simulation import blocks
 from equipoise.strategies import Strategy
 
 PAIR = eq.Problem([eq.Gaussian(0, 4), eq.Gaussian(0, 1)])
@@ -66,7 +66,7 @@ def test_stated_errors_cover(problem: eq.Problem, estimator: str, monkeypatch: p
     strategy is one that does not starve arms: a loss that rare runs decide has no normal interval after 1000 runs.
     """
     strategy, n = eq.strategies.CHAS(), 150
-    monkeypatch.setattr(work, "PILOT", 512)
+    monkeypatch.setattr(blocks, "PILOT", 512)
     long = eq.simulate(problem, strategy, n, runs=400_000, estimator=estimator, seed=12345)
     held = np.zeros(2)
     for seed in range(400):

@@ -23,7 +23,7 @@ from equipoise.engine.kernels.lanes import Layout, lanes
 from equipoise.engine.rule import PLAIN, Rule
 from equipoise.engine.setup import Ends, Setup
 from equipoise.problem import Objective
-from equipoise.simulation import blocks as work
+from equipoise.simulation import blocks
 from equipoise.strategies import Numbers, Strategy, Support, available
 from tests.pooling import MeanVariance
 from tests.unit.compiled.test_jit import rewrite
@@ -389,7 +389,7 @@ def test_blocks_matter_to_the_rounding_alone(monkeypatch: pytest.MonkeyPatch) ->
     problem = eq.Problem([eq.Gaussian(0, 4), eq.Exponential(1)])
     expected = eq.simulate(problem, "auto", 60, runs=3000)
     for block in (64, 100, 4096):
-        monkeypatch.setattr(work, "BLOCK", block)
+        monkeypatch.setattr(blocks, "BLOCK", block)
         sim = eq.simulate(problem, "auto", 60, runs=3000)
         np.testing.assert_allclose(sim.losses, expected.losses, rtol=1e-12)
         np.testing.assert_allclose(sim.loss_errors, expected.loss_errors, rtol=1e-10)

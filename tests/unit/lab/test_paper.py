@@ -22,8 +22,7 @@ from equipoise.lab.paper import tables as rows_of
 from equipoise.lab.paper.design import AUTO, BOUNDED, PAIR, CurveJob, StatisticsJob, jobs
 from equipoise.lab.paper.measure import Results, file_name
 from equipoise.lab.paper.tables import Tables
-from equipoise.simulation import blocks as work
-from equipoise.simulation import estimators
+from equipoise.simulation import blocks, estimators
 from equipoise.simulation.simulator import setups
 from equipoise.strategies import Numbers
 
@@ -231,7 +230,7 @@ def test_runs_that_jobs_share_are_simulated_once(monkeypatch: pytest.MonkeyPatch
 def test_each_half_of_the_runs_is_measured_with_the_multiples_of_the_other(runs: int) -> None:
     [setup] = setups(PAIR, JOB.strategy, [100], None, seed=3)
     ends = cpu.simulate(setup, 0, runs)
-    measurement = work.Measurement(setup, ("controls", "gaussian"), [[np.zeros(11)] * 2], runs)
+    measurement = blocks.Measurement(setup, ("controls", "gaussian"), [[np.zeros(11)] * 2], runs)
     [(sums, batches)] = measure.halves_crossed(measurement, ends)
     half = 1024 if runs == 3000 else 100
     parts = [ends.take(slice(half)), ends.take(slice(half, None))]

@@ -15,8 +15,7 @@ import equipoise as eq
 from equipoise.engine import cpu
 from equipoise.engine.setup import Setup
 from equipoise.problem import Objective
-from equipoise.simulation import Comparison, Curve, Simulation
-from equipoise.simulation import blocks as work
+from equipoise.simulation import Comparison, Curve, Simulation, blocks, engines
 from equipoise.simulation.blocks import Sums
 from equipoise.simulation.results import without_noise
 from equipoise.strategies import Numbers
@@ -540,13 +539,13 @@ def test_another_file_is_refused(tmp_path: Path, content: bytes) -> None:
 )
 def test_a_pilot_is_as_long_as_it_pays_off(estimator: Any, runs: int, pilot: int) -> None:
     setup = Setup(PAIR, eq.strategies.Auto(), (100,), (1.0,), 1)
-    assert work.pilot_runs(setup, (estimator,) * 2, runs) == pilot
+    assert blocks.pilot_runs(setup, (estimator,) * 2, runs) == pilot
 
 
 def test_how_many_blocks_are_summed_at_once_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of 1,024 runs, the last of which is smaller: one by one and all at once, to the bit."""
     together = eq.simulate(PAIR, eq.strategies.BAS(exploration=0.5), 20, runs=5000, threads=1)
-    monkeypatch.setattr(work, "AT_ONCE", 1)
+    monkeypatch.setattr(engines, "AT_ONCE", 1)
     alone = eq.simulate(PAIR, eq.strategies.BAS(exploration=0.5), 20, runs=5000, threads=1)
     assert together.losses.tolist() == alone.losses.tolist()
     assert together.regret_error == alone.regret_error
@@ -641,7 +640,7 @@ def test_wrong_input_is_told_before_anything_runs(
     def never(*_: Any) -> Any:
         raise AssertionError("it ran")
 
-    monkeypatch.setattr(work, "collect", never)
+    monkeypatch.setattr(blocks, "collect", never)
     monkeypatch.setattr(cpu, "kernel", never)
     given: dict[str, Any] = {"problem": PAIR, "strategy": "auto", "budget": 100, "runs": 10} | changed
     with pytest.raises(kind, match=message):
@@ -705,7 +704,7 @@ def test_a_law_of_ones_own_is_simulated_by_values_drawn_from_it() -> None:
 def test_a_law_of_ones_own_is_saved(tmp_path: Path) -> None:
     curve = eq.simulate(eq.Problem([Triangle(), Triangle(2)]), ["uniform"], [10], runs=4)
     curve.save(tmp_path / "curve.json")
-    assert eq.lab.Curve.load(tmp_path / "curve.json")[0].drawn == (0, 1)
+    assert type(curve).load(tmp_path / "curve.json")[0].drawn == (0, 1)
 
 
 def test_laws_that_cannot_be_simulated() -> None:

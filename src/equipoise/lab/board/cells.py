@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from equipoise.base.inputs import choice
 from equipoise.engine import cpu
 from equipoise.engine.setup import Ends, Setup
 from equipoise.lab.board.rare_starts import starts
@@ -173,13 +172,8 @@ class EntryRun:
         simulated, of = sum(len(half.numbers) for half in both), sum(int(half.sizes.sum()) for half in both)
         return Cell(self.entry, self.case, excess, error, simulated, of)
 
-    def measure(self, seed: int = SEED, engine: Any = "cpu") -> Cell:
-        """Simulate the cell, in this thread on a CPU."""
-        if choice("engine", engine, ("cpu", "cuda")) == "cuda":
-            from equipoise.lab.cuda import cells as cuda_cells
-
-            [cell] = cuda_cells.measure([self], seed)
-            return cell
+    def measure(self, seed: int = SEED) -> Cell:
+        """Simulate the cell in this thread."""
         setup, stage = self.setup(seed), self.first()
         ends = first_ends(cpu.simulate, setup, 0, stage.runs)
         pool = starts(setup.problem, self.case.budget, seed) if self.runs is None else None

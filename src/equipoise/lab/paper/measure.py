@@ -30,8 +30,7 @@ from equipoise.engine import cpu, streams
 from equipoise.engine.setup import Ends, Setup
 from equipoise.lab.paper.design import CurveJob, Design, Job, Key, jobs
 from equipoise.problem import Problem
-from equipoise.simulation import blocks as work
-from equipoise.simulation import estimators
+from equipoise.simulation import blocks, engines, estimators
 from equipoise.simulation.results import Curve
 from equipoise.simulation.simulator import setups, simulate
 from equipoise.strategies import serialise
@@ -46,7 +45,7 @@ _FORMAT = "equipoise numbers 2"
 # Blocks of runs that are summed up at once: they fit into cache, and calls of NumPy are few.
 AT_ONCE = 8
 # The multiples of the controls are fitted on at most so many runs.
-FITTED = 2 * work.PILOT
+FITTED = 2 * blocks.PILOT
 
 
 def measure_all(design: Design, folder: Path, progress: Progress | None = None) -> Results:
@@ -164,9 +163,9 @@ class _Passes:
         places = [budgets.index(n) for n in setup.checkpoints]
         return Ends(found.counts[places], found.means[places], found.m2s[places])
 
-    def engine(self, job: Job, tell: Callable[[float], Any]) -> work.Engine:
+    def engine(self, job: Job, tell: Callable[[float], Any]) -> engines.Engine:
         """Return what simulates a job: its pilots are runs that count, each half of which is the other one's pilot."""
-        return work.Engine(
+        return engines.Engine(
             lambda setup, first, runs: self.ends(job, setup, tell).split(runs)[0],
             lambda measurement, done: halves_crossed(measurement, self.ends(job, measurement.setup, tell)),
         )
@@ -183,39 +182,39 @@ def _pass(job: Job, setup: Setup) -> _Pass:
     return replace(setup, checkpoints=()), job.runs
 
 
-def halves_crossed(measurement: work.Measurement, ends: Ends) -> work.Results:
+def halves_crossed(measurement: blocks.Measurement, ends: Ends) -> blocks.Results:
     """
     Return the sums and batches of a measurement, given where its runs ended.
 
     The multiples of the controls are fitted in one half of the runs and used in the other, and the other way round: so
     they do not depend on the runs that they are used on, and no other runs are needed.
     """
-    size, blocks = measurement.block_runs(), measurement.blocks()
-    half = blocks // 2 * size if blocks > 2 else measurement.runs // 2
+    size, count = measurement.block_runs(), measurement.blocks()
+    half = count // 2 * size if count > 2 else measurement.runs // 2
     first, second = ends.take(slice(half)), ends.take(slice(half, None))
 
-    def summed(part: Ends, other: Ends) -> Iterator[list[list[work.Sums]]]:
+    def summed(part: Ends, other: Ends) -> Iterator[list[list[blocks.Sums]]]:
         setup, estimator, runs = measurement.setup, measurement.estimator, measurement.runs
-        multiples = work.multiples(setup, estimator, other.take(slice(FITTED)))
-        fitted = work.Measurement(setup, estimator, multiples, runs)
+        multiples = blocks.multiples(setup, estimator, other.take(slice(FITTED)))
+        fitted = blocks.Measurement(setup, estimator, multiples, runs)
         return map(fitted.sums, part.split(AT_ONCE * size))
 
-    return work.collect(measurement, chain(summed(first, second), summed(second, first)))
+    return blocks.collect(measurement, chain(summed(first, second), summed(second, first)))
 
 
 _CORES = os.cpu_count() or 1
 
 
-def _simulated(setup: Setup, runs: int, done: work.Done) -> Ends:
+def _simulated(setup: Setup, runs: int, done: blocks.Done) -> Ends:
     """Simulate runs on all cores; `done` is told how many there are so far."""
     # Few runs are divided among the cores, in whole groups that go side by side.
     groups = -(-runs // cpu.LANES)
-    size, parts = min(2 * work.BLOCK, -(-groups // _CORES) * cpu.LANES), []
+    size, parts = min(2 * blocks.BLOCK, -(-groups // _CORES) * cpu.LANES), []
 
     def simulated(start: int) -> Ends:
         return cpu.simulate(setup, start, min(size, runs - start))
 
-    for part in work.in_threads(_CORES, simulated, range(0, runs, size)):
+    for part in engines.in_threads(_CORES, simulated, range(0, runs, size)):
         parts.append(part)
         done(min(len(parts) * size, runs))
     return Ends.join(parts)
@@ -266,12 +265,12 @@ def file_name(
 
 def _code_of_sums(printed: Callable[[Any], str]) -> list[str]:
     """Fingerprints of the code between where runs end and the sums of a simulation."""
-    methods: list[Any] = [estimators.ArmSums.of, work.Sums.of]
+    methods: list[Any] = [estimators.ArmSums.of, blocks.Sums.of]
     functions = [
         halves_crossed,
         estimators.fit,
         estimators.estimates,
-        work.Measurement._sums,
+        blocks.Measurement._sums,
         *(each.__func__ for each in methods),
     ]
     return [printed(function) for function in functions]

@@ -23,7 +23,7 @@ warnings.simplefilter("ignore")
 import equipoise as eq
 from equipoise.engine import cpu
 from equipoise.lab.cuda import engine as cuda, sums as cuda_sums
-from equipoise.simulation import blocks as work
+from equipoise.simulation import blocks
 from equipoise.engine.setup import Setup
 from equipoise.problem import Objective
 
@@ -80,7 +80,7 @@ class Weighing(eq.strategies.Strategy):
 
 # In the simulator each thread is one of the machine's; ten arms fit into shared memory, and twenty-six do not.
 card = cuda.Card(threads=4, shared=8000)
-work.PILOT = 16  # it runs there too
+blocks.PILOT = 16  # it runs there too
 cuda_sums.THREADS = 4
 s = eq.strategies
 strategies = [s.Auto(), s.BAS(exploration=0.5), s.CHAS(), s.GAFSMAX(), s.TwoStage(pilot=3), s.Greedy()]
@@ -138,17 +138,17 @@ oracle = Setup(gaussian, s.Oracle(), (90,), (), 1, 1, Objective(1.0))
 report["neyman"] = [cuda.simulate(oracle, 0, 2, single, card).counts[0, :, 1].tolist() for single in (False, True)]
 report["simulate"] = max(float(abs(x.losses / y.losses - 1).max()) for x, y in zip(a, b))
 # The sums of every estimator, for two norms, in pieces of several runs: 12 runs in 4 batches.
-work.BATCHES = 4
+blocks.BATCHES = 4
 several = eq.Problem([eq.Gaussian(1, 4), eq.Rademacher(), eq.Exponential(), eq.StudentT(3)])
 report["sums"] = 0.0
 for p in (math.inf, 2.0):
     objective, chosen = Objective(p, (1.0, 2.0, 0.0, 1.0)), ("gaussian", "controls", "wald", "naive")
     plan = Setup(several, s.Auto(), (20, 30), s.Auto().params(30, 4, None), 3, 1, objective)
-    multiples = work.multiples(plan, chosen, on_cpu(plan, 1000, 256))
-    measurement = work.Measurement(plan, chosen, multiples, 12)
+    multiples = blocks.multiples(plan, chosen, on_cpu(plan, 1000, 256))
+    measurement = blocks.Measurement(plan, chosen, multiples, 12)
     firsts, wanted = measurement.pieces_of_blocks(12), cuda_sums.Estimates.of(plan, chosen, multiples)
     found = measurement.merged(0, firsts, cuda_sums.measure(plan, 0, 12, False, firsts, wanted, card))
-    for here, there in zip(*(work.collect(measurement, [each], None) for each in (measurement.block(0), found))):
+    for here, there in zip(*(blocks.collect(measurement, [each], None) for each in (measurement.block(0), found))):
         assert here[0].count == there[0].count == 12
         pairs = [(here[0].mean, there[0].mean), (here[0].m2, there[0].m2), (here[1], there[1])]
         report["sums"] = max(report["sums"], *(float(abs(x - y).max() / abs(x).max()) for x, y in pairs))
