@@ -18,6 +18,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.ledger.ledger import Ledger
+from equipoise.numeric import moments
 from equipoise.strategies import Numbers
 
 
@@ -657,7 +658,7 @@ def test_moments_in_a_narrow_support() -> None:
     study.tell_moments("a", 10, 0.5e-6, 2.5e-12)
     far = eq.Study(["a"], support=(1e6, 1e6 + 1e-3))
     samples = np.array([1e6, 1e6 + 1e-3] * 5)
-    far.tell_moments("a", *eq.moments.of(samples))
+    far.tell_moments("a", *moments.of(samples))
 
 
 def test_very_many_samples_at_once() -> None:
