@@ -5,7 +5,6 @@ from __future__ import annotations
 import doctest
 import importlib
 import pkgutil
-import pkgutil
 import re
 import tomllib
 from pathlib import Path
