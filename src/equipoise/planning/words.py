@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from equipoise.base.inputs import named, text_of
 from equipoise.base.tables import MOST_ROWS, amount, cell, count
-
-if TYPE_CHECKING:
-    from equipoise.planning.plan import Plan
+from equipoise.planning.planned import Planned
 
 
-def verdict(plan: Plan) -> str:
+def verdict(plan: Planned) -> str:
     """Return what the plan takes and achieves, in one line."""
     samples = count(plan.samples, "sample")
     if plan.sums is not None:
@@ -40,7 +37,7 @@ def verdict(plan: Plan) -> str:
     return f"✗ Precision not reached with {taken}{several} the half-width of {arm} is {half}, target {target}."
 
 
-def table(plan: Plan) -> list[list[str]]:
+def table(plan: Planned) -> list[list[str]]:
     """Return the titles and a row for each arm; of very many arms, those with the largest standard errors."""
     priced = _priced(plan)
     rows = [["arm", "count", *(["cost"] if priced else []), "standard error", "half-width", "variance"]]
@@ -54,7 +51,7 @@ def table(plan: Plan) -> list[list[str]]:
     return rows
 
 
-def remarks(plan: Plan) -> list[str]:
+def remarks(plan: Planned) -> list[str]:
     """Return at most three remarks: arms that are not shown, what is left, and what an even split would need."""
     found = []
     if (hidden := len(plan.arms) - MOST_ROWS) > 0:
@@ -72,7 +69,7 @@ def remarks(plan: Plan) -> list[str]:
     return found
 
 
-def _priced(plan: Plan) -> bool:
+def _priced(plan: Planned) -> bool:
     return plan.terms.objective.costs is not None
 
 

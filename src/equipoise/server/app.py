@@ -113,4 +113,4 @@ def _mount_health(app: FastAPI, service: Service) -> None:
     @app.get("/metrics", response_class=Response, tags=["operation"])
     async def numbers(request: Request) -> Response:
         """Return what this process has counted, for Prometheus."""
-        return Response(service.metrics.text(service), media_type=metrics.MEDIA_TYPE)
+        return Response(service.metrics.text(service.gauges()), media_type=metrics.MEDIA_TYPE)

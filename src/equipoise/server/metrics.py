@@ -5,12 +5,23 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from equipoise.server.service import Service
+from dataclasses import dataclass
+from typing import Final
 
 MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@dataclass(frozen=True)
+class Gauges:
+    """Counts of a service: turns taken, requests served and refused in them; and what is open now."""
+
+    turns: int
+    served: int
+    refused: int
+    waiting: int
+    desks: int
+    connections: int
+    viewers: int
 
 
 class Metrics:
@@ -26,9 +37,8 @@ class Metrics:
         self._requests[method, route, status] += 1
         self._seconds[method, route] += seconds  # type: ignore[assignment]
 
-    def text(self, service: Service) -> str:
+    def text(self, gauges: Gauges) -> str:
         """Return all numbers."""
-        desks, count = service.desks, service.count
         lines = [
             *_series(
                 "requests_total",
@@ -48,13 +58,13 @@ class Metrics:
                     for (method, route), spent in sorted(self._seconds.items())
                 ],
             ),
-            *_series("turns_total", "counter", "Turns taken.", [({}, count.turns)]),
-            *_series("served_total", "counter", "Requests served in turns.", [({}, count.served)]),
-            *_series("refused_total", "counter", "Requests refused in turns.", [({}, count.refused)]),
-            *_series("waiting", "gauge", "Requests that wait for a turn.", [({}, sum(desk.waiting for desk in desks))]),
-            *_series("desks", "gauge", "Studies open in this process.", [({}, len(desks))]),
-            *_series("connections", "gauge", "Connections to the database.", [({}, service.registry.connections)]),
-            *_series("viewers", "gauge", "Live views.", [({}, service.viewers)]),
+            *_series("turns_total", "counter", "Turns taken.", [({}, gauges.turns)]),
+            *_series("served_total", "counter", "Requests served in turns.", [({}, gauges.served)]),
+            *_series("refused_total", "counter", "Requests refused in turns.", [({}, gauges.refused)]),
+            *_series("waiting", "gauge", "Requests that wait for a turn.", [({}, gauges.waiting)]),
+            *_series("desks", "gauge", "Studies open in this process.", [({}, gauges.desks)]),
+            *_series("connections", "gauge", "Connections to the database.", [({}, gauges.connections)]),
+            *_series("viewers", "gauge", "Live views.", [({}, gauges.viewers)]),
             *_series("start_time_seconds", "gauge", "When this process began.", [({}, self.started)]),
         ]
         return "\n".join(lines) + "\n"

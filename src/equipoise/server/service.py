@@ -17,7 +17,7 @@ from equipoise.server import access
 from equipoise.server.access import Action, Administrator, Caller, Role
 from equipoise.server.follow import Broadcast, Follower, end_of
 from equipoise.server.limits import Buckets, Lookup
-from equipoise.server.metrics import Metrics
+from equipoise.server.metrics import Gauges, Metrics
 from equipoise.server.problems import Problem, deleted, unavailable
 from equipoise.server.registry import Key, Page, Registry
 from equipoise.server.settings import FRESH, Rate, Settings
@@ -353,6 +353,12 @@ class Service:
     def desks(self) -> list[Desk]:
         """The desks that are open."""
         return list(self._desks.values())
+
+    def gauges(self) -> Gauges:
+        """Return the numbers of this moment, for `metrics`."""
+        count, desks = self.count, self.desks
+        waiting = sum(desk.waiting for desk in desks)
+        return Gauges(count.turns, count.served, count.refused, waiting, len(desks), self.registry.connections, self.viewers)
 
     @property
     def viewers(self) -> int:
