@@ -26,7 +26,7 @@ import numpy as np
 
 import equipoise as eq
 from equipoise.base.arrays import Floats
-from equipoise.inference.stop_replay import Rule, Stops, Target, stops
+from equipoise.inference.stop_replay import StopRule, Stops, Target, stops
 from equipoise.intervals import Intervals
 from equipoise.ledger.goal import Stopping
 from equipoise.strategies import Support
@@ -119,7 +119,7 @@ def target(problem: Problem, values: Floats) -> Target:
 
 def arms_of(problem: Problem, studies: int, seed: int, fixed_width: bool) -> Iterator[tuple[Floats, Stops]]:
     """Yield the law and the stops of each arm."""
-    rule = Rule(Intervals(problem.arms, problem.support), (1 - LEVEL) / problem.arms, fixed_width)
+    rule = StopRule(Intervals(problem.arms, problem.support), (1 - LEVEL) / problem.arms, fixed_width)
     for k in range(problem.arms):
         values = law(problem.laws[k % len(problem.laws)])
         yield values, stops(values, target(problem, values), rule, studies, 1000 * seed + k)

@@ -24,7 +24,7 @@ import numpy as np
 import equipoise as eq
 from benchmarks.precision import law
 from equipoise.base.arrays import Floats
-from equipoise.inference.stop_replay import Rule, Target, samples_of, stops
+from equipoise.inference.stop_replay import StopRule, Target, samples_of, stops
 from equipoise.intervals import Intervals
 from equipoise.ledger.goal import Stopping
 from equipoise.strategies import Support
@@ -76,9 +76,9 @@ class Problem:
         """What is asked for."""
         return Target(self.wanted, self.relative)
 
-    def rule(self) -> Rule:
+    def rule(self) -> StopRule:
         """Return when the arm is stopped."""
-        return Rule(Intervals(1, self.support), 1 - self.level, self.interval == "fixed-width")
+        return StopRule(Intervals(1, self.support), 1 - self.level, self.interval == "fixed-width")
 
 
 PROBLEMS = (

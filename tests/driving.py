@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import equipoise as eq
-from equipoise.run.drive import Settings
+from equipoise.run.drive import DriverOptions
 from equipoise.run.estimate import _drive
 from equipoise.run.samplers import Samplers
 from equipoise.store import Header, Log
@@ -54,7 +54,7 @@ def drive(
 ) -> eq.Result:
     """What `estimate` does with these arguments, by another clock."""
     samplers = Samplers(sampler, arms, None, seed)
-    settings = Settings(max_seconds, retries=0, lease=lease, in_flight=None)
+    settings = DriverOptions(max_seconds, retries=0, lease=lease, in_flight=None)
     header = Header(samplers.arms, resolve(strategy), None, budget, seed, precision=precision)
     log = Memory(header) if store is None else Log(store, header)
     try:

@@ -157,7 +157,7 @@ def bench(
     Exit codes: 0 success; 1 precision not reached, or fewer runs than asked for;
     2 invalid input; 3 a command failed; 128 + n ended by signal n (130 for Ctrl-C).
     """
-    from equipoise.cli.bench_progress import Watch
+    from equipoise.cli.bench_progress import BenchBar
     from equipoise.timing import Bench, ProcessTimer, parameters, words
     from equipoise.timing.measure import names_of
     from equipoise.timing.timer import OUTPUTS
@@ -184,7 +184,7 @@ def bench(
     # What is printed for programs is not mixed with what commands and this program tell people.
     aside = as_json or exports.to_stdout > 0
     timer = ProcessTimer(where, aside=aside)
-    watch = Watch(people.terminal() and where != "inherit")
+    watch = BenchBar(people.terminal() and where != "inherit")
     named = names_of(filled.commands, filled.names)
     benchmark = Bench(
         named,

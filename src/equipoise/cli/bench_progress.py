@@ -10,10 +10,10 @@ from equipoise.base.inputs import named
 
 if TYPE_CHECKING:
     from equipoise.run.progress import Progress
-    from equipoise.timing import Stage
+    from equipoise.timing import BenchStage
 
 
-class Watch:
+class BenchBar:
     """A bar in a terminal that follows a benchmark from its warm-up to its end."""
 
     def __init__(self, shown: bool) -> None:
@@ -33,7 +33,7 @@ class Watch:
             )
             self._task = self._bar.add_task("", total=None, known="")
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> BenchBar:
         if self._bar is not None:
             self._bar.start()
         return self
@@ -42,7 +42,7 @@ class Watch:
         if self._bar is not None:
             self._bar.stop()
 
-    def __call__(self, stage: Stage) -> None:
+    def __call__(self, stage: BenchStage) -> None:
         """Show how far a benchmark has come."""
         if self._bar is None:
             return
@@ -54,7 +54,7 @@ class Watch:
         self._bar.refresh()
 
 
-def title(stage: Stage) -> str:
+def title(stage: BenchStage) -> str:
     """Return what is being done, such as "warm up 1/6" or "measure, 34 runs"."""
     if stage.name == "measure":
         return f"measure, {tables.count(stage.done, 'run')}"

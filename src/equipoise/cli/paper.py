@@ -29,9 +29,9 @@ def paper(
 ) -> None:
     """Reproduce the paper's experiments and check its claims."""
     from equipoise import chart
-    from equipoise.lab.paper import Design, reproduce
+    from equipoise.lab.paper import PaperDesign, reproduce
 
-    design = Design(runs=runs)
+    design = PaperDesign(runs=runs)
     chart.require()
     if out.exists() and not out.is_dir():
         raise ValueError(f"--out must be a folder, got the file {out}")

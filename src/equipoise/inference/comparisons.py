@@ -275,7 +275,7 @@ def all_pairs(means: Floats) -> tuple[Ints, Ints]:
     return np.where(larger, j, i), np.where(larger, i, j)
 
 
-class Ends(NamedTuple):
+class ContrastEnds(NamedTuple):
     """The ends of several intervals, and which of them are of fixed width instead of being confidence sequences."""
 
     low: Floats
@@ -289,7 +289,7 @@ def compare(
     second: Ints,
     level: float,
     control: bool,
-    known: Ends | None = None,
+    known: ContrastEnds | None = None,
     kind: Kind | None = None,
 ) -> Differences:
     """
@@ -302,7 +302,7 @@ def compare(
     places = np.column_stack([first, second])
     if known is None:
         low, high = bounds(result, places, weights, (1 - level) / max(len(first), 1), kind)
-        known = Ends(low, high, np.zeros(len(first), bool))
+        known = ContrastEnds(low, high, np.zeros(len(first), bool))
     low, high, fixed = known
     means, own = result.means.array, result.standard_errors.array
     values, errors = means[first] - means[second], np.hypot(own[first], own[second])

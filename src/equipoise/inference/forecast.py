@@ -23,7 +23,7 @@ import numpy as np
 from equipoise.base.arrays import Bools, Floats, Ints
 from equipoise.inference import skewness as of_gamma
 from equipoise.inference.needed import MOST, Needed, of_arms, of_sums
-from equipoise.inference.variance_posterior import Laws, Spread, spread
+from equipoise.inference.variance_posterior import LawDraws, Spread, spread
 from equipoise.ledger.goal import Sums, until_next_look
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class ToCome(NamedTuple):
     more: Floats
 
 
-class Waiting(NamedTuple):
+class OpenTargets(NamedTuple):
     """
     Means, or sums of them, that are not known well enough.
 
@@ -146,9 +146,9 @@ def _of_arms(result: Result, known: Spread, places: Ints, rng: np.random.Generat
     laws = known.laws(_runs(result), rng)
     # An arm whose samples are all equal has the interval of the most varying one.
     likely = np.where(laws.variances > 0, laws.variances, laws.variances.max(axis=1, keepdims=True))
-    laws = Laws(*(each[:, places] for each in laws._replace(variances=likely)))
+    laws = LawDraws(*(each[:, places] for each in laws._replace(variances=likely)))
     variances = result.variances.array[places]
-    waiting = Waiting(
+    waiting = OpenTargets(
         result.counts.array[places].astype(float),
         result.means.array[places],
         np.where(variances > 0, variances, laws.variances.mean(axis=0)),
@@ -177,7 +177,7 @@ def _of_sums(result: Result, known: Spread, asked: Sums, rng: np.random.Generato
     now = parts @ variances
     with np.errstate(divide="ignore", invalid="ignore"):
         noise = laws.noise @ ((parts * variances / now[:, None]) ** 2 / counts).T * n
-    waiting = Waiting(
+    waiting = OpenTargets(
         np.full(len(open_ones), n),
         result.sums_found.values[open_ones],
         now,
@@ -189,7 +189,7 @@ def _of_sums(result: Result, known: Spread, asked: Sums, rng: np.random.Generato
     needed = of_sums(
         result, asked, open_ones, now, lambda growth: _later(seen, laws.skewness, counts, (growth - 1) * counts, normal)
     )
-    of_all = Laws(laws.variances @ parts.T, np.zeros_like(noise), noise)
+    of_all = LawDraws(laws.variances @ parts.T, np.zeros_like(noise), noise)
     more = _until_stop(waiting, of_all, needed, rng)
     # The largest would be too large: sums that take longest will get more of the samples than they have had so far.
     inside = asked.weights[open_ones] != 0
@@ -208,7 +208,7 @@ def _at_the_next_look(result: Result, more: Floats, rng: np.random.Generator) ->
     return np.asarray(more + step * shares * rng.random(more.shape))
 
 
-def _until_stop(waiting: Waiting, laws: Laws, needed: Needed, rng: np.random.Generator) -> Floats:
+def _until_stop(waiting: OpenTargets, laws: LawDraws, needed: Needed, rng: np.random.Generator) -> Floats:
     """
     Return draws of how many more samples are taken until intervals are narrow enough.
 

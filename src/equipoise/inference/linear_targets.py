@@ -161,7 +161,7 @@ def contrasts_of(result: Result, asked: Sums) -> list[contrasts.Contrast]:
     ]
 
 
-def pairs(result: Result, first: Ints, second: Ints) -> contrasts.Ends | None:
+def pairs(result: Result, first: Ints, second: Ints) -> contrasts.ContrastEnds | None:
     """Return the intervals of the differences first - second if the precision is asked of just these; else None."""
     asked = None if result.precision is None else result.precision.sums
     if asked is None or len(asked.weights) != len(first):
@@ -183,7 +183,7 @@ def pairs(result: Result, first: Ints, second: Ints) -> contrasts.Ends | None:
             low[i], high[i], fixed[i] = -found.high[j], -found.low[j], found.fixed[j]
         else:
             return None
-    return contrasts.Ends(low, high, fixed)
+    return contrasts.ContrastEnds(low, high, fixed)
 
 
 def the_one_asked(result: Result, places: Ints, own: Floats) -> contrasts.Contrast | None:

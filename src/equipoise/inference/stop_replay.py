@@ -26,7 +26,7 @@ _MOST_TIMES, _MOST = 20, 10_000
 
 
 @dataclass(frozen=True)
-class Rule:
+class StopRule:
     """
     When an arm is stopped.
 
@@ -113,7 +113,7 @@ class Stops(NamedTuple):
         return Bias(inflation, noise, float((off - sums / others).mean()))
 
 
-def stops(samples: Floats, target: Target, rule: Rule, runs: int, seed: int) -> Stops:
+def stops(samples: Floats, target: Target, rule: StopRule, runs: int, seed: int) -> Stops:
     """
     Return where an arm stops whose samples are drawn from these, with replacement.
 

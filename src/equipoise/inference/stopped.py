@@ -16,7 +16,7 @@ import numpy as np
 
 from equipoise.base.arrays import Bools, Floats
 from equipoise.inference.corrections import LEAST, MOST, MOST_ARMS, Adaptivity, How, known, seed_of, shrunk
-from equipoise.inference.stop_replay import Bias, Rule, Target, samples_of, stops
+from equipoise.inference.stop_replay import Bias, StopRule, Target, samples_of, stops
 
 if TYPE_CHECKING:
     from equipoise.result.result import Result
@@ -53,7 +53,7 @@ def stopped_alone(result: Result, stopped: Bools, formula: Adaptivity) -> Adapti
     samples = evidence.samples() if len(counts) <= MOST_ARMS and result.samples <= MOST_STOPPED else None
     if samples is None:
         return formula
-    rule = Rule(result.sequences, (1 - result.level) / len(counts), wanted.interval == "fixed-width")
+    rule = StopRule(result.sequences, (1 - result.level) / len(counts), wanted.interval == "fixed-width")
     betting = result.sequences.kind == "betting"
     cost = 1 if not betting else BINARY if result.sequences.support == "binary" else BOUNDED
     runs = max(min(DRAWN // result.samples, RUNS) // cost, FEWEST_RUNS)
@@ -75,7 +75,7 @@ def stopped_alone(result: Result, stopped: Bools, formula: Adaptivity) -> Adapti
     return Adaptivity(inflations, biases, how, scatter=scatter)
 
 
-def twice(own: Floats, target: Target, rule: Rule, runs: int, seed: int) -> tuple[Bias, float]:
+def twice(own: Floats, target: Target, rule: StopRule, runs: int, seed: int) -> tuple[Bias, float]:
     """
     Return what stopping has done to an arm's mean, and the standard deviation of the number of samples.
 

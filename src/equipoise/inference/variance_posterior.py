@@ -53,7 +53,7 @@ _LEAST: Final = 8
 FITTED: Final = 2_000
 
 
-class Laws(NamedTuple):
+class LawDraws(NamedTuple):
     """
     What the arms' laws may be, by draw and arm.
 
@@ -91,7 +91,7 @@ class Spread(Protocol):
             The prior probability that all variances are the same.
         """
 
-    def laws(self, runs: int, rng: np.random.Generator) -> Laws:
+    def laws(self, runs: int, rng: np.random.Generator) -> LawDraws:
         """Return the variances of the arms' laws with their skewness and κ - 1, from the posterior."""
 
 
@@ -153,7 +153,7 @@ class General:
         """Return variances from the posterior, as `Spread` says."""
         return self._variances(self._level.draws(_Chance.drawn(runs, len(self._vary), rng), equal))
 
-    def laws(self, runs: int, rng: np.random.Generator) -> Laws:
+    def laws(self, runs: int, rng: np.random.Generator) -> LawDraws:
         """Return what the laws may be, as `Spread` says."""
         chance = _Chance.drawn(runs, len(self._vary), rng)
         variances = self._variances(self._level.draws(chance, EQUAL))
@@ -161,7 +161,7 @@ class General:
         along = of_gamma.correlation(self._skewness.likely)
         skewness = self._skewness.draws(chance.turned(along, rng))
         more = 1.5 * (skewness**2 - self._skewness.likely**2) * self._shared
-        return Laws(variances, skewness, np.maximum(self.noise + more, 0.05))
+        return LawDraws(variances, skewness, np.maximum(self.noise + more, 0.05))
 
     def _variances(self, logs: Floats) -> Floats:
         return np.where(self._vary, np.exp(logs) / self._units, 0.0)
@@ -188,10 +188,10 @@ class Binary:
         """Return variances from the posterior, as `Spread` says."""
         return _binary_variance(self._level.draws(_Chance.drawn(runs, len(self.noise), rng), equal))
 
-    def laws(self, runs: int, rng: np.random.Generator) -> Laws:
+    def laws(self, runs: int, rng: np.random.Generator) -> LawDraws:
         """Return what the laws may be, as `Spread` says."""
         variances = self.draws(runs, rng)
-        return Laws(variances, np.sqrt(np.maximum(1 / variances - 4, 0)), np.tile(self.noise, (runs, 1)))
+        return LawDraws(variances, np.sqrt(np.maximum(1 / variances - 4, 0)), np.tile(self.noise, (runs, 1)))
 
 
 def _binary_variance(angle: Floats) -> Floats:

@@ -44,7 +44,7 @@ FIRST: Final = 4
 SHARE: Final = 1 / 8
 
 
-class Answer(NamedTuple):
+class ItemAnswer(NamedTuple):
     """What came of an item: its value, or None where there is none; and what it cost, if that is known."""
 
     value: float | None
@@ -66,7 +66,7 @@ class Answers:
         The exception that is to blame for that, if any.
     """
 
-    by_item: Sequence[Answer | None]
+    by_item: Sequence[ItemAnswer | None]
     failure: str = ""
     cause: Exception | None = None
 

@@ -12,7 +12,7 @@ import numpy as np
 from equipoise.base.inputs import install_hint, shown
 from equipoise.base.keywords import suggests_keywords
 from equipoise.integrations import model_fingerprint as described
-from equipoise.integrations.pools import Answer, Answers, sample
+from equipoise.integrations.pools import Answers, ItemAnswer, sample
 from equipoise.ledger.goal import Stopping
 from equipoise.result import Result
 from equipoise.run.progress import Progress
@@ -115,7 +115,7 @@ def per_class_accuracy(
         if failure := _unusable(predicted, len(items), names[0]):
             return Answers([None] * len(items), failure)
         correct = predicted == labels[items].astype(object)
-        return Answers([Answer(float(each)) for each in correct.tolist()])
+        return Answers([ItemAnswer(float(each)) for each in correct.tolist()])
 
     return sample(
         {name: np.flatnonzero(codes == k).tolist() for k, name in enumerate(names)},

@@ -51,7 +51,7 @@ PROMISES: Final[dict[Kind, str]] = {
 TARGET = 1000
 
 
-class Kernel(NamedTuple):
+class KindFunctions(NamedTuple):
     """The compiled functions of a kind, for loops that hold the state themselves."""
 
     update: Callable[[Floats, int, float, tuple[float, ...]], None]
@@ -213,25 +213,25 @@ class Intervals:
         return _ends(self.support)
 
     @cached_property
-    def kernel(self) -> Kernel:
+    def kernel(self) -> KindFunctions:
         """The compiled functions of this kind, with their settings."""
         alpha = _alpha(self.level) / self.arms
         low, high = _ends(self.support)
         match self.kind:
             case "asymptotic":
                 tuned = asymptotic.settings(low, high, self.target, alpha)
-                return Kernel(asymptotic.update, asymptotic.bounds, asymptotic.COLUMNS, tuned)
+                return KindFunctions(asymptotic.update, asymptotic.bounds, asymptotic.COLUMNS, tuned)
             case "fixed-n":
                 bounds = fixed_n.clopper_pearson if self.support == "binary" else fixed_n.student
-                return Kernel(fixed_n.update, bounds, fixed_n.COLUMNS, (low, high))
+                return KindFunctions(fixed_n.update, bounds, fixed_n.COLUMNS, (low, high))
             case "fixed-width":
                 known = low, high, float(self.support == "binary")
-                return Kernel(fixed_width.update, fixed_width.bounds, fixed_width.COLUMNS, known)
+                return KindFunctions(fixed_width.update, fixed_width.bounds, fixed_width.COLUMNS, known)
         room: Any = empirical_bernstein
         if self.kind == "betting":
             room = binary_betting if self.support == "binary" else bounded_betting
             room = room if self.populations is None else pool_betting
-        return Kernel(room.update, room.bounds, room.COLUMNS, room.settings(low, high - low, alpha))
+        return KindFunctions(room.update, room.bounds, room.COLUMNS, room.settings(low, high - low, alpha))
 
     def start(self, places: Ints | None = None) -> Floats:
         """Return the state before the first sample, with a row for each arm, or for those at some places."""

@@ -16,7 +16,7 @@ from equipoise.inference import linear_targets as sums
 from equipoise.ledger.evidence import LEVEL
 from equipoise.problem import Contrasts, Stratified
 from equipoise.problem.objective import objective as objective_of
-from equipoise.strategies import Strategy, Uniform
+from equipoise.strategies import EvenSplit, Strategy
 
 if TYPE_CHECKING:
     from equipoise.result.result import Result
@@ -89,7 +89,7 @@ class Precision:
     def followed(self, strategy: Strategy, options: Mapping[str, Any]) -> bool:
         """Return whether a study with this strategy and these options makes errors small relative to the targets."""
         # Weights or another objective that the user gives take precedence, and so does sampling every arm in turn.
-        if options.get("weights") is not None or isinstance(strategy, Uniform):
+        if options.get("weights") is not None or isinstance(strategy, EvenSplit):
             return False
         objective = options.get("objective", math.inf)
         if self.sums is not None:

@@ -104,7 +104,7 @@ def moment(result: Result) -> Sequence[Moment]:
     return (Moment(result.samples, float(widths.max()), widths if len(widths) <= FOLLOWED else None),)
 
 
-class Pace:
+class RecentPace:
     """How many samples came in the last minutes."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from equipoise.base.arrays import Floats
 from equipoise.ledger import Goal
 from equipoise.ledger.state import FORGOTTEN
 from equipoise.report.drift import Drift, Drifts
-from equipoise.report.history import History, Moment, Pace
+from equipoise.report.history import History, Moment, RecentPace
 from equipoise.result import Result
 from equipoise.result.certificate import Certificate
 from equipoise.run.course import Course
@@ -105,7 +105,7 @@ class Report:
     latest: float
     history: tuple[Moment, ...]
     drifts: tuple[Drift, ...]
-    pace: Pace = field(repr=False)
+    pace: RecentPace = field(repr=False)
 
     @property
     def reached(self) -> bool | None:
@@ -140,7 +140,7 @@ class Watch:
         self._course = Course(self.replica.header)
         self._history = History(self.replica, self.replica.level if level is None else level)
         self._drifts = Drifts(len(self.replica.study.arms))
-        self._pace = Pace()
+        self._pace = RecentPace()
         self._account: Account | None = None
 
     @property

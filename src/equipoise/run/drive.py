@@ -80,7 +80,7 @@ class Arrived(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Settings:
+class DriverOptions:
     """When to stop, and what to do when sampling fails."""
 
     max_seconds: float | None = None
@@ -96,7 +96,7 @@ class Driver:
         self,
         log: Log | Memory,
         samplers: Samplers,
-        settings: Settings,
+        settings: DriverOptions,
         display: Display | None,
         owner: Owner | None = None,
         clock: Callable[[], float] = time.perf_counter,

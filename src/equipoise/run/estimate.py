@@ -19,7 +19,7 @@ from equipoise.ledger.goal import precision as precision_of
 from equipoise.problem import Contrasts, Stratified
 from equipoise.result import Result
 from equipoise.run.course import Course
-from equipoise.run.drive import Driver, Settings
+from equipoise.run.drive import Driver, DriverOptions
 from equipoise.run.options import objective_for, options_of, savable
 from equipoise.run.progress import Progress, check_progress, display
 from equipoise.run.remote_driver import Elsewhere, Manner, sample
@@ -181,7 +181,7 @@ def estimate(
     if about is not None and not isinstance(about, Mapping):
         raise TypeError(f"about must be a mapping of strings and numbers, got {shown(about)}")
     given_seed = seed if seed is None else integer("seed", seed, least=0)
-    settings = Settings(
+     Settings(=settings = DriverOptions(= Settings(
         max_seconds=None if max_seconds is None else number_of_seconds("max_seconds", max_seconds),
         retries=integer("retries", retries, least=0, most=_MOST_RETRIES),
         lease=None if lease is None else number_of_seconds("lease", lease),
@@ -241,7 +241,7 @@ def _drive(
     store: str | os.PathLike[str] | None,
     samplers: Samplers,
     executor: Any,
-    settings: Settings,
+    settings: DriverOptions,
     progress: Any,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Result:

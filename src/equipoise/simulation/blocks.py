@@ -30,25 +30,25 @@ NOISE, SHORTEST_PILOT = 16, 384
 
 
 @dataclass(frozen=True)
-class Sums:
+class RunSums:
     """Count, mean and M2 over runs: losses and pulls by arm, and the objective of variances over pulls."""
 
     count: int
     mean: Floats
     m2: Floats
 
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(*moments.merge(self.count, self.mean, self.m2, other.count, other.mean, other.m2))
+    def __add__(self, other: RunSums) -> RunSums:
+        return RunSums(*moments.merge(self.count, self.mean, self.m2, other.count, other.mean, other.m2))
 
     @classmethod
-    def of(cls, rows: Floats) -> Sums:
+    def of(cls, rows: Floats) -> RunSums:
         """Sum each row over its columns, one for each run."""
         mean = rows.mean(axis=1)
         return cls(rows.shape[1], mean, ((rows - mean[:, None]) ** 2).sum(axis=1))
 
 
 # For each checkpoint: the sums of all runs, and the means of batches of runs with their number in the last column.
-Results = list[tuple[Sums, Floats]]
+Results = list[tuple[RunSums, Floats]]
 # Called with the number of runs done so far.
 Done = Callable[[int], Any]
 
@@ -83,23 +83,23 @@ class Measurement:
         """Return the number of blocks."""
         return -(-self.runs // self.block_runs())
 
-    def block(self, b: int, blocks: int = 1) -> list[list[Sums]]:
+    def block(self, b: int, blocks: int = 1) -> list[list[RunSums]]:
         """Simulate blocks from b on and return their sums for each checkpoint, in enough pieces to fill the batches."""
         size = self.block_runs()
         first = b * size
         return self.sums(cpu.simulate(self.setup, first, min(blocks * size, self.runs - first)))
 
-    def sums(self, ends: Ends) -> list[list[Sums]]:
+    def sums(self, ends: Ends) -> list[list[RunSums]]:
         """Return the sums of blocks of runs for each checkpoint, in enough pieces to fill the batches."""
         return [self._sums(ends, c) for c in range(len(self.setup.checkpoints))]
 
-    def _sums(self, ends: Ends, c: int) -> list[Sums]:
+    def _sums(self, ends: Ends, c: int) -> list[RunSums]:
         problem = self.setup.problem
         sums = estimators.ArmSums.of(problem, ends, c, self.estimator)
         losses = estimators.estimates(sums, self.estimator, self.multiples[c])
         norm = _norms(self.setup.objective, problem.variances[:, None] / sums.T)
         rows = np.vstack([losses, sums.T, norm[None]])
-        return [Sums.of(piece) for piece in np.split(rows, self.pieces_of_blocks(rows.shape[1])[1:-1], axis=1)]
+        return [RunSums.of(piece) for piece in np.split(rows, self.pieces_of_blocks(rows.shape[1])[1:-1], axis=1)]
 
     def pieces(self, runs: int) -> Ints:
         """Return where the pieces of a block of runs begin, and where the last one ends."""
@@ -116,7 +116,7 @@ class Measurement:
         parts = [first + self.pieces(min(size, runs - first))[:-1] for first in range(0, runs, size)]
         return np.append(np.concatenate(parts), runs)
 
-    def merged(self, first: int, firsts: Ints, found: Floats) -> list[list[Sums]]:
+    def merged(self, first: int, firsts: Ints, found: Floats) -> list[list[RunSums]]:
         """
         Return the sums of pieces for each checkpoint, those of a batch merged.
 
@@ -138,7 +138,7 @@ class Measurement:
         apart = found[..., 0] - np.repeat(means, np.diff(starts, append=len(counts)), axis=0)
         m2s = np.add.reduceat(found[..., 1] + each * apart**2, starts)
         return [
-            [Sums(int(n), mean[c], m2[c]) for n, mean, m2 in zip(totals, means, m2s, strict=True)]
+            [RunSums(int(n), mean[c], m2[c]) for n, mean, m2 in zip(totals, means, m2s, strict=True)]
             for c in range(found.shape[1])
         ]
 
@@ -179,11 +179,11 @@ def multiples(setup: Setup, chosen: tuple[estimators.Estimator, ...], pilot: End
 # ---- blocks together
 
 
-def collect(measurement: Measurement, blocks: Iterable[list[list[Sums]]], done: Done | None = None) -> Results:
+def collect(measurement: Measurement, blocks: Iterable[list[list[RunSums]]], done: Done | None = None) -> Results:
     """Add the blocks up in their order, over all runs and in batches."""
     checkpoints = range(len(measurement.setup.checkpoints))
-    totals: list[Sums | None] = [None] * len(checkpoints)
-    parts: list[list[Sums | None]] = [[None] * BATCHES for _ in checkpoints]
+    totals: list[RunSums | None] = [None] * len(checkpoints)
+    parts: list[list[RunSums | None]] = [[None] * BATCHES for _ in checkpoints]
     runs = 0
     for block in blocks:
         for c in checkpoints:

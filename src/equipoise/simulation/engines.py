@@ -14,7 +14,7 @@ from equipoise.base.inputs import did_you_mean, integer, shown
 from equipoise.engine import cpu
 from equipoise.engine.setup import Ends, Setup
 from equipoise.problem import Objective
-from equipoise.simulation.blocks import Done, Measurement, Results, Sums, collect
+from equipoise.simulation.blocks import Done, Measurement, Results, RunSums, collect
 
 # A thread simulates several blocks at once up to this many numbers of arms, checkpoints and runs: they fit into cache.
 AT_ONCE = 1 << 15
@@ -102,7 +102,7 @@ def _on_dask(client: Any, measurement: Measurement, done: Done | None) -> Result
     everywhere = client.submit(_itself, measurement, pure=False, retries=10)
     ahead = 4 * max(1, sum(client.nthreads().values()))
 
-    def blocks() -> Iterator[list[list[Sums]]]:
+    def blocks() -> Iterator[list[list[RunSums]]]:
         waiting: deque[Any] = deque()
         for b in range(measurement.blocks()):
             waiting.append(client.submit(Measurement.block, everywhere, b, pure=False, retries=10))

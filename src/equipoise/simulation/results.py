@@ -18,7 +18,7 @@ from equipoise.base import tables
 from equipoise.base.arrays import Floats
 from equipoise.base.inputs import shown, spoken
 from equipoise.problem import Empirical, Law, Objective, Problem, laws
-from equipoise.simulation.blocks import Sums
+from equipoise.simulation.blocks import RunSums
 from equipoise.strategies import Strategy, deserialise, label, serialise
 
 Scale = Literal["excess", "paper"]
@@ -77,7 +77,7 @@ class Simulation:
     runs: int
     seed: int
     estimator: tuple[str, ...]
-    sums: Sums
+    sums: RunSums
     batches: Floats
     objective: Objective = field(default_factory=Objective)
     in_flight: int = 1
@@ -460,7 +460,7 @@ class Curve(Sequence[Simulation]):
                 each["runs"],
                 each["seed"],
                 tuple(each["estimator"]),
-                Sums(each["sums"][0], np.array(each["sums"][1]), np.array(each["sums"][2])),
+                RunSums(each["sums"][0], np.array(each["sums"][1]), np.array(each["sums"][2])),
                 np.array(each["batches"]),
                 _read(each.get("objective", {})),
                 each.get("in_flight", 1),

@@ -10,7 +10,7 @@ from equipoise.strategies.strategy import Numbers, Strategy
 
 @register("uniform")
 @dataclass(frozen=True)
-class Uniform(Strategy):
+class EvenSplit(Strategy):
     """
     Sample every arm in turn.
 

@@ -45,7 +45,7 @@ _AGAIN: Final = 10
 
 
 @dataclass(frozen=True)
-class Stage:
+class BenchStage:
     """
     How far a benchmark has come.
 
@@ -129,7 +129,7 @@ class Bench:
         shell: str = "auto",
         ignore_failure: bool = False,
         parameters: Mapping[str, Mapping[str, str]] | None = None,
-        watch: Callable[[Stage], Any] | None = None,
+        watch: Callable[[BenchStage], Any] | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._commands = _checked(commands)
@@ -467,7 +467,7 @@ class Bench:
 
     def _tell(self, stage: str, done: int, of: int | None) -> None:
         if self._watch is not None:
-            self._watch(Stage(stage, done, of, self._last))
+            self._watch(BenchStage(stage, done, of, self._last))
 
     def _timings(self, result: Result) -> Timings:
         overhead = None if self._shell is None else self._overhead_now()

@@ -12,7 +12,7 @@ import pytest
 import equipoise as eq
 from benchmarks import precision
 from equipoise.base.arrays import Floats
-from equipoise.inference.stop_replay import Rule, Target, samples_of, stops
+from equipoise.inference.stop_replay import StopRule, Target, samples_of, stops
 from equipoise.intervals import Intervals
 
 STUDIES = 16
@@ -25,7 +25,7 @@ STUDIES = 16
 def test_the_loop_of_stops_is_a_study_of_one_arm(name: str, support: Any, half: float, interval: Any) -> None:
     """The very samples of the loop, told to `estimate`: three studies each stop at the same sample, by one interval."""
     law: Floats = precision.law(name)
-    rule = Rule(Intervals(1, support), 0.05, interval == "fixed-width")
+    rule = StopRule(Intervals(1, support), 0.05, interval == "fixed-width")
     for seed in range(3):
         loop = stops(law, Target(half), rule, 1, seed)
         (samples,) = samples_of(law, loop.counts + 50, seed)
@@ -51,7 +51,7 @@ def test_arms_of_one_study_stop_as_if_alone() -> None:
     studies = [eq.estimate(sample, arms=list(names), precision=targets, seed=seed) for seed in range(STUDIES)]
     found = np.array([result.counts.array for result in studies])
     for k, name in enumerate(names):
-        loop = stops(laws[name], Target(targets[name]), Rule(Intervals(3), 0.05 / 3), 2000, 1).counts
+        loop = stops(laws[name], Target(targets[name]), StopRule(Intervals(3), 0.05 / 3), 2000, 1).counts
         error = math.hypot(found[:, k].std() / math.sqrt(STUDIES), loop.std() / math.sqrt(2000))
         assert abs(found[:, k].mean() - loop.mean()) < 5 * error + 0.03 * loop.mean()
 

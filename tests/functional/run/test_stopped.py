@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from benchmarks import precision
-from equipoise.inference.stop_replay import Rule, Target, samples_of, stops
+from equipoise.inference.stop_replay import StopRule, Target, samples_of, stops
 from equipoise.inference.stopped import twice
 from equipoise.intervals import Intervals
 
@@ -20,7 +20,7 @@ def test_replays_of_replays_make_up_for_laws_that_are_too_light() -> None:
 
     At five standard errors. Replays alone report about 0.75 of it, which is told apart by that many of the difference.
     """
-    law, target, rule = precision.law("coin 0.1"), Target(0.04), Rule(Intervals(1, "binary"), 0.05)
+    law, target, rule = precision.law("coin 0.1"), Target(0.04), StopRule(Intervals(1, "binary"), 0.05)
     true = stops(law, target, rule, 20_000, 1).against(law).bias
     once, both = np.empty((2, STUDIES))
     for i in range(STUDIES):

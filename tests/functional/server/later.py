@@ -6,7 +6,7 @@ import sys
 
 from equipoise import cli
 from equipoise.store import database
-from equipoise.strategies import Numbers, Uniform
+from equipoise.strategies import EvenSplit, Numbers
 
 
 def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers, params: Numbers) -> float:
@@ -18,5 +18,5 @@ if __name__ == "__main__":
     if sys.argv.pop(1) == "format":
         database.FORMAT += 1  # type: ignore[misc]
     else:
-        Uniform.variance = staticmethod(variance)
+        EvenSplit.variance = staticmethod(variance)
     cli.main()

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from equipoise.cli import main
-from equipoise.cli.bench_progress import Watch, known, title
-from equipoise.timing import Bench, Stage
+from equipoise.cli.bench_progress import BenchBar, known, title
+from equipoise.timing import Bench, BenchStage
 from tests.timers import Drawn, normal
 from tests.unit.cli.test_run import Done, never
 from tests.waiting import HANG, until
@@ -251,7 +251,7 @@ def test_ctrl_c_prints_what_is_known(tmp_path: Path) -> None:
 
 
 def test_progress_in_words() -> None:
-    seen: list[Stage] = []
+    seen: list[BenchStage] = []
     times = {"a": normal(1, 0.1), "": normal(0.01, 0.1)}
     Bench({"a": "true | true"}, Drawn(times), warmup=2, watch=seen.append).run()
     assert [title(stage) for stage in seen if stage.name == "warm up"] == ["warm up 1/2", "warm up 2/2"]
@@ -262,8 +262,8 @@ def test_progress_in_words() -> None:
 
 
 def test_the_bar_is_drawn_between_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    watch = Watch(shown=True)
+    watch = BenchBar(shown=True)
     with watch:
-        watch(Stage("warm up", 1, 4))
-        watch(Stage("measure", 7, None))
+        watch(BenchStage("warm up", 1, 4))
+        watch(BenchStage("measure", 7, None))
     assert "measure, 7 runs" in capsys.readouterr().err

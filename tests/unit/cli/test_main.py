@@ -16,7 +16,7 @@ import pytest
 import equipoise as eq
 from equipoise.base import tables
 from equipoise.cli import app, main
-from equipoise.lab.paper import Design
+from equipoise.lab.paper import PaperDesign
 from tests.waiting import HANG, until
 
 
@@ -280,7 +280,7 @@ def test_paper_stops_with_a_sentence_and_keeps_what_is_done(tmp_path: Path) -> N
 
 def test_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     small = partial(
-        Design,
+        PaperDesign,
         budgets=(50, 200),
         ratios=(2, 5, 10),
         n=100,

@@ -14,7 +14,7 @@ from benchmarks.inference import same
 from benchmarks.inference_tables import Row
 from equipoise.engine import cpu, streams
 from equipoise.inference import corrections, replay, stopped
-from equipoise.inference.stop_replay import Rule, Target, stops
+from equipoise.inference.stop_replay import StopRule, Target, stops
 from equipoise.intervals import asymptotic
 from equipoise.ledger import Goal
 from equipoise.ledger.goal import precision
@@ -177,7 +177,7 @@ def test_an_arm_that_stops_at_a_precision_is_replayed_alone() -> None:
         evidence = result.snapshot.evidence
         assert evidence is not None
         (own, *_) = evidence.samples() or []
-        rule = Rule(result.sequences, 0.05 / len(result.arms))
+        rule = StopRule(result.sequences, 0.05 / len(result.arms))
         many = stops(own, Target(half), rule, 20_000, 1).against(own)
         assert result.adaptivity.inflations[0] == pytest.approx(many.inflation, abs=0.25)
         assert result.adaptivity.biases[0] == pytest.approx(many.bias, abs=0.3 * abs(many.bias) + 0.02 * own.std())

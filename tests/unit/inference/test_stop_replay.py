@@ -8,24 +8,24 @@ import numpy as np
 import pytest
 
 from equipoise.base.arrays import Floats
-from equipoise.inference.stop_replay import Rule, Stops, Target, samples_of, stops
+from equipoise.inference.stop_replay import StopRule, Stops, Target, samples_of, stops
 from equipoise.intervals import Intervals
 
 RULES = [
-    Rule(Intervals(1), 0.05),
-    Rule(Intervals(1), 0.05, fixed_width=False),
-    Rule(Intervals(4, (0, 1)), 0.01),
-    Rule(Intervals(1, "binary"), 0.05),
+    StopRule(Intervals(1), 0.05),
+    StopRule(Intervals(1), 0.05, fixed_width=False),
+    StopRule(Intervals(4, (0, 1)), 0.01),
+    StopRule(Intervals(1, "binary"), 0.05),
 ]
 
 
-def law(rule: Rule) -> Floats:
+def law(rule: StopRule) -> Floats:
     values = np.random.default_rng(3).random(200)
     return (values < 0.2).astype(float) if rule.sequences.support == "binary" else values**3
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_an_arm_stops_when_its_interval_is_narrow_enough(rule: Rule) -> None:
+def test_an_arm_stops_when_its_interval_is_narrow_enough(rule: StopRule) -> None:
     found = stops(law(rule), Target(0.06), rule, 40, 1)
     margins = np.maximum(found.means - found.low, found.high - found.means)
     assert (margins <= 0.06).all()

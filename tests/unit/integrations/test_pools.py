@@ -12,7 +12,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.base.errors import EquipoiseError
-from equipoise.integrations.pools import Answer, Answers, sample
+from equipoise.integrations.pools import Answers, ItemAnswer, sample
 
 GROUPS = {"a": [("a", i) for i in range(40)], "b": [("b", i) for i in range(60)], "few": [("few", 0), ("few", 1)]}
 
@@ -25,7 +25,7 @@ class Asked:
 
     def __call__(self, items: Sequence[Any]) -> Answers:
         self.batches.append(list(items))
-        return Answers([Answer(float(i % 3 == 0)) for _, i in items])
+        return Answers([ItemAnswer(float(i % 3 == 0)) for _, i in items])
 
     @property
     def items(self) -> list[Any]:
@@ -85,7 +85,7 @@ def test_what_has_no_value_is_declined_and_not_asked_for_again() -> None:
 
     def answer(items: Sequence[Any]) -> Answers:
         seen.extend(items)
-        return Answers([Answer(None if i < 5 else 1.0, 2.0) for _, i in items])
+        return Answers([ItemAnswer(None if i < 5 else 1.0, 2.0) for _, i in items])
 
     costs = dict.fromkeys(GROUPS, 1.0)
     result = sample(GROUPS, answer, support="binary", costs=costs, seed=1)
@@ -100,7 +100,7 @@ def costly(costs: dict[str, float], sizes: list[int]) -> Any:
 
     def answer(items: Sequence[Any]) -> Answers:
         sizes.append(len(items))
-        return Answers([Answer(1.0, costs[name]) for name, _ in items])
+        return Answers([ItemAnswer(1.0, costs[name]) for name, _ in items])
 
     return answer
 
@@ -127,7 +127,7 @@ def test_a_batch_has_no_more_items_than_are_paid_for_at_the_largest_cost_seen() 
 
     def answer(items: Sequence[Any]) -> Answers:
         sizes.append(len(items))
-        return Answers([Answer(1.0, next(costs)) for _ in items])
+        return Answers([ItemAnswer(1.0, next(costs)) for _ in items])
 
     groups = {"a": [("a", i) for i in range(200)]}
     result = sample(groups, answer, budget=6400, costs={"a": 100.0}, batch=32, seed=1)
@@ -157,7 +157,11 @@ def test_a_budget_that_was_exceeded_says_by_how_much() -> None:
     costs = iter([10.0, 95.0])
     groups = {"a": [("a", i) for i in range(20)]}
     result = sample(
-        groups, lambda items: Answers([Answer(1.0, next(costs)) for _ in items]), budget=100, costs={"a": 10.0}, seed=1
+        groups,
+        lambda items: Answers([ItemAnswer(1.0, next(costs)) for _ in items]),
+        budget=100,
+        costs={"a": 10.0},
+        seed=1,
     )
     assert result.spent == 105
     assert result.verdict.startswith("2 samples (cost 105, 5 over the budget).")
@@ -169,7 +173,7 @@ def test_a_budget_that_was_exceeded_says_so_with_a_precision_too() -> None:
     values = iter([1.0, 3.0])
     result = sample(
         groups,
-        lambda items: Answers([Answer(next(values), next(costs)) for _ in items]),
+        lambda items: Answers([ItemAnswer(next(values), next(costs)) for _ in items]),
         budget=100,
         precision=0.1,
         costs={"a": 10.0},
@@ -184,7 +188,7 @@ def test_an_objective_gives_costly_groups_fewer_items() -> None:
     groups = {name: [(name, i) for i in range(2000)] for name in costs}
 
     def answer(items: Sequence[Any]) -> Answers:
-        return Answers([Answer(float(i % 2), costs[name]) for name, i in items])
+        return Answers([ItemAnswer(float(i % 2), costs[name]) for name, i in items])
 
     for objective in (np.inf, 1):
         result = sample(groups, answer, budget=4000, costs=costs, objective=objective, support="binary", seed=1)
@@ -200,10 +204,10 @@ def test_the_same_call_continues_after_a_failure(tmp_path: Path) -> None:
     def failing(items: Sequence[Any]) -> Answers:
         if not told:
             told.extend(items)
-            return Answers([Answer(1.0) for _ in items])
+            return Answers([ItemAnswer(1.0) for _ in items])
         tried.extend(items)
         # The first item was answered, and the others were not.
-        return Answers([Answer(0.0), *[None] * (len(items) - 1)], "the power failed")
+        return Answers([ItemAnswer(0.0), *[None] * (len(items) - 1)], "the power failed")
 
     with pytest.raises(EquipoiseError, match=r"the power failed; 13 samples saved in .*study.db; repeat the call") as e:
         sample(GROUPS, failing, budget=40, store=store, seed=1)
@@ -235,7 +239,7 @@ def test_an_interruption_gives_the_items_to_the_next_call(tmp_path: Path) -> Non
 
 def test_without_a_store_the_error_has_the_samples() -> None:
     with pytest.raises(EquipoiseError, match="no power; the `study` attribute of this error has the 1 sample") as error:
-        sample(GROUPS, lambda items: Answers([Answer(1.0), *[None] * (len(items) - 1)], "no power"), budget=40)
+        sample(GROUPS, lambda items: Answers([ItemAnswer(1.0), *[None] * (len(items) - 1)], "no power"), budget=40)
     assert error.value.reason == "no power"
     assert error.value.study.result().samples == 1
 
@@ -275,7 +279,7 @@ def test_what_is_wrong_is_refused_before_anything_is_sampled(arguments: dict[str
 
 def test_a_value_outside_the_support_is_refused() -> None:
     with pytest.raises(ValueError, match=r"a sample must be 0 or 1, got 0\.5"):
-        sample(GROUPS, lambda items: Answers([Answer(0.5)] * len(items)), support="binary", budget=20)
+        sample(GROUPS, lambda items: Answers([ItemAnswer(0.5)] * len(items)), support="binary", budget=20)
 
 
 def test_the_mean_of_a_group_is_that_of_the_items_that_were_asked_for() -> None:

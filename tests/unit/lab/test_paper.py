@@ -26,7 +26,7 @@ from equipoise.simulation import blocks, estimators
 from equipoise.simulation.simulator import setups
 from equipoise.strategies import Numbers
 
-SMALL = paper.Design(
+SMALL = paper.PaperDesign(
     runs=256,
     budgets=(50, 100, 200),
     ratios=(2, 5, 20),
@@ -386,9 +386,9 @@ def test_what_is_written(folder: Path, tables: Tables) -> None:
 
 def test_a_design_is_checked() -> None:
     with pytest.raises(ValueError, match="runs must be an integer of at least 100, got 5"):
-        paper.Design(runs=5)
+        paper.PaperDesign(runs=5)
     with pytest.raises(TypeError, match="runs"):
-        paper.Design(runs=1e4)  # type: ignore[arg-type]
+        paper.PaperDesign(runs=1e4)  # type: ignore[arg-type]
 
 
 def test_numbers_with_errors() -> None:

@@ -12,7 +12,7 @@ from equipoise.lab import suite as problems
 from equipoise.lab.board.cells import EntryRun
 from equipoise.lab.suite import Case, case, claims, left_out, mixture, suite
 from equipoise.problem import Bernoulli, Constant, Empirical, Exponential, Gaussian, Laplace, Law, Problem, Rademacher
-from equipoise.strategies import Uniform
+from equipoise.strategies import EvenSplit
 
 
 def test_it_covers_the_axes() -> None:
@@ -27,7 +27,16 @@ def test_it_covers_the_axes() -> None:
     assert min(ratios) == 1
     assert max(ratios) == pytest.approx(1e4)
     laws = {type(law).__name__ for each in cases for law in each.problem.arms}
-    assert laws >= {"Gaussian", "Rademacher", "Uniform", "Exponential", "Laplace", "LogNormal", "StudentT", "Empirical"}
+    assert laws >= {
+        "Gaussian",
+        "Rademacher",
+        "Uniform",
+        "Exponential",
+        "Laplace",
+        "LogNormal",
+        "StudentT",
+        "Empirical",
+    }
     p = [law.p for each in cases for law in each.problem.arms if isinstance(law, Bernoulli) and 0 < law.p < 1]
     assert (min(p), max(p)) == (0.002, 0.998)
     assert any(isinstance(law, Constant) for each in cases for law in each.problem.arms)
@@ -73,7 +82,7 @@ def test_the_loss_of_an_even_split_is_known(name: str) -> None:
     """A budget that is no multiple of the arms, too: the first arms have one sample more, as in a simulation."""
     for more in (0, 1, 3):
         each = replace(case(name), budget=case(name).budget + more)
-        simulated = EntryRun("even", Uniform(), each, 64, estimator="wald").measure()
+        simulated = EntryRun("even", EvenSplit(), each, 64, estimator="wald").measure()
         assert (1 + simulated.excess / 100) * each.optimal_loss == pytest.approx(each.even_loss, rel=1e-9)
         assert simulated.ratio == pytest.approx(1, rel=1e-9)
 

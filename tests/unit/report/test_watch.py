@@ -14,7 +14,7 @@ import pytest
 import equipoise as eq
 from equipoise import report
 from equipoise.report.drift import BLOCKS, Drifts
-from equipoise.report.history import SPAN, SPANS, STEP, Pace
+from equipoise.report.history import SPAN, SPANS, STEP, RecentPace
 from equipoise.report.watch import AGAIN
 from equipoise.store import Log
 from equipoise.store.database import Row
@@ -137,7 +137,7 @@ def row(at: float, told: int) -> Row:
 
 def test_the_pace_is_that_of_the_last_minutes() -> None:
     """By hand: 10 samples every 10 seconds for an hour, 20 in the last five minutes."""
-    pace = Pace()
+    pace = RecentPace()
     began, end = 1000.0, 4600.0
     for at in np.arange(began, end, SPAN):
         pace.add([row(at, 20 if at >= end - SPAN * SPANS else 10)])
@@ -147,7 +147,7 @@ def test_the_pace_is_that_of_the_last_minutes() -> None:
     assert pace.per_second(began, end + SPAN * SPANS / 2) == pytest.approx(1.0, rel=0.1)
     assert pace.per_second(began, end + 2 * SPAN * SPANS) == 0
     assert np.isnan(pace.per_second(float("nan"), end))
-    young = Pace()
+    young = RecentPace()
     young.add([row(0.0, 30)])
     assert young.per_second(0.0, 60.0) == 0.5
     assert young.per_second(0.0, 0.5) == 60

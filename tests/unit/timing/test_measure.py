@@ -13,7 +13,7 @@ from equipoise.base.errors import EquipoiseError
 from equipoise.base.inputs import check_names
 from equipoise.result import Result
 from equipoise.run.estimate import estimate
-from equipoise.timing import Bench, Run, Stage, margins, measure
+from equipoise.timing import Bench, BenchStage, Run, margins, measure
 from equipoise.timing.measure import names_of
 from tests.timers import Drawn, Heating, normal
 
@@ -114,7 +114,7 @@ def test_time_is_up(runs: int | None) -> None:
 def test_setup_prepare_warm_up_and_cleanup() -> None:
     timer, seen = Drawn(TIMES), list[tuple[str, int, int | None]]()
 
-    def watch(stage: Stage) -> None:
+    def watch(stage: BenchStage) -> None:
         seen.append((stage.name, stage.done, stage.of))
 
     own = ["ready", "set"]

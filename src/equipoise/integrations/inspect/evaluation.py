@@ -28,7 +28,7 @@ from equipoise.base.tables import count
 from equipoise.integrations.inspect.groups import GroupBy, check_group_by, check_ids, groups_of, with_ids
 from equipoise.integrations.inspect.identity import check_same, identity
 from equipoise.integrations.inspect.scores import Scores
-from equipoise.integrations.pools import Answer, Answers, sample
+from equipoise.integrations.pools import Answers, ItemAnswer, sample
 from equipoise.ledger.evidence import LEVEL
 from equipoise.ledger.goal import Stopping
 from equipoise.problem import Stratified
@@ -348,7 +348,7 @@ class _Evaluator:
             return Answers([None] * len(items), said, error)
         by_name = {log.eval.task: log for log in logs}
         runs = {t: _Runs(self._known[t].name, by_name.get(self._known[t].name)) for t in positions}
-        answers: list[Answer | None] = []
+        answers: list[ItemAnswer | None] = []
         unusable = ""
         for item in items:
             try:
@@ -358,15 +358,15 @@ class _Evaluator:
                 unusable = unusable or str(error)
         return self._judged(answers, runs, unusable)
 
-    def _of(self, runs: _Runs, id: Any) -> Answer | None:
+    def _of(self, runs: _Runs, id: Any) -> ItemAnswer | None:
         """Return what came of one sample; None if it did not run to its end."""
         if id not in runs.ended:
             return None
         lost = runs.error_of(id) and not runs.has_reduced(id)
         score = None if lost else self._scores.number(runs.task, id, runs.scores(id))
-        return Answer(score, runs.tokens(id) if self._unit == "tokens" else None)
+        return ItemAnswer(score, runs.tokens(id) if self._unit == "tokens" else None)
 
-    def _judged(self, answers: Sequence[Answer | None], runs: Mapping[int, _Runs], unusable: str) -> Answers:
+    def _judged(self, answers: Sequence[ItemAnswer | None], runs: Mapping[int, _Runs], unusable: str) -> Answers:
         """Return the answers, and why the evaluation cannot go on if it cannot."""
         failure = next((each.failure for each in runs.values() if each.failure), unusable)
         found = [answer for answer in answers if answer is not None]

@@ -8,7 +8,7 @@ from functools import partial
 from equipoise.lab.cuda import engine, sums
 from equipoise.problem import Objective
 from equipoise.simulation import engines
-from equipoise.simulation.blocks import Done, Measurement, Results, Sums, collect
+from equipoise.simulation.blocks import Done, Measurement, Results, RunSums, collect
 
 
 def make(single: bool, in_flight: int, objective: Objective) -> engines.Engine:
@@ -24,7 +24,7 @@ def _measure(single: bool, measurement: Measurement, done: Done | None) -> Resul
     at_once = max(1, engine.launch_runs(len(setup.problem), len(setup.checkpoints)) // size) * size
     wanted = sums.Estimates.of(setup, measurement.estimator, measurement.multiples)
 
-    def launches() -> Iterator[list[list[Sums]]]:
+    def launches() -> Iterator[list[list[RunSums]]]:
         for first in range(0, measurement.runs, at_once):
             runs = min(at_once, measurement.runs - first)
             firsts = measurement.pieces_of_blocks(runs)

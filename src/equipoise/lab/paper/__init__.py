@@ -22,11 +22,11 @@ from equipoise import chart
 from equipoise.base.tables import json_ready
 from equipoise.lab.paper import claims, figures, measure, page, tables
 from equipoise.lab.paper.claims import Claim
-from equipoise.lab.paper.design import PAPER_RUNS, Design
+from equipoise.lab.paper.design import PAPER_RUNS, PaperDesign
 from equipoise.lab.paper.measure import Progress
 from equipoise.lab.paper.tables import Tables
 
-__all__ = ["PAPER_RUNS", "Claim", "Design", "Reproduction", "reproduce"]
+__all__ = ["PAPER_RUNS", "Claim", "PaperDesign", "Reproduction", "reproduce"]
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Reproduction:
         What was written, the page first.
     """
 
-    design: Design
+    design: PaperDesign
     tables: Tables
     claims: list[Claim]
     files: list[Path]
@@ -60,7 +60,7 @@ class Reproduction:
         }
 
 
-def reproduce(folder: Path, design: Design | None = None, progress: Progress | None = None) -> Reproduction:
+def reproduce(folder: Path, design: PaperDesign | None = None, progress: Progress | None = None) -> Reproduction:
     """
     Simulate the paper's experiments, judge its claims, and write figures, tables and a page.
 
@@ -73,7 +73,7 @@ def reproduce(folder: Path, design: Design | None = None, progress: Progress | N
     progress
         Called with the work done so far, all the work, and the name of the simulation at work.
     """
-    design = Design() if design is None else design
+    design = PaperDesign() if design is None else design
     with ThreadPoolExecutor(1) as beside:
         beside.submit(chart.start)
         results = measure.measure_all(design, folder / "simulations", progress)

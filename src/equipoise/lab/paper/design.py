@@ -38,7 +38,7 @@ PARTNERS: dict[str, Law] = {
 
 
 @dataclass(frozen=True)
-class Design:
+class PaperDesign:
     """
     Runs, budgets and values of 1/lambda_min to simulate.
 
@@ -131,7 +131,7 @@ AUTO = "auto (not in the paper)"
 LEMMA_ESTIMATORS = ("controls", "gaussian")
 
 
-def jobs(design: Design) -> dict[Key, Job]:
+def jobs(design: PaperDesign) -> dict[Key, Job]:
     """Return everything to simulate, by what it is for."""
     d = design
     gaussian = theory.gaussian_constants(PAIR.variances)

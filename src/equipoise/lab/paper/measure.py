@@ -28,7 +28,7 @@ from equipoise.base.tables import json_ready
 from equipoise.compiled import fingerprint
 from equipoise.engine import cpu, streams
 from equipoise.engine.setup import Ends, Setup
-from equipoise.lab.paper.design import CurveJob, Design, Job, Key, jobs
+from equipoise.lab.paper.design import CurveJob, Job, Key, PaperDesign, jobs
 from equipoise.problem import Problem
 from equipoise.simulation import blocks, engines, estimators
 from equipoise.simulation.results import Curve
@@ -48,7 +48,7 @@ AT_ONCE = 8
 FITTED = 2 * blocks.PILOT
 
 
-def measure_all(design: Design, folder: Path, progress: Progress | None = None) -> Results:
+def measure_all(design: PaperDesign, folder: Path, progress: Progress | None = None) -> Results:
     """
     Simulate what is not in the folder yet; each finished simulation is a file there.
 
@@ -193,7 +193,7 @@ def halves_crossed(measurement: blocks.Measurement, ends: Ends) -> blocks.Result
     half = count // 2 * size if count > 2 else measurement.runs // 2
     first, second = ends.take(slice(half)), ends.take(slice(half, None))
 
-    def summed(part: Ends, other: Ends) -> Iterator[list[list[blocks.Sums]]]:
+    def summed(part: Ends, other: Ends) -> Iterator[list[list[blocks.RunSums]]]:
         setup, estimator, runs = measurement.setup, measurement.estimator, measurement.runs
         multiples = blocks.multiples(setup, estimator, other.take(slice(FITTED)))
         fitted = blocks.Measurement(setup, estimator, multiples, runs)
@@ -265,7 +265,7 @@ def file_name(
 
 def _code_of_sums(printed: Callable[[Any], str]) -> list[str]:
     """Fingerprints of the code between where runs end and the sums of a simulation."""
-    methods: list[Any] = [estimators.ArmSums.of, blocks.Sums.of]
+    methods: list[Any] = [estimators.ArmSums.of, blocks.RunSums.of]
     functions = [
         halves_crossed,
         estimators.fit,

@@ -14,7 +14,7 @@ from typing import Any
 from equipoise import chart
 from equipoise.base.tables import amount
 from equipoise.lab.paper.claims import Claim
-from equipoise.lab.paper.design import ALPHA, PAPER_RUNS, A, Design
+from equipoise.lab.paper.design import ALPHA, PAPER_RUNS, A, PaperDesign
 from equipoise.lab.paper.tables import Row, Tables, rounded
 
 TEXTS: dict[str, tuple[str, str]] = {
@@ -100,7 +100,9 @@ details td { white-space: nowrap; }
 """
 
 
-def write(folder: Path, design: Design, made: Tables, judged: Sequence[Claim], drawn: Mapping[str, Any]) -> list[Path]:
+def write(
+    folder: Path, design: PaperDesign, made: Tables, judged: Sequence[Claim], drawn: Mapping[str, Any]
+) -> list[Path]:
     """Write figures as PNG and SVG, tables and claims as CSV, and index.html; return the paths, the page first."""
     with ThreadPoolExecutor() as pool:
         saved = [
@@ -120,7 +122,7 @@ def write(folder: Path, design: Design, made: Tables, judged: Sequence[Claim], d
     return [index, *files]
 
 
-def page(folder: Path, design: Design, made: Tables, judged: Sequence[Claim]) -> str:
+def page(folder: Path, design: PaperDesign, made: Tables, judged: Sequence[Claim]) -> str:
     """Return the page, with the SVG files of the folder in it."""
     held = sum(claim.holds for claim in judged)
     quiet = " or ".join(f"a {partner} arm up to 1/λ_min = {ratio}" for partner, ratio in design.quiet_ratios)
@@ -163,7 +165,7 @@ def page(folder: Path, design: Design, made: Tables, judged: Sequence[Claim]) ->
     return "\n".join(parts)
 
 
-def _left(rows: Sequence[Row], design: Design) -> list[Row]:
+def _left(rows: Sequence[Row], design: PaperDesign) -> list[Row]:
     """A row for each n, a column for each strategy."""
     wide: dict[int, Row] = {}
     for row in rows:
@@ -173,7 +175,7 @@ def _left(rows: Sequence[Row], design: Design) -> list[Row]:
     return list(wide.values())
 
 
-def _right(rows: Sequence[Row], design: Design) -> list[Row]:
+def _right(rows: Sequence[Row], design: PaperDesign) -> list[Row]:
     wide: dict[tuple[str, str], Row] = {}
     for row in sorted(rows, key=lambda row: row["strategy"]):
         line = wide.setdefault(
@@ -183,7 +185,7 @@ def _right(rows: Sequence[Row], design: Design) -> list[Row]:
     return list(wide.values())
 
 
-def _shape(rows: Sequence[Row], design: Design) -> list[Row]:
+def _shape(rows: Sequence[Row], design: PaperDesign) -> list[Row]:
     scale = design.n**1.5
     return [
         {
@@ -201,7 +203,7 @@ def _shape(rows: Sequence[Row], design: Design) -> list[Row]:
     ]
 
 
-def _remark3(rows: Sequence[Row], design: Design) -> list[Row]:
+def _remark3(rows: Sequence[Row], design: PaperDesign) -> list[Row]:
     return [
         {
             "strategy": row["strategy"],
@@ -218,7 +220,7 @@ def _remark3(rows: Sequence[Row], design: Design) -> list[Row]:
     ]
 
 
-def _lemma(rows: Sequence[Row], design: Design) -> list[Row]:
+def _lemma(rows: Sequence[Row], design: PaperDesign) -> list[Row]:
     return [
         {
             "strategy": row["strategy"],
@@ -235,7 +237,7 @@ def _lemma(rows: Sequence[Row], design: Design) -> list[Row]:
     ]
 
 
-def _bounds(rows: Sequence[Row], design: Design) -> list[Row]:
+def _bounds(rows: Sequence[Row], design: PaperDesign) -> list[Row]:
     return [
         {
             "statement": row["statement"],
@@ -249,7 +251,7 @@ def _bounds(rows: Sequence[Row], design: Design) -> list[Row]:
     ]
 
 
-def _long(rows: Sequence[Row], design: Design) -> list[Row]:
+def _long(rows: Sequence[Row], design: PaperDesign) -> list[Row]:
     wide: dict[tuple[str, int], Row] = {}
     for row in rows:
         line = wide.setdefault((row["partner"], row["ratio"]), {"second arm": row["partner"], "1/λ_min": row["ratio"]})

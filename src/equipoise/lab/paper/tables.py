@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from equipoise import theory
-from equipoise.lab.paper.design import ALPHA, BOUNDED, PAIR, PAPER_RUNS, A, Design, Key, b_as, gafs_max
+from equipoise.lab.paper.design import ALPHA, BOUNDED, PAIR, PAPER_RUNS, A, Key, PaperDesign, b_as, gafs_max
 from equipoise.problem import Problem
 from equipoise.simulation.results import Curve, Simulation
 
@@ -16,7 +16,7 @@ Row = dict[str, Any]
 Tables = dict[str, list[Row]]
 
 
-def build(design: Design, results: Mapping[Key, Any]) -> Tables:
+def build(design: PaperDesign, results: Mapping[Key, Any]) -> Tables:
     """Return everything that was measured as rows of plain numbers."""
     made: Tables = {"left": [], "right": [], "long": [], "shape": [], "remark3": [], "lemma": [], "bounds": []}
     for key, result in results.items():
@@ -126,7 +126,7 @@ def _lemma_rows(name: str, free: Curve, lemma: Curve) -> list[Row]:
     return rows
 
 
-def _rademacher_row(design: Design, row: Row, results: Mapping[Key, Any]) -> Row:
+def _rademacher_row(design: PaperDesign, row: Row, results: Mapping[Key, Any]) -> Row:
     sim = results["share", "Rademacher", row["ratio"], b_as(row["exploration"])][0]
     loss, error = float(sim.losses[1]), float(sim.loss_errors[1])
     return {
@@ -141,7 +141,7 @@ def _rademacher_row(design: Design, row: Row, results: Mapping[Key, Any]) -> Row
     }
 
 
-def _bound_rows(design: Design, results: Mapping[Key, Any]) -> list[Row]:
+def _bound_rows(design: PaperDesign, results: Mapping[Key, Any]) -> list[Row]:
     n = design.n
     hoeffding, bernstein = results["bound", "CH-AS"][0], results["bound", "B-AS"][0]
     of_ch, of_b = results["pulls", "CH-AS"], results["pulls", "B-AS"]
