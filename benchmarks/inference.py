@@ -35,6 +35,7 @@ from equipoise.base.arrays import Floats
 from equipoise.engine import cpu, streams
 from equipoise.engine.setup import Setup
 from equipoise.inference import corrections, replay
+from equipoise.inference.replay import adaptivity as replayed
 from equipoise.ledger.snapshot import Design
 from equipoise.result import certificate
 
@@ -112,7 +113,7 @@ def true(row: Row, part: int) -> Floats:
 
 def remarked(row: Row, run: int) -> tuple[bool, int]:
     """Return whether a real study's result warns of heavy tails, and for how many of its arms."""
-    arms = certificate.heavy(real(row, run))
+    arms = certificate.heavy(real(row, run).known)
     return bool(arms), len(arms)
 
 
@@ -132,7 +133,9 @@ def same(row: Row) -> bool:
     long = real(row, 0)
     setup = row.setup()
     short = adaptivity(row, setup, 0, cpu.simulate(setup, 0, 1).counts[0, :, 0])
-    return bool((long.adaptivity.inflations == short.inflations).all() and (long.biases.array == short.biases).all())
+    return bool(
+        (replayed(long.known).inflations == short.inflations).all() and (long.biases.array == short.biases).all()
+    )
 
 
 # ---- what is made of it

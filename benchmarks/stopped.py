@@ -24,6 +24,7 @@ import numpy as np
 import equipoise as eq
 from benchmarks.precision import law
 from equipoise.base.arrays import Floats
+from equipoise.inference.replay import adaptivity
 from equipoise.inference.stop_replay import StopRule, Target, samples_of, stops
 from equipoise.intervals import Intervals
 from equipoise.ledger.goal import Stopping
@@ -114,9 +115,9 @@ def reported(problem: Problem, seeds: range) -> list[tuple[float, float, float, 
             level=problem.level,
         )
         start = perf_counter()
-        adaptivity = result.adaptivity
+        found_by_replay = adaptivity(result.known)
         seconds = perf_counter() - start
-        found.append((adaptivity.biases[0], adaptivity.inflations[0], result.losses.array[0], seconds))
+        found.append((found_by_replay.biases[0], found_by_replay.inflations[0], result.losses.array[0], seconds))
     return found
 
 

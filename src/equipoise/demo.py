@@ -61,7 +61,7 @@ def poll(strategy: str, customers: int = CUSTOMERS, seed: int = 1, asked: Callab
 def comparison(result: Result, even: Result) -> str:
     """Return one sentence on how much better a poll did than one that asked about all products evenly."""
     ours, theirs = (200 * float(poll.intervals(0.95).half_widths.max()) for poll in (result, even))
-    needed = even_split(result, "customers")
+    needed = even_split(result.known, "customers")
     if round(ours, 1) >= round(theirs, 1) or not needed:
         more = f"; try {ENOUGH_CUSTOMERS} or more" if result.samples < ENOUGH_CUSTOMERS else ""
         return f"With {result.samples:,} customers there is no difference yet{more}."

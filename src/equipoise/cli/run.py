@@ -111,7 +111,7 @@ def _kept(last: Progress | None, store: str | None) -> str:
     samples = last.samples if last else 0
     if not samples and not store:
         return "no samples were taken"
-    taken, left = tables.count(samples, "sample"), what_is_left(last.result) if last else ""
+    taken, left = tables.count(samples, "sample"), what_is_left(last.result.known) if last else ""
     needed = f"; {left}" if left else ""
     if store:
         return f"{taken} saved in {store}{needed}; run the same command to continue"

@@ -1,5 +1,6 @@
 """What is known: plain functions of what a study saw."""
 
-from equipoise.inference.comparisons import Contrast, Differences
+from equipoise.inference.contrasts import Contrast, Differences
+from equipoise.inference.known import Known
 
-__all__ = ["Contrast", "Differences"]
+__all__ = ["Contrast", "Differences", "Known"]

@@ -26,13 +26,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from equipoise.base.arrays import Floats
+from equipoise.inference.arm_intervals import reached
 from equipoise.inference.formulas import stopping_power
+from equipoise.inference.known import Known, remembered
+from equipoise.inference.linear_targets import sums_found
+from equipoise.inference.replay import adaptivity
 from equipoise.inference.variance_posterior import spread
 from equipoise.ledger.goal import until_next_look
 
 if TYPE_CHECKING:
     from equipoise.ledger.goal import Sums
-    from equipoise.result.result import Result
 
 # Draws from the posterior, fewer where there are many arms; and the most arms.
 DRAWS: Final = 1000
@@ -58,39 +61,40 @@ class Baseline(NamedTuple):
     spent: float
 
 
-def baseline(result: Result) -> Baseline | None:
+@remembered
+def baseline(known: Known) -> Baseline | None:
     """Return what an even split would have needed; None where that cannot be said."""
-    arms = len(result.arms)
-    if not 2 <= arms <= MOST_ARMS or result.strategy == "uniform" or not result.loss > 0:
+    arms = len(known.arms)
+    if not 2 <= arms <= MOST_ARMS or known.strategy == "uniform" or not known.loss > 0:
         return None
-    each = math.fsum(result.objective.cost(arms)) / arms
-    wanted = result.precision
+    each = math.fsum(known.objective.cost(arms)) / arms
+    wanted = known.precision
     if wanted is None:
-        found = _with_a_budget(result)
+        found = _with_a_budget(known)
     else:
-        found = _with_a_precision(result) if wanted.sums is None else _of_sums(result, wanted.sums)
+        found = _with_a_precision(known) if wanted.sums is None else _of_sums(known, wanted.sums)
     if found is None or not np.isfinite(found).all():
         return None
     low, middle, high = found.tolist()
-    samples = max(middle, result.price / each)
+    samples = max(middle, known.price / each)
     return Baseline(samples, min(low, samples), max(high, samples), samples * each)
 
 
-def _with_a_budget(result: Result) -> Floats | None:
+def _with_a_budget(known: Known) -> Floats | None:
     """Return the ends and the middle of the range of samples with which an even split has the loss of the study."""
-    known = spread(result)
-    if known is None:
+    posterior = spread(known)
+    if posterior is None:
         return None
-    rng, runs = _rng(result), _runs(len(result.arms))
-    likely, apart = known.draws(runs, rng), known.draws(runs, rng, equal=0.0)
-    low, middle = np.quantile(_even(result, likely, 1.5), 0.05), np.median(_even(result, likely, 1.0))
+    rng, runs = _rng(known), _runs(len(known.arms))
+    likely, apart = posterior.draws(runs, rng), posterior.draws(runs, rng, equal=0.0)
+    low, middle = np.quantile(_even(known, likely, 1.5), 0.05), np.median(_even(known, likely, 1.0))
     # Above, arms that look alike may differ all the same.
-    high = np.quantile(_even(result, apart, 0.5), 0.95)
+    high = np.quantile(_even(known, apart, 0.5), 0.95)
     return np.array([low, middle, high])
 
 
-def _rng(result: Result) -> np.random.Generator:
-    return np.random.default_rng([result.samples, len(result.arms)])
+def _rng(known: Known) -> np.random.Generator:
+    return np.random.default_rng([known.samples, len(known.arms)])
 
 
 def _runs(columns: int) -> int:
@@ -98,7 +102,7 @@ def _runs(columns: int) -> int:
     return min(max(_NUMBERS // columns, 50), DRAWS)
 
 
-def _even(result: Result, variances: Floats, power: float) -> Floats:
+def _even(known: Known, variances: Floats, power: float) -> Floats:
     """
     Return how many samples, spread evenly, have the loss of the study, for each row of variances.
 
@@ -111,19 +115,19 @@ def _even(result: Result, variances: Floats, power: float) -> Floats:
     power
         Of the price in the loss of a study that was replayed.
     """
-    objective, counts, arms = result.objective, result.counts.array, len(result.arms)
-    weighted, price = objective.weight(arms) * variances, result.adaptivity.price
-    sizes = np.full(arms, math.inf) if result.populations is None else result.populations
+    objective, counts, arms = known.objective, known.counts, len(known.arms)
+    weighted, price = objective.weight(arms) * variances, adaptivity(known).price
+    sizes = np.full(arms, math.inf) if known.populations is None else known.populations
     with np.errstate(divide="ignore", invalid="ignore"):
         if math.isnan(price):
-            rest = np.maximum(1 / counts - 1 / sizes, 0) * result.adaptivity.inflations
+            rest = np.maximum(1 / counts - 1 / sizes, 0) * adaptivity(known).inflations
             loss = _norms(weighted * rest, objective.p)
         else:
             parts = (objective.cost(arms) * weighted) ** objective.exponent
-            best = parts.sum(axis=1) ** (1 / objective.exponent) / result.price
+            best = parts.sum(axis=1) ** (1 / objective.exponent) / known.price
             # No less than that of the counts, where others than the strategy have chosen.
             loss = np.maximum(price**power * best, (objective.slopes(variances) * variances / counts).sum(axis=1))
-        if result.populations is None:
+        if known.populations is None:
             return np.asarray(arms * _norms(weighted, objective.p) / loss)
         return _without_replacement(weighted, sizes, objective.p, loss)
 
@@ -154,7 +158,7 @@ def _norms(values: Floats, p: float) -> Floats:
     return np.asarray(top * ((values / np.maximum(top, 1e-300)[:, None]) ** p).sum(axis=1) ** (1 / p))
 
 
-def _with_a_precision(result: Result) -> Floats | None:
+def _with_a_precision(known: Known) -> Floats | None:
     """
     Return the ends and the middle of the range of samples with which a study takes every arm to its own stop.
 
@@ -162,37 +166,37 @@ def _with_a_precision(result: Result) -> Floats | None:
     the power e, over the square of its mean where the target is a share of that, and has the variance e² T (κ - 1), or
     e² T (κ - 1 + 4c² - 4γc) with the coefficient of variation c.
     """
-    known, evidence = spread(result), result.snapshot.evidence
-    if known is None or evidence is None or result.precision is None or not result.reached:
+    posterior, evidence = spread(known), known.evidence
+    if posterior is None or evidence is None or known.precision is None or not reached(known):
         return None
-    counts = result.counts.array
+    counts = known.counts
     with np.errstate(divide="ignore", invalid="ignore"):
-        varies = np.where(result.precision.relative, np.sqrt(result.variances.array) / result.means.array, 0.0)
-        noise = np.maximum(known.noise + 4 * varies * (varies - evidence.skewness), 0.0)
-    variances, replayed = stopping_power(result) ** 2 * noise * counts, result.adaptivity.scatter
+        varies = np.where(known.precision.relative, np.sqrt(known.variances) / known.means, 0.0)
+        noise = np.maximum(posterior.noise + 4 * varies * (varies - evidence.skewness), 0.0)
+    variances, replayed = stopping_power(known) ** 2 * noise * counts, adaptivity(known).scatter
     if replayed is not None:
         variances = np.where(np.isnan(replayed), variances, replayed**2)
     # That of this study, and that of the other.
     scatter = math.sqrt(2 * float(variances.sum()))
-    half = NormalDist().inv_cdf(0.95) * scatter + until_next_look(result.samples, len(counts))
-    return np.array([result.samples - half, result.samples, result.samples + half])
+    half = NormalDist().inv_cdf(0.95) * scatter + until_next_look(known.samples, len(counts))
+    return np.array([known.samples - half, known.samples, known.samples + half])
 
 
-def _of_sums(result: Result, asked: Sums) -> Floats | None:
+def _of_sums(known: Known, asked: Sums) -> Floats | None:
     """Return the ends and the middle of the range of samples with which an even split knows all sums well enough."""
-    known = spread(result)
-    if known is None or not result.reached or result.populations is not None:
+    posterior = spread(known)
+    if posterior is None or not reached(known) or known.populations is not None:
         return None
-    rng, runs, found = _rng(result), _runs(max(asked.weights.shape)), result.sums_found
-    squares, inside, now = asked.weights**2, asked.weights != 0, result.variances.array
+    rng, runs, found = _rng(known), _runs(max(asked.weights.shape)), sums_found(known)
+    squares, inside, now = asked.weights**2, asked.weights != 0, known.variances
     with np.errstate(divide="ignore", invalid="ignore"):
         # The samples of each arm that a sum takes, for each unit of Σ c² σ².
-        takes = (found.margins / found.targets) ** 2 / (squares @ (now / result.counts.array))
+        takes = (found.margins / found.targets) ** 2 / (squares @ (now / known.counts))
         each = squares @ now * takes
-        noise = known.noise / np.maximum([each[rows].max(initial=1.0) for rows in inside.T], 2.0)
-        seen = known.draws(runs, rng) * np.exp(np.sqrt(noise) * rng.standard_normal((runs, len(now))) - noise / 2)
+        noise = posterior.noise / np.maximum([each[rows].max(initial=1.0) for rows in inside.T], 2.0)
+        seen = posterior.draws(runs, rng) * np.exp(np.sqrt(noise) * rng.standard_normal((runs, len(now))) - noise / 2)
     needed = seen @ squares.T * takes
     all_arms = np.sum([needed[:, rows].max(axis=1, initial=0.0) for rows in inside.T], axis=0)
     low, middle, high = np.quantile(all_arms, [0.05, 0.5, 0.95])
-    step = until_next_look(result.samples, len(now))
+    step = until_next_look(known.samples, len(now))
     return np.array([low - step, middle, high + step])

@@ -1,265 +1,111 @@
-"""Contrasts of a result's means, and which arms differ."""
+"""Contrasts of arms' means with their errors and intervals, and which arms differ."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Hashable, Mapping
+from typing import Any, Final
 
 import numpy as np
 
-from equipoise.base import tables
-from equipoise.base.arrays import Bools, Floats, Ints
-from equipoise.base.inputs import Names, named, plain_name, text_of
-from equipoise.inference import finite
-from equipoise.intervals import Kind, describe_each
-
-if TYPE_CHECKING:
-    import pandas
-    import polars
-
-    from equipoise.result.result import Result
+from equipoise.base.arrays import Floats, Ints
+from equipoise.base.inputs import MISSING, labelled, number, plain_name, probability, shown
+from equipoise.inference.contrast_bounds import ContrastEnds, bounds
+from equipoise.inference.contrasts import Contrast, Differences
+from equipoise.inference.errors import errors_of_strata, standard_errors
+from equipoise.inference.known import Known
+from equipoise.inference.linear_targets import look
+from equipoise.intervals import Kind
+from equipoise.ledger.goal import Sums
 
 # More pairs than this are not compared at once.
 MOST_PAIRS: Final = 500_000
-# The remark on samples whose support was not declared, and whose intervals are those of binary arms.
-BINARY: Final = (
-    'All samples are 0 or 1, and the intervals assume that no other value can occur; support="binary" says so.'
-)
 
 
-@dataclass(frozen=True)
-class Contrast:
-    """
-    A weighted sum of arms' means, such as the difference of two.
-
-    Attributes
-    ----------
-    value, error
-        The sum for the sample means, and its standard error.
-    low, high
-        The ends of its interval; infinite, or those of the support, where too little is known.
-    level, kind
-        The probability with which the interval holds, and its kind.
-    weights
-        By arm.
-    """
-
-    value: float
-    error: float
-    low: float
-    high: float
-    level: float
-    kind: Kind
-    weights: Mapping[Any, float]
-
-    @property
-    def differs(self) -> bool:
-        """Whether the interval leaves out 0."""
-        return self.low > 0 or self.high < 0
-
-    @property
-    def opposite(self) -> Contrast:
-        """The same with opposite weights."""
-        weights = {arm: -weight for arm, weight in reversed(list(self.weights.items()))}
-        return replace(self, value=-self.value, low=-self.high, high=-self.low, weights=weights)
-
-    @property
-    def half_width(self) -> float:
-        """Half of high - low."""
-        return (self.high - self.low) / 2
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers; `weights` as pairs of an arm and its weight, None for what is unknown or infinite."""
-        known = {name: getattr(self, name) for name in ("value", "error", "low", "high", "level", "kind")}
-        return dict(tables.json_ready(known | {"weights": [list(pair) for pair in self.weights.items()]}))
-
-    @property
-    def words(self) -> str:
-        """The sum, such as a - 0.5 b - 0.5 c."""
-        return _sum(self.weights)
-
-    def __repr__(self) -> str:
-        ends = interval(self.low, self.high)
-        known = "no interval yet" if ends == "—" else f"{tables.percent(self.level)} interval {ends}"
-        known += f" ({self.kind.replace('-', ' ')})" if self.kind.startswith("fixed") else ""
-        value = tables.rounded(self.value, self.half_width)
-        return f"{_sum(self.weights)}: {value}, {known}, standard error {tables.rounded(self.error, self.error)}"
+def contrast(known: Known, weights: Mapping[Any, float], level: float | None, kind: Kind | None = None) -> Contrast:
+    """Return the weighted sum of the means of the named arms, as `Result.contrast` documents it."""
+    level = known.level if level is None else probability("level", level)
+    given = labelled(weights)
+    if given is None:
+        raise TypeError(f"weights must be a mapping from arms to numbers, got {shown(weights)}")
+    by_place = {known.names.find(arm): number("a weight", weight) for arm, weight in given.items()}
+    c = np.array(list(by_place.values()))
+    if not np.isfinite(c).all() or not c.any():
+        raise ValueError(f"weights must be finite and not all zero, got {shown(weights)}")
+    places, c = np.array(list(by_place))[c != 0], c[c != 0]
+    asked = the_one_asked(known, places, c) if level == known.level and kind is None else None
+    if asked is not None:
+        return asked
+    low, high = bounds(known, places[None], c[None], 1 - level, kind)
+    return Contrast(
+        float(c @ known.means[places]),
+        math.hypot(*(c * standard_errors(known)[places])),
+        float(low[0]),
+        float(high[0]),
+        level,
+        known.sequences_of(kind).kind,
+        {plain_name(known.arms[k]): float(each) for k, each in zip(places, c, strict=True)},
+    )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Differences:
-    """
-    Differences of means that hold simultaneously: of all pairs of arms, or of each arm to a control.
-
-    Iterating gives each as a `Contrast`, the clearest difference first; `differences[a, b]` is that of one pair, as
-    a minus b.
-
-    Attributes
-    ----------
-    names
-        The arms.
-    first, second
-        The places of the arms of each pair, the clearest difference first: the values are those of first minus second.
-    values, errors, low, high
-        Of each pair: the difference, its standard error, and the ends of its interval.
-    level, kind
-        The probability that all intervals hold, and their kind.
-    control
-        Whether each pair is an arm and the control.
-    fixed
-        Of each pair, whether its interval is of fixed width instead. If all are, that is the kind.
-    recognised
-        Whether no support was declared, and the intervals are those of binary arms, as all samples are 0 or 1.
-    """
-
-    names: Names
-    first: Ints
-    second: Ints
-    values: Floats
-    errors: Floats
-    low: Floats
-    high: Floats
-    level: float
-    kind: Kind
-    control: bool
-    fixed: Bools
-    recognised: bool
-
-    @property
-    def kinds(self) -> list[Kind]:
-        """The kind of each interval."""
-        return ["fixed-width" if fixed else self.kind for fixed in self.fixed.tolist()]
-
-    @property
-    def differing(self) -> Bools:
-        """Of each pair, whether its interval leaves out 0."""
-        return np.asarray((self.low > 0) | (self.high < 0))
-
-    @property
-    def half_widths(self) -> Floats:
-        """Of each pair, half of high - low."""
-        return np.asarray((self.high - self.low) / 2)
-
-    @cached_property
-    def _pairs(self) -> dict[tuple[int, int], int]:
-        return {pair: i for i, pair in enumerate(zip(self.first.tolist(), self.second.tolist(), strict=True))}
-
-    def __len__(self) -> int:
-        return len(self.first)
-
-    def __iter__(self) -> Iterator[Contrast]:
-        return (self._contrast(i) for i in range(len(self)))
-
-    def __getitem__(self, pair: tuple[Hashable, Hashable]) -> Contrast:
-        a, b = (self.names.find(arm) for arm in pair)
-        if (a, b) in self._pairs:
-            return self._contrast(self._pairs[a, b])
-        if (b, a) not in self._pairs:
-            raise KeyError(pair)
-        return self._contrast(self._pairs[b, a], -1)
-
-    def _contrast(self, i: int, sign: int = 1) -> Contrast:
-        low, high = sorted((sign * float(self.low[i]), sign * float(self.high[i])))
-        weights = {self.names.names[self.first[i]]: 1.0 * sign, self.names.names[self.second[i]]: -1.0 * sign}
-        value = sign * float(self.values[i])
-        # As it was asked for: the arm with the weight 1 first.
-        weights = dict(sorted(weights.items(), key=lambda each: -each[1]))
-        return Contrast(value, float(self.errors[i]), low, high, self.level, self.kinds[i], weights)
-
-    # ---- for people
-
-    @property
-    def verdict(self) -> str:
-        """How many pairs differ, in one line."""
-        found, of = int(self.differing.sum()), len(self)
-        level = tables.percent(self.level)
-        if self.control:
-            control = named(self.names.names[self.second[0]]) if of else "the control"
-            verb = "differs" if of == 1 else "differ"
-            return f"{found:,} of {tables.count(of, 'arm')} {verb} from {control} ({level})."
-        return f"{found:,} of {tables.count(of, 'pair')} {'differs' if of == 1 else 'differ'} ({level})."
-
-    def rows(self) -> list[list[str]]:
-        """Return the printed table: a title row, and a row of texts for each of the clearest pairs."""
-        found = [["pair", "difference", f"{tables.percent(self.level)} interval", "std. error", "differ"]]
-        marks = np.where(self.fixed | ~self.fixed.any(), "", " *")
-        for i in range(min(len(self), tables.MOST_ROWS)):
-            half, error = float(self.high[i] - self.low[i]) / 2, float(self.errors[i])
-            a, b = (text_of(self.names.names[places[i]]) for places in (self.first, self.second))
-            found.append(
-                [
-                    f"{a} - {b}{marks[i]}",
-                    tables.rounded(float(self.values[i]), half),
-                    interval(float(self.low[i]), float(self.high[i])),
-                    tables.rounded(error, error),
-                    "yes" if self.differing[i] else "—",
-                ]
-            )
-        return found
-
-    def remarks(self) -> list[str]:
-        """Return which pairs the table leaves out, if any, and what the intervals promise."""
-        left = len(self) - tables.MOST_ROWS
-        some = [f"Showing the {tables.MOST_ROWS} clearest of {len(self):,} pairs; {left:,} are left out."]
-        binary = [BINARY] if self.recognised and np.isfinite(self.half_widths).any() else []
-        return [*(some if left > 0 else []), describe_each(self.kind, self.level, self.fixed, "pairs"), *binary]
-
-    def __repr__(self) -> str:
-        return f"{self.verdict}\n{tables.text(self.rows(), self.remarks())}"
-
-    def _repr_html_(self) -> str:
-        return tables.html(self.rows(), self.remarks(), before=[self.verdict])
-
-    # ---- for programs
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the pairs as a list of plain numbers, the clearest first; None for what is unknown or infinite."""
-        return {
-            "level": self.level,
-            "kind": self.kind,
-            "differing": int(self.differing.sum()),
-            "pairs": [
-                dict(zip(columns, each, strict=True))
-                for columns in [self._columns()]
-                for each in zip(*map(tables.json_ready, columns.values()), strict=True)
-            ],
-        }
-
-    def to_frame(self, library: tables.FrameLibrary | None = None) -> pandas.DataFrame | polars.DataFrame:
-        """Return a table with a row for each pair, the clearest first, for pandas or polars, whichever is installed."""
-        more = {"interval_level": [self.level] * len(self)}
-        return tables.frame(self._columns() | more, library)
-
-    def _columns(self) -> dict[str, Any]:
-        return {
-            "a": [plain_name(self.names.names[k]) for k in self.first],
-            "b": [plain_name(self.names.names[k]) for k in self.second],
-            "difference": self.values,
-            "standard_error": self.errors,
-            "low": self.low,
-            "high": self.high,
-            "differ": self.differing,
-            "interval_kind": self.kinds,
-        }
+def contrasts_of(known: Known, asked: Sums) -> list[Contrast]:
+    """Return the sums with their standard errors and intervals."""
+    found = look(known, asked, everything=True)
+    of_arms = errors_of_strata(known) if asked.combined else standard_errors(known)
+    errors = np.hypot.reduce(np.where(asked.weights != 0, asked.weights * of_arms, 0.0), axis=1)
+    return [
+        Contrast(
+            float(found.values[j]),
+            float(errors[j]),
+            float(found.low[j]),
+            float(found.high[j]),
+            known.level,
+            "fixed-width" if found.fixed[j] else known.interval_kind,
+            # Positive weights first, as in a - control.
+            {plain_name(known.arms[k]): float(row[k]) for k in np.argsort(-row, kind="stable").tolist() if row[k]},
+        )
+        for j, row in enumerate(asked.weights)
+    ]
 
 
-def interval(low: float, high: float) -> str:
-    """Return an interval to two digits of its half-width; a dash where an end is infinite."""
-    half = (high - low) / 2
-    return f"{tables.rounded(low, half)} to {tables.rounded(high, half)}" if math.isfinite(half) else "—"
+def pairs(known: Known, first: Ints, second: Ints) -> ContrastEnds | None:
+    """Return the intervals of the differences first - second if the precision is asked of just these; else None."""
+    asked = None if known.precision is None else known.precision.sums
+    if asked is None or len(asked.weights) != len(first):
+        return None
+    plain = (np.sort(asked.weights, axis=1)[:, [0, -1]] == [-1, 1]).all(1) & ((asked.weights != 0).sum(1) == 2)
+    if not plain.all():
+        return None
+    up, down = asked.weights.argmax(1), asked.weights.argmin(1)
+    rows = {pair: j for j, pair in enumerate(zip(up.tolist(), down.tolist(), strict=True))}
+    found = look(known, asked, everything=True)
+    low, high = np.empty((2, len(first)))
+    fixed = np.zeros(len(first), bool)
+    for i, (a, b) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
+        if (a, b) in rows:
+            j = rows[a, b]
+            low[i], high[i], fixed[i] = found.low[j], found.high[j], found.fixed[j]
+        elif (b, a) in rows:
+            j = rows[b, a]
+            low[i], high[i], fixed[i] = -found.high[j], -found.low[j], found.fixed[j]
+        else:
+            return None
+    return ContrastEnds(low, high, fixed)
 
 
-def _sum(weights: Mapping[Any, float]) -> str:
-    """Return a weighted sum in words, such as a - 0.5 b - 0.5 c."""
-    parts: list[str] = []
-    for arm, weight in weights.items():
-        times = "" if abs(weight) == 1 else f"{tables.amount(abs(weight))} "
-        sign = ("- " if weight < 0 else "+ ") if parts else ("-" if weight < 0 else "")
-        parts.append(f"{sign}{times}{text_of(arm)}")
-    return " ".join(parts) if len(parts) <= tables.MOST_ROWS else f"a sum of {len(parts):,} arms"
+def the_one_asked(known: Known, places: Ints, own: Floats) -> Contrast | None:
+    """Return the contrast with these weights if the precision is asked of it, or of its opposite; else None."""
+    asked = None if known.precision is None else known.precision.sums
+    if asked is None:
+        return None
+    wanted = np.zeros(len(known.arms))
+    wanted[places] = own
+    for sign in (1, -1):
+        rows = np.flatnonzero((asked.weights == sign * wanted).all(1))
+        if len(rows):
+            found = contrasts_of(known, asked)[int(rows[0])]
+            return found if sign > 0 else found.opposite
+    return None
 
 
 def all_pairs(means: Floats) -> tuple[Ints, Ints]:
@@ -275,36 +121,49 @@ def all_pairs(means: Floats) -> tuple[Ints, Ints]:
     return np.where(larger, j, i), np.where(larger, i, j)
 
 
-class ContrastEnds(NamedTuple):
-    """The ends of several intervals, and which of them are of fixed width instead of being confidence sequences."""
+def difference(known: Known, a: Hashable, b: Hashable, level: float | None, kind: Kind | None = None) -> Contrast:
+    """Return the mean of `a` minus the mean of `b`, as `Result.difference` documents it."""
+    if known.names.find(a) == known.names.find(b):
+        level = known.level if level is None else probability("level", level)
+        return Contrast(0.0, 0.0, 0.0, 0.0, level, known.sequences_of(kind).kind, {a: 0.0})
+    return contrast(known, {a: 1.0, b: -1.0}, level, kind)
 
-    low: Floats
-    high: Floats
-    fixed: Bools
+
+def compare(known: Known, level: float | None, to: Hashable, kind: Kind | None = None) -> Differences:
+    """Return the differences of all pairs, or of each arm to one, as `Result.compare` documents it."""
+    level = known.level if level is None else probability("level", level)
+    if to is MISSING:
+        first, second = all_pairs(known.means)
+    else:
+        control = known.names.find(to)
+        first = np.flatnonzero(np.arange(len(known.arms)) != control)
+        second = np.full(len(first), control)
+    decided = pairs(known, first, second) if level == known.level and kind is None else None
+    return _differences(known, first, second, level, to is not MISSING, decided, kind)
 
 
-def compare(
-    result: Result,
+def _differences(
+    known: Known,
     first: Ints,
     second: Ints,
     level: float,
     control: bool,
-    known: ContrastEnds | None = None,
-    kind: Kind | None = None,
+    decided: ContrastEnds | None,
+    kind: Kind | None,
 ) -> Differences:
     """
     Return the differences first - second, simultaneous at this level (Bonferroni), the clearest first.
 
-    `known` are their intervals, where others than confidence sequences decided when to stop. Without them, they are of
-    a kind, by default that of the result.
+    `decided` are their intervals, where others than confidence sequences decided when to stop. Without
+    them, they are of a kind, by default that of the study.
     """
     weights = np.tile([1.0, -1.0], (len(first), 1))
     places = np.column_stack([first, second])
-    if known is None:
-        low, high = bounds(result, places, weights, (1 - level) / max(len(first), 1), kind)
-        known = ContrastEnds(low, high, np.zeros(len(first), bool))
-    low, high, fixed = known
-    means, own = result.means.array, result.standard_errors.array
+    if decided is None:
+        low, high = bounds(known, places, weights, (1 - level) / max(len(first), 1), kind)
+        decided = ContrastEnds(low, high, np.zeros(len(first), bool))
+    low, high, fixed = decided
+    means, own = known.means, standard_errors(known)
     values, errors = means[first] - means[second], np.hypot(own[first], own[second])
     with np.errstate(invalid="ignore", divide="ignore"):
         # How far 0 is from the middle of the interval, in half-widths: above 1, it is outside.
@@ -312,7 +171,7 @@ def compare(
         clear += np.nan_to_num(np.abs(values) / errors, nan=0.0, posinf=0.0) * 1e-9
     order = np.argsort(-clear, kind="stable")
     return Differences(
-        result.names,
+        known.names,
         first[order],
         second[order],
         values[order],
@@ -320,47 +179,8 @@ def compare(
         low[order],
         high[order],
         level,
-        "fixed-width" if len(fixed) and fixed.all() else result.sequences_of(kind).kind,
+        "fixed-width" if len(fixed) and fixed.all() else known.sequences_of(kind).kind,
         control,
         fixed[order],
-        result.recognised,
+        known.recognised,
     )
-
-
-def bounds(
-    result: Result, places: Ints, weights: Floats, alpha: float, kind: Kind | None = None
-) -> tuple[Floats, Floats]:
-    """
-    Return the lower and upper ends of several contrasts, each at level 1 - alpha, of a kind or the result's default.
-
-    `places` and `weights` have a row for each contrast: its arms, and their weights, none of them zero.
-    """
-    if not len(places):
-        return np.empty(0), np.empty(0)
-    sequences = result.sequences_of(kind)
-    arms, rows = np.unique(places, return_inverse=True)
-    rows = rows.reshape(places.shape)
-    some = None if len(arms) == len(result.arms) else arms.tolist()
-    state = result.state_of(sequences.kind, some)
-    deviations = _deviations(result, state) if sequences.kind in ("asymptotic", "fixed-n") else None
-
-    def ends(alpha: float) -> tuple[Floats, Floats]:
-        return result.bounds_of(sequences, arms.tolist(), alpha)
-
-    pools = result.pools(sequences, some) if places.shape[1] > 1 else None
-    if pools is not None:
-        low, high = pools[0].contrasts(pools[1], rows, weights, alpha)
-    elif result.populations is None:
-        low, high = sequences.contrasts(state, rows, weights, alpha, deviations)
-    else:
-        sizes = result.populations[arms]
-        low, high = finite.contrasts(sequences, rows, weights, alpha, state, deviations, sizes, ends)
-    few = result.too_few(sequences, state, arms, alpha)[rows].any(axis=1)
-    return np.where(few, -math.inf, low), np.where(few, math.inf, high)
-
-
-def _deviations(result: Result, state: Floats) -> Floats:
-    """Return standard deviations; that of the most varying arm for one whose samples are all equal."""
-    count, m2 = state[:, 0], state[:, 2]
-    most = float(np.nanmax(result.variances.array, initial=0.0))
-    return np.sqrt(np.where(m2 > 0, m2 / np.maximum(count - 1, 1), most))

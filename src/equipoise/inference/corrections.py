@@ -52,7 +52,7 @@ class Adaptivity:
     scatter: Floats | None = None
 
 
-def known(own: Floats, count: int) -> bool:
+def enough(own: Floats, count: int) -> bool:
     """Return whether enough of an arm's samples are known one by one for it to be replayed."""
     return len(own) >= max(2, _KNOWN * count)
 

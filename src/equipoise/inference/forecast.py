@@ -16,18 +16,18 @@ smallest sums.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from equipoise.base.arrays import Bools, Floats, Ints
 from equipoise.inference import skewness as of_gamma
+from equipoise.inference.arm_intervals import reached, reached_by_arm
+from equipoise.inference.known import Known, remembered
+from equipoise.inference.linear_targets import sums_found
 from equipoise.inference.needed import MOST, Needed, of_arms, of_sums
 from equipoise.inference.variance_posterior import LawDraws, Spread, spread
 from equipoise.ledger.goal import Sums, until_next_look
-
-if TYPE_CHECKING:
-    from equipoise.result.result import Result
 
 # Draws, fewer where there are many arms, and the quantiles of their sums that are reported. Those of nine draws in ten
 # would be too close: laws need not be like gamma laws, most of which would take more samples, and quantiles of so few
@@ -90,88 +90,101 @@ class OpenTargets(NamedTuple):
     relative: Bools
 
 
-def left(result: Result) -> Left | None:
+@remembered
+def left(known: Known) -> Left | None:
     """Return what the precision of a result still needs; None without one, or where that cannot be said."""
-    if result.precision is None:
+    if known.precision is None:
         return None
-    if result.reached:
+    if reached(known):
         return Left(0.0, 0.0, 0.0, 0.0, 0.0)
-    if result.to_come is None:
+    drawn = to_come(known)
+    if drawn is None:
         return None
-    low, samples, high = np.quantile(result.to_come.more.sum(axis=1), _RANGE)
+    low, samples, high = np.quantile(drawn.more.sum(axis=1), _RANGE)
     if not high < min(MOST, _WIDEST * max(low, 1)):
         return None
-    pace = result.snapshot.pace
+    pace = known.snapshot.pace
     if pace is None:
         return Left(float(samples), float(low), float(high))
-    seconds = np.quantile(result.to_come.more @ pace[result.to_come.places], _RANGE[::2])
+    seconds = np.quantile(drawn.more @ pace[drawn.places], _RANGE[::2])
     return Left(float(samples), float(low), float(high), *map(float, seconds))
 
 
-def to_come(result: Result) -> ToCome | None:
+def samples_left(known: Known) -> float | None:
+    """Return about how many more samples the precision needs: infinite if too little is known, None without one."""
+    if known.precision is None:
+        return None
+    found = left(known)
+    return math.inf if found is None else found.samples
+
+
+@remembered
+def to_come(known: Known) -> ToCome | None:
     """Return draws of what the precision of a result still needs; None where that cannot be said."""
-    if result.precision is None:
+    if known.precision is None:
         return None
-    design = result.snapshot.design
-    closed = np.zeros(len(result.arms), bool) if design is None else design.retired
-    places = np.flatnonzero(~result.reached_by_arm & ~closed)
-    known = spread(result) if len(places) else None
-    if known is None:
+    design = known.snapshot.design
+    closed = np.zeros(len(known.arms), bool) if design is None else design.retired
+    places = np.flatnonzero(~reached_by_arm(known) & ~closed)
+    posterior = spread(known) if len(places) else None
+    if posterior is None:
         return None
-    rng = np.random.default_rng([result.samples, len(places)])
-    if result.precision.sums is None:
-        more = _of_arms(result, known, places, rng)
+    rng = np.random.default_rng([known.samples, len(places)])
+    if known.precision.sums is None:
+        more = _of_arms(known, posterior, places, rng)
     else:
-        more = _of_sums(result, known, result.precision.sums, rng)[:, places]
-    return ToCome(places, _at_the_next_look(result, more, rng))
+        more = _of_sums(known, posterior, known.precision.sums, rng)[:, places]
+    return ToCome(places, _at_the_next_look(known, more, rng))
 
 
-def by_arm(result: Result) -> Floats:
+@remembered
+def left_by_arm(known: Known) -> Floats:
     """Return about how many more samples each arm needs; 0 if it is known well enough, infinite if nobody knows."""
-    found = np.where(result.reached_by_arm, 0.0, math.inf)
-    if result.to_come is not None:
-        typical = np.median(result.to_come.more, axis=0)
-        found[result.to_come.places] = np.where(typical < MOST, typical, math.inf)
+    found = np.where(reached_by_arm(known), 0.0, math.inf)
+    drawn = to_come(known)
+    if drawn is not None:
+        typical = np.median(drawn.more, axis=0)
+        found[drawn.places] = np.where(typical < MOST, typical, math.inf)
     return found
 
 
-def _runs(result: Result) -> int:
-    return min(max(_NUMBERS // len(result.arms), 30), DRAWS)
+def _runs(known: Known) -> int:
+    return min(max(_NUMBERS // len(known.arms), 30), DRAWS)
 
 
-def _of_arms(result: Result, known: Spread, places: Ints, rng: np.random.Generator) -> Floats:
+def _of_arms(known: Known, posterior: Spread, places: Ints, rng: np.random.Generator) -> Floats:
     """Return draws of how many more samples some arms need, a row for each."""
-    assert result.precision is not None
-    assert result.snapshot.evidence is not None
-    laws = known.laws(_runs(result), rng)
+    assert known.precision is not None
+    assert known.evidence is not None
+    laws = posterior.laws(_runs(known), rng)
     # An arm whose samples are all equal has the interval of the most varying one.
     likely = np.where(laws.variances > 0, laws.variances, laws.variances.max(axis=1, keepdims=True))
     laws = LawDraws(*(each[:, places] for each in laws._replace(variances=likely)))
-    variances = result.variances.array[places]
+    variances = known.variances[places]
     waiting = OpenTargets(
-        result.counts.array[places].astype(float),
-        result.means.array[places],
+        known.counts[places].astype(float),
+        known.means[places],
         np.where(variances > 0, variances, laws.variances.mean(axis=0)),
-        result.snapshot.evidence.skewness[places],
-        np.array(result.precision.wanted)[places],
-        np.array(result.precision.relative)[places],
+        known.evidence.skewness[places],
+        np.array(known.precision.wanted)[places],
+        np.array(known.precision.relative)[places],
     )
-    return _until_stop(waiting, laws, of_arms(result, places, waiting.variances), rng)
+    return _until_stop(waiting, laws, of_arms(known, places, waiting.variances), rng)
 
 
-def _of_sums(result: Result, known: Spread, asked: Sums, rng: np.random.Generator) -> Floats:
+def _of_sums(known: Known, posterior: Spread, asked: Sums, rng: np.random.Generator) -> Floats:
     """
     Return draws of how many more samples each arm needs for the sums of means, a row for each.
 
     All arms of a sum are taken to grow by one factor, so that it is like a mean of n samples with the variance
     n Σ_k c_k² σ²_k/T_k. An arm of several sums has the mean of their factors.
     """
-    assert result.precision is not None
-    assert result.snapshot.evidence is not None
-    laws = known.laws(_runs(result), rng)
-    counts, n = result.counts.array, float(result.samples)
-    variances = np.where(result.variances.array > 0, result.variances.array, laws.variances.mean(axis=0))
-    open_ones = np.flatnonzero(~result.sums_found.reached)
+    assert known.precision is not None
+    assert known.evidence is not None
+    laws = posterior.laws(_runs(known), rng)
+    counts, n = known.counts, float(known.samples)
+    variances = np.where(known.variances > 0, known.variances, laws.variances.mean(axis=0))
+    open_ones = np.flatnonzero(~sums_found(known).reached)
     # The parts of the arms in the variance of each sum, for each unit of their own.
     parts = n * asked.weights[open_ones] ** 2 / counts
     now = parts @ variances
@@ -179,15 +192,16 @@ def _of_sums(result: Result, known: Spread, asked: Sums, rng: np.random.Generato
         noise = laws.noise @ ((parts * variances / now[:, None]) ** 2 / counts).T * n
     waiting = OpenTargets(
         np.full(len(open_ones), n),
-        result.sums_found.values[open_ones],
+        sums_found(known).values[open_ones],
         now,
         np.zeros(len(open_ones)),
-        np.array(result.precision.wanted)[open_ones],
-        np.array(result.precision.relative)[open_ones],
+        np.array(known.precision.wanted)[open_ones],
+        np.array(known.precision.relative)[open_ones],
     )
-    seen, normal = result.snapshot.evidence.skewness, rng.standard_normal(laws.skewness.shape)
+    have = counts.astype(float)
+    seen, normal = known.evidence.skewness, rng.standard_normal(laws.skewness.shape)
     needed = of_sums(
-        result, asked, open_ones, now, lambda growth: _later(seen, laws.skewness, counts, (growth - 1) * counts, normal)
+        known, asked, open_ones, now, lambda growth: _later(seen, laws.skewness, have, (growth - 1) * have, normal)
     )
     of_all = LawDraws(laws.variances @ parts.T, np.zeros_like(noise), noise)
     more = _until_stop(waiting, of_all, needed, rng)
@@ -197,10 +211,10 @@ def _of_sums(result: Result, known: Spread, asked: Sums, rng: np.random.Generato
     return np.asarray(typical * np.exp(_DIVIDED * rng.standard_normal((len(more), 1))))
 
 
-def _at_the_next_look(result: Result, more: Floats, rng: np.random.Generator) -> Floats:
+def _at_the_next_look(known: Known, more: Floats, rng: np.random.Generator) -> Floats:
     """Return draws of how many more samples arms get until somebody looks and finds them known well enough."""
-    step = until_next_look(result.samples + int(min(np.median(more.sum(axis=1)), MOST)), len(result.arms))
-    if result.precision is not None and result.precision.sums is not None:
+    step = until_next_look(known.samples + int(min(np.median(more.sum(axis=1)), MOST)), len(known.arms))
+    if known.precision is not None and known.precision.sums is not None:
         # All arms are closed at the last look.
         return np.asarray(more + step / more.shape[1] * rng.random((len(more), 1)))
     # At the last looks few arms are open, and these get all the samples between two looks.

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from equipoise.base.arrays import Bools, Floats, Ints
+from equipoise.inference import arm_intervals
 from equipoise.inference import linear_targets as sums
-from equipoise.inference import stopping
+from equipoise.inference.known import Known
 from equipoise.intervals import fixed_width, fixed_width_sums
 from equipoise.intervals.asymptotic import RHO2, START
 
 if TYPE_CHECKING:
     from equipoise.ledger.goal import Sums
-    from equipoise.result.result import Result
 
 Needed = Callable[[Floats, Floats, Floats], Floats]
 
@@ -31,24 +31,24 @@ MOST: Final = 1e12
 _GROWTH: Final = np.geomspace(1, 1000, 37)
 
 
-def of_arms(result: Result, places: Ints, now: Floats) -> Needed:
+def of_arms(known: Known, places: Ints, now: Floats) -> Needed:
     """
     Return when intervals of some arms are narrow enough: the fixed-width interval or the sequence, whichever is first.
 
     Parameters
     ----------
-    result, places
-        The result, and the places of the arms.
+    known, places
+        The known, and the places of the arms.
     now
         The variances of the arms now.
     """
-    sizes = np.full(len(places), math.inf) if result.populations is None else result.populations[places]
-    endless = _of_sequences(result, places, now, sizes)
-    if stopping.by_width(result):
-        sooner, later = _of_fixed_width(result), endless
+    sizes = np.full(len(places), math.inf) if known.populations is None else known.populations[places]
+    endless = _of_sequences(known, places, now, sizes)
+    if arm_intervals.by_width(known):
+        sooner, later = _of_fixed_width(known), endless
         # Fixed-width intervals of samples that are all equal are not trusted.
-        equal = (result.variances.array[places] == 0) & (result.sequences.support != "binary")
-        smaller = _smaller(result, places, (1 - result.level) / len(result.arms))
+        equal = (known.variances[places] == 0) & (known.sequences.support != "binary")
+        smaller = _smaller(known, places, (1 - known.level) / len(known.arms))
 
         def needed(variances: Floats, targets: Floats, squared: Floats) -> Floats:
             fixed = np.where(equal, math.inf, sooner(variances, targets * smaller, squared))
@@ -58,11 +58,11 @@ def of_arms(result: Result, places: Ints, now: Floats) -> Needed:
     return lambda *then: 1 / (1 / endless(*then) + 1 / sizes)
 
 
-def _smaller(result: Result, which: Ints, alpha: float) -> Floats:
+def _smaller(known: Known, which: Ints, alpha: float) -> Floats:
     """Return by which factors fixed-width intervals of some arms or sums must be narrower than the targets."""
-    assert result.precision is not None
+    assert known.precision is not None
     most = fixed_width.largest_share(alpha)
-    wanted, relative = np.array(result.precision.wanted)[which], np.array(result.precision.relative)[which]
+    wanted, relative = np.array(known.precision.wanted)[which], np.array(known.precision.relative)[which]
     return np.where(relative, np.minimum(most / wanted, 1.0), 1.0)
 
 
@@ -71,33 +71,33 @@ def in_proportion(counts: Floats, margins: Floats, now: Floats) -> Needed:
     return lambda variances, targets, _: counts * (margins / targets) ** 2 * variances / now
 
 
-def of_sums(result: Result, asked: Sums, which: Ints, now: Floats, skewed: Callable[[float], Floats]) -> Needed:
+def of_sums(known: Known, asked: Sums, which: Ints, now: Floats, skewed: Callable[[float], Floats]) -> Needed:
     """
     Return when intervals of some sums of means are narrow enough, if all arms grow by one factor.
 
     Parameters
     ----------
-    result, asked
-        The result, and the sums that its precision is asked of.
+    known, asked
+        The known, and the sums that its precision is asked of.
     which, now
         Some of the sums, and the variances of each for one sample of all arms together.
     skewed
         Draws of the squared skewness of the arms' samples, less its noise, when they have grown by a factor.
     """
-    n = np.full(len(which), float(result.samples))
-    sequences = in_proportion(n, sums.look(result, asked, everything=True).margins[which], now)
-    if result.precision is None or result.precision.interval != "fixed-width" or result.snapshot.evidence is None:
+    n = np.full(len(which), float(known.samples))
+    sequences = in_proportion(n, sums.look(known, asked, everything=True).margins[which], now)
+    if known.precision is None or known.precision.interval != "fixed-width" or known.evidence is None:
         return sequences
     weights = asked.weights[which]
-    plain, by_one = (np.square(_grown(result, weights, skewness).plain) for skewness in (0.0, 1.0))
-    trusted = _grown(result, weights, None).trusted
+    plain, by_one = (np.square(_grown(known, weights, skewness).plain) for skewness in (0.0, 1.0))
+    trusted = _grown(known, weights, None).trusted
     # By how much the squared skewness of the arms widens an interval, about where that is narrow enough.
-    typical = np.clip((plain > result.sums_found.targets[which] ** 2).sum(axis=0), 1, len(_GROWTH) - 1)
-    parts = weights**2 * result.variances.array / result.counts.array
+    typical = np.clip((plain > sums.sums_found(known).targets[which] ** 2).sum(axis=0), 1, len(_GROWTH) - 1)
+    parts = weights**2 * known.variances / known.counts
     with np.errstate(divide="ignore", invalid="ignore"):
         widens = np.nan_to_num((by_one / plain - 1)[typical, np.arange(len(which))], posinf=0.0)
         shares = np.nan_to_num(parts / parts.sum(axis=1, keepdims=True))
-    smaller = _smaller(result, which, (1 - result.level) / len(asked.weights))
+    smaller = _smaller(known, which, (1 - known.level) / len(asked.weights))
     wider = 1 + skewed(float(np.median(_GROWTH[typical]))) @ shares.T * widens
 
     def needed(variances: Floats, targets: Floats, squared: Floats) -> Floats:
@@ -105,9 +105,9 @@ def of_sums(result: Result, asked: Sums, which: Ints, now: Floats, skewed: Calla
         wanted = np.log(np.broadcast_to(targets * smaller, variances.shape) ** 2 * now / (variances * wider))
         found = np.full(variances.shape, math.inf)
         for j in range(len(which)):
-            known = trusted[:, j] & np.isfinite(plain[:, j])
-            if known.any():
-                squares, growth = np.log(np.maximum(plain[known, j], 1e-300)), np.log(_GROWTH[known])
+            usable = trusted[:, j] & np.isfinite(plain[:, j])
+            if usable.any():
+                squares, growth = np.log(np.maximum(plain[usable, j], 1e-300)), np.log(_GROWTH[usable])
                 beyond = np.maximum(squares[-1] - wanted[:, j], 0)
                 found[:, j] = n[j] * np.exp(np.interp(-wanted[:, j], -squares, growth) + beyond)
         return np.asarray(np.minimum(found, sequences(variances, targets, squared)))
@@ -122,27 +122,27 @@ class _Grown(NamedTuple):
     trusted: Bools
 
 
-def _grown(result: Result, weights: Floats, skewness: float | None) -> _Grown:
+def _grown(known: Known, weights: Floats, skewness: float | None) -> _Grown:
     """Return the half-widths that sums would have with more samples of the same moments, or of this skewness."""
-    sizes = np.full(len(result.arms), math.inf) if result.populations is None else result.populations
-    alpha, binary = (1 - result.level) / len(result.sums_found.values), result.sequences.support == "binary"
+    sizes = np.full(len(known.arms), math.inf) if known.populations is None else known.populations
+    alpha, binary = (1 - known.level) / len(sums.sums_found(known).values), known.sequences.support == "binary"
     found = []
     for growth in _GROWTH:
-        state = result.state_of("fixed-width", None).copy()
+        state = known.state_of("fixed-width", None).copy()
         state[:, [fixed_width.COUNT, fixed_width.M2, fixed_width.M3]] *= growth
         if skewness is not None:
             counts, m2 = state[:, fixed_width.COUNT], state[:, fixed_width.M2]
             # 6/T of its square are taken for noise.
             state[:, fixed_width.M3] = counts * (m2 / counts) ** 1.5 * np.sqrt(skewness**2 + 6 / counts)
-        half = fixed_width_sums.half_widths(weights, state, sizes, alpha, binary, result.objective.exponent)
+        half = fixed_width_sums.half_widths(weights, state, sizes, alpha, binary, known.objective.exponent)
         found.append((half.plain, half.trusted))
     plain, trusted = zip(*found, strict=True)
     return _Grown(np.array(plain), np.array(trusted))
 
 
-def _of_fixed_width(result: Result) -> Needed:
+def _of_fixed_width(known: Known) -> Needed:
     """Return when fixed-width intervals are narrow enough, and can be trusted."""
-    z = fixed_width.quantile((1 - result.level) / len(result.arms))
+    z = fixed_width.quantile((1 - known.level) / len(known.arms))
     a, b, fewest = fixed_width.student_term(z), fixed_width.skewness_term(z), fixed_width.fewest(z)
 
     def needed(variances: Floats, targets: Floats, squared: Floats) -> Floats:
@@ -163,25 +163,25 @@ def _of_fixed_width(result: Result) -> Needed:
             found = np.maximum(np.maximum(narrow, fewest), skewed / fixed_width.TRUSTED_BINARY)
         return found
 
-    return needed_of_binary if result.sequences.support == "binary" else needed
+    return needed_of_binary if known.sequences.support == "binary" else needed
 
 
-def _of_sequences(result: Result, places: Ints, now: Floats, sizes: Floats) -> Needed:
+def _of_sequences(known: Known, places: Ints, now: Floats, sizes: Floats) -> Needed:
     """Return when confidence sequences are narrow enough."""
-    counts, alpha = result.counts.array[places].astype(float), (1 - result.level) / len(result.arms)
-    varies = result.variances.array[places] > 0
-    care = fixed_width.fewest(fixed_width.quantile(alpha)) if stopping.by_width(result) else 0.0
-    if result.sequences.kind == "asymptotic" and varies.all():
-        return _of_asymptotic(result.sequences.kernel.settings[RHO2], alpha, care)
-    margins = result.intervals_of(places.tolist()).margins
+    counts, alpha = known.counts[places].astype(float), (1 - known.level) / len(known.arms)
+    varies = known.variances[places] > 0
+    care = fixed_width.fewest(fixed_width.quantile(alpha)) if arm_intervals.by_width(known) else 0.0
+    if known.sequences.kind == "asymptotic" and varies.all():
+        return _of_asymptotic(known.sequences.kernel.settings[RHO2], alpha, care)
+    margins = arm_intervals.intervals(known, places.tolist()).margins
     # Those of arms with too few samples for an interval are not far from what they will be.
     margins = np.where(np.isfinite(margins), margins, np.sqrt(2 * now * math.log(14 / alpha) / counts))
-    if result.sequences.kind == "asymptotic":
+    if known.sequences.kind == "asymptotic":
         of_equal = in_proportion(counts, margins, now)
-        of_others = _of_asymptotic(result.sequences.kernel.settings[RHO2], alpha, care)
+        of_others = _of_asymptotic(known.sequences.kernel.settings[RHO2], alpha, care)
         return lambda *then: np.where(varies, of_others(*then), of_equal(*then))
     clocks = 1 / np.maximum(1 / counts - 1 / sizes, 1 / MOST)
-    binary = result.sequences.support == "binary"
+    binary = known.sequences.support == "binary"
     return _of_binary(clocks, margins, now) if binary else _of_bounded(clocks, margins, now, alpha)
 
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -32,15 +32,14 @@ from equipoise.base.arrays import Bools, Floats, Ints
 from equipoise.engine import cpu, streams
 from equipoise.engine.setup import Setup
 from equipoise.inference import linear_targets as sums
-from equipoise.inference.corrections import BLIND, LEAST, MOST, MOST_ARMS, Adaptivity, known, moderate, seed_of, shrunk
+from equipoise.inference.arm_intervals import reached_by_arm
+from equipoise.inference.corrections import BLIND, LEAST, MOST, MOST_ARMS, Adaptivity, enough, moderate, seed_of, shrunk
 from equipoise.inference.formulas import formulas, second_order, stopping_biases
+from equipoise.inference.known import Known, remembered
 from equipoise.inference.replay_laws import fitted
 from equipoise.inference.stopped import stopped_alone
 from equipoise.ledger.snapshot import Design
 from equipoise.problem import Objective, money
-
-if TYPE_CHECKING:
-    from equipoise.result.result import Result
 
 # Larger studies are not replayed: with as many samples a formula is as good, and faster.
 MOST_SAMPLES: Final = 20_000
@@ -52,59 +51,60 @@ AGAIN: Final = 16
 RUNS_AGAIN: Final = cpu.LANES
 
 
-def adaptivity(result: Result) -> Adaptivity:
-    """Return what adaptive sampling has done to the means of a result, by a replay where that is possible."""
-    evidence, arms = result.snapshot.evidence, len(result.arms)
+@remembered
+def adaptivity(known: Known) -> Adaptivity:
+    """Return what adaptive sampling has done to the means of a known, by a replay where that is possible."""
+    evidence, arms = known.evidence, len(known.arms)
     nothing = Adaptivity(np.ones(arms), np.zeros(arms), "not needed")
     # Samples that were not asked for were not chosen by the study.
     if evidence is None or not evidence.answered.asked:
         return nothing
-    stopped, together = _stopped(result), sums.stopping_shares(result)
-    blind = arms == 1 or result.strategy in BLIND
+    stopped, together = _stopped(known), sums.stopping_shares(known)
+    blind = arms == 1 or known.strategy in BLIND
     if blind and not stopped.any() and not together.any():
         return nothing
-    study = None if blind else _study(result)
+    study = None if blind else _study(known)
     if study is not None:
         # The replay spends a budget; that the arms stopped together comes on top.
         found = replayed(*study)
-        stops = second_order(result.counts.array, evidence.skewness, (together, np.ones(arms)))
-        biases = found.biases + stopping_biases(result, together)
+        stops = second_order(known.counts, evidence.skewness, (together, np.ones(arms)))
+        biases = found.biases + stopping_biases(known, together)
         return replace(found, inflations=found.inflations * stops, biases=biases)
-    found = formulas(result, stopped, together)
-    return stopped_alone(result, stopped, found) if stopped.any() else found
+    found = formulas(known, stopped, together)
+    return stopped_alone(known, stopped, found) if stopped.any() else found
 
 
-def _stopped(result: Result) -> Bools:
+def _stopped(known: Known) -> Bools:
     """Return which arms were sampled until their own interval was narrow enough."""
-    own = result.precision is not None and result.precision.sums is None
-    return result.reached_by_arm if own else np.zeros(len(result.arms), bool)
+    own = known.precision is not None and known.precision.sums is None
+    return reached_by_arm(known) if own else np.zeros(len(known.arms), bool)
 
 
-def _study(result: Result) -> tuple[Setup, list[Floats]] | None:
+def _study(known: Known) -> tuple[Setup, list[Floats]] | None:
     """Return what a replay needs, the setup and the samples; None where a result cannot be replayed."""
-    snapshot, counts = result.snapshot, result.counts.array
+    snapshot, counts = known.snapshot, known.counts
     design, evidence = snapshot.design, snapshot.evidence
     # A study of strata that stops at a precision of the combined mean closes all arms at once, as at a budget.
-    asked = None if result.precision is None else result.precision.sums
+    asked = None if known.precision is None else known.precision.sums
     combined = asked is not None and asked.combined
-    if design is None or evidence is None or (not combined and (design.retired.any() or result.precision is not None)):
+    if design is None or evidence is None or (not combined and (design.retired.any() or known.precision is not None)):
         return None
     # Arms that were closed early, and populations that are used up, are not replayed.
-    if result.populations is not None or len(counts) > MOST_ARMS or result.samples > MOST_SAMPLES:
+    if known.populations is not None or len(counts) > MOST_ARMS or known.samples > MOST_SAMPLES:
         return None
     strategy, objective = design.strategy, snapshot.objective
     cost = objective.cost(len(counts))
-    if "variance" in strategy.own or counts.min() < 2 or not moderate(result.variances.array):
+    if "variance" in strategy.own or counts.min() < 2 or not moderate(known.variances):
         return None
-    if money.limit(result.price, float(cost.min())) < strategy.warmup * math.fsum(cost):
+    if money.limit(known.price, float(cost.min())) < strategy.warmup * math.fsum(cost):
         return None
     # What is left of the money in a replay may buy very many samples that cost next to nothing.
-    if result.price > MOST_SAMPLES * float(cost.min()):
+    if known.price > MOST_SAMPLES * float(cost.min()):
         return None
     samples = evidence.samples()
-    if samples is None or not all(map(known, samples, counts)):
+    if samples is None or not all(map(enough, samples, counts)):
         return None
-    return setup_of(samples, counts, design, objective, result.price), samples
+    return setup_of(samples, counts, design, objective, known.price), samples
 
 
 def setup_of(samples: Sequence[Floats], counts: Ints, design: Design, objective: Objective, price: float) -> Setup:
@@ -193,11 +193,11 @@ def _replay(setup: Setup, runs: int) -> _Replays:
     losses = variances / counts
     reported = losses - squares / typical**2
     expected, plain = errors.mean(axis=1), reported.mean(axis=1)
-    known = (expected > 0) & (plain > 0)
-    plain = np.where(known, plain, 1.0)
-    inflations = np.where(known, np.clip(expected / plain, LEAST, MOST), 1.0)
+    measured = (expected > 0) & (plain > 0)
+    plain = np.where(measured, plain, 1.0)
+    inflations = np.where(measured, np.clip(expected / plain, LEAST, MOST), 1.0)
     # Divided first: the square of a very small variance would be 0.
-    noise = np.where(known, ((errors - inflations[:, None] * reported) / plain[:, None]).var(axis=1) / runs, 0.0)
+    noise = np.where(measured, ((errors - inflations[:, None] * reported) / plain[:, None]).var(axis=1) / runs, 0.0)
     return _Replays(inflations, noise, (off - sums / typical).mean(axis=1), np.maximum(expected, 0), losses, counts)
 
 

@@ -10,16 +10,14 @@ made of an arm's samples has a lighter tail than the law they came from, and sam
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from equipoise.base.arrays import Bools, Floats
-from equipoise.inference.corrections import LEAST, MOST, MOST_ARMS, Adaptivity, How, known, seed_of, shrunk
+from equipoise.inference.corrections import LEAST, MOST, MOST_ARMS, Adaptivity, How, enough, seed_of, shrunk
+from equipoise.inference.known import Known
 from equipoise.inference.stop_replay import Bias, StopRule, Target, samples_of, stops
-
-if TYPE_CHECKING:
-    from equipoise.result.result import Result
 
 # Stops are replayed of studies with at most this many samples.
 MOST_STOPPED: Final = 200_000
@@ -32,7 +30,7 @@ BINARY, BOUNDED = 2, 4
 FEWEST_AGAIN, AGAIN = 4, 16
 
 
-def stopped_alone(result: Result, stopped: Bools, formula: Adaptivity) -> Adaptivity:
+def stopped_alone(known: Known, stopped: Bools, formula: Adaptivity) -> Adaptivity:
     """
     Return the inflations and biases of arms that were sampled until their own intervals were narrow enough.
 
@@ -47,17 +45,17 @@ def stopped_alone(result: Result, stopped: Bools, formula: Adaptivity) -> Adapti
     formula
         What the formulas say.
     """
-    evidence, wanted, counts = result.snapshot.evidence, result.precision, result.counts.array
-    if evidence is None or wanted is None or wanted.sums is not None or result.populations is not None:
+    evidence, wanted, counts = known.evidence, known.precision, known.counts
+    if evidence is None or wanted is None or wanted.sums is not None or known.populations is not None:
         return formula
-    samples = evidence.samples() if len(counts) <= MOST_ARMS and result.samples <= MOST_STOPPED else None
+    samples = evidence.samples() if len(counts) <= MOST_ARMS and known.samples <= MOST_STOPPED else None
     if samples is None:
         return formula
-    rule = StopRule(result.sequences, (1 - result.level) / len(counts), wanted.interval == "fixed-width")
-    betting = result.sequences.kind == "betting"
-    cost = 1 if not betting else BINARY if result.sequences.support == "binary" else BOUNDED
-    runs = max(min(DRAWN // result.samples, RUNS) // cost, FEWEST_RUNS)
-    places = [k for k in np.flatnonzero(stopped).tolist() if known(samples[k], counts[k]) and _varies(samples[k])]
+    rule = StopRule(known.sequences, (1 - known.level) / len(counts), wanted.interval == "fixed-width")
+    betting = known.sequences.kind == "betting"
+    cost = 1 if not betting else BINARY if known.sequences.support == "binary" else BOUNDED
+    runs = max(min(DRAWN // known.samples, RUNS) // cost, FEWEST_RUNS)
+    places = [k for k in np.flatnonzero(stopped).tolist() if enough(samples[k], counts[k]) and _varies(samples[k])]
     found, scatter = [], np.full(len(counts), math.nan)
     for k in places:
         target = Target(wanted.wanted[k], wanted.relative[k])

@@ -25,16 +25,14 @@ References
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
 from equipoise.base.arrays import Bools, Floats, Ints
 from equipoise.inference import skewness as of_gamma
 from equipoise.inference.corrections import moderate
-
-if TYPE_CHECKING:
-    from equipoise.result.result import Result
+from equipoise.inference.known import Known
 
 # The prior of τ: the probability of 0, and the scale of the half-Cauchy law, for logarithms, for binary arms and for
 # skewness.
@@ -95,23 +93,23 @@ class Spread(Protocol):
         """Return the variances of the arms' laws with their skewness and κ - 1, from the posterior."""
 
 
-def spread(result: Result) -> Spread | None:
+def spread(known: Known) -> Spread | None:
     """
     Return what is known of the variances.
 
     None if an arm has fewer than two samples, if only moments are kept, if no arm varies, or if fourth moments would
     overflow: then nobody knows.
     """
-    counts, evidence = result.counts.array, result.snapshot.evidence
+    counts, evidence = known.counts, known.evidence
     if evidence is None or counts.min() < 2:
         return None
-    if result.support == "binary" or result.recognised:
-        return Binary(counts, result.means.array)
-    if not (result.variances.array > 0).any() or not moderate(result.variances.array):
+    if known.support == "binary" or known.recognised:
+        return Binary(counts, known.means)
+    if not (known.variances > 0).any() or not moderate(known.variances):
         return None
-    known, fourth = evidence.powers.count, evidence.powers.m4
-    units = result.objective.units(len(counts))
-    return General(counts, result.variances.array, units, known, evidence.skewness, fourth)
+    one_by_one, fourth = evidence.powers.count, evidence.powers.m4
+    units = known.objective.units(len(counts))
+    return General(counts, known.variances, units, one_by_one, evidence.skewness, fourth)
 
 
 class General:

@@ -337,6 +337,6 @@ def _failed(reason: str) -> EquipoiseError:
 
 def _costs_so_far(result: Result) -> Floats | None:
     """Return each group's mean cost of an item, NaN where none is known; None where no budget is in costs."""
-    if result.snapshot.budget is None or result.costs is None:
+    if result.known.snapshot.budget is None or result.costs is None:
         return None
     return np.where(result.counts.array + result.declined.array > 0, result.costs.array, np.nan)

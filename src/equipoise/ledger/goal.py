@@ -5,21 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 
-from equipoise.base.arrays import Bools, Floats
+from equipoise.base.arrays import Floats
 from equipoise.base.inputs import by_arm, choice, number, number_in, probability, shown
 from equipoise.base.tables import PLAIN, Unit, amount
-from equipoise.inference import linear_targets as sums
 from equipoise.ledger.evidence import LEVEL
 from equipoise.problem import Contrasts, Stratified
 from equipoise.problem.objective import objective as objective_of
 from equipoise.strategies import EvenSplit, Strategy
-
-if TYPE_CHECKING:
-    from equipoise.result.result import Result
 
 # Which intervals decide when an arm is known well enough: those for studies that stop by widths alone, or confidence
 # sequences, which hold whenever one looks.
@@ -27,7 +23,7 @@ Stopping = Literal["fixed-width", "anytime"]
 STOPPING: Final[tuple[Stopping, ...]] = get_args(Stopping)
 
 # Weights between these are accepted by an objective.
-_LIMITS: Final = (1e-99, 1e99)
+WEIGHTS: Final = (1e-99, 1e99)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,42 +92,6 @@ class Precision:
             return not self.sums.combined and not isinstance(objective, Stratified) and objective == 1
         return objective == math.inf and not self.alike
 
-    def weights(self, result: Result, closed: Bools | None = None) -> Floats | None:
-        """
-        Return weights on the losses with which all arms approach their targets together.
-
-        The weight of an arm is 1 over the square of its target, in units of the smallest. A mean with a large standard
-        error may be larger than its estimate by that much, so that no target is near zero by chance. An arm whose mean
-        is within three standard errors of zero can hardly be known to a share of it: its weight is limited to what
-        gives it an even share of the samples. None as long as an arm that is not closed has no standard error.
-
-        For contrasts they are those with which the sum of the weighted losses is smallest where the largest error of a
-        contrast relative to its target is (`sums.weights`).
-        """
-        if self.sums is not None:
-            return sums.weights(result)
-        means, errors, variances = np.abs(result.means.array), result.plain_errors.array, result.variances.array
-        asked = np.ones(len(means), bool) if closed is None else ~closed
-        known = np.isfinite(errors)
-        if (asked & ~known).any():
-            return None
-        wanted, relative = np.array(self.wanted), np.array(self.relative)
-        targets = np.where(relative, wanted * (means + errors), wanted)
-        some = known & (targets > 0)
-        if not some.any():
-            return None
-        vague = relative & (means <= 3 * errors) & some
-        told = some & ~vague & asked
-        weights = np.square(targets[some].min() / np.where(some, targets, 1))
-        # An arm has samples in proportion to its weight times its variance.
-        parts = weights * variances
-        even = parts[told].mean() if parts[told].any() else parts[some & (parts > 0)].min(initial=math.inf)
-        with np.errstate(divide="ignore"):
-            weights = np.where(vague, np.minimum(weights, even / variances), weights)
-        # A share of a mean of exactly zero, or of an unknown one, is no target: such an arm has the largest weight.
-        weights = np.where(some, weights, weights[some].max())
-        return np.asarray(np.maximum(weights / weights.max(), _LIMITS[0]))
-
     def judging_weights(self, means: Floats) -> tuple[float, ...] | None:
         """
         Return 1 over the squares of the targets: weights that express errors relative to them.
@@ -140,10 +100,10 @@ class Precision:
         zero.
         """
         with np.errstate(divide="ignore", over="ignore"):
-            weights = np.clip(1 / np.square(self.targets(means)), *_LIMITS)
+            weights = np.clip(1 / np.square(self.targets(means)), *WEIGHTS)
         unknown = np.isnan(weights)
         most = weights[~unknown].max(initial=0)
-        return tuple(np.where(unknown, most, weights).tolist()) if 0 < most < _LIMITS[1] else None
+        return tuple(np.where(unknown, most, weights).tolist()) if 0 < most < WEIGHTS[1] else None
 
     def words(self, whose: str, unit: Unit = PLAIN) -> str:
         """Return the target in words, such as "±0.5" or "±3% of its mean"; empty where the arms' targets differ."""

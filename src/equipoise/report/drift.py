@@ -65,7 +65,7 @@ class Drifts:
 
     def look(self, result: Result) -> tuple[Drift, ...]:
         """Take the samples since the last look, and return how each arm stands."""
-        evidence = result.snapshot.evidence
+        evidence = result.known.snapshot.evidence
         if evidence is not None:
             places, values = evidence.since(self._seen)
             self._seen += len(places)

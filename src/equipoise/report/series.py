@@ -11,9 +11,11 @@ import numpy as np
 from equipoise.base.arrays import Floats
 from equipoise.base.inputs import number_in
 from equipoise.chart.arms import EACH, EVEN, TARGET, WIDEST
+from equipoise.inference import ranking
+from equipoise.inference.arm_intervals import reached_by_arm
 from equipoise.report.history import Moment
 from equipoise.report.watch import Report
-from equipoise.result import Result
+from equipoise.result import IntervalsByArm, Result
 
 # As many arms have a line of their own in the chart of half-widths, and as many drifting ones are drawn.
 LINES: Final = 6
@@ -24,9 +26,9 @@ POINTS: Final = 40
 
 def estimates(result: Result, labels: Sequence[str]) -> list[dict[str, Any]]:
     """Return mean and interval of each arm that is shown, and whether the interval is wider than asked for."""
-    places = result.shown()
-    ends = result.intervals_shown(places)
-    wide = ~result.reached_by_arm if result.precision is not None else np.zeros(len(result.arms), bool)
+    places = ranking.shown(result.known)
+    ends = IntervalsByArm.shown(result.known)
+    wide = ~reached_by_arm(result.known) if result.precision is not None else np.zeros(len(result.arms), bool)
     return [
         {
             "arm": labels[k],
@@ -43,7 +45,8 @@ def allocation(result: Result, labels: Sequence[str]) -> list[dict[str, Any]]:
     """Return the samples of each arm that is shown, and what the best split would have given it."""
     best = best_split(result)
     return [
-        {"arm": labels[k], "samples": int(result.counts.array[k]), "best": _number(best[k])} for k in result.shown()
+        {"arm": labels[k], "samples": int(result.counts.array[k]), "best": _number(best[k])}
+        for k in ranking.shown(result.known)
     ]
 
 
@@ -51,11 +54,11 @@ def best_split(result: Result) -> Floats:
     """Return how the samples would be split best if the variances are those observed; NaN where that is not known."""
     arms = len(result.arms)
     unknown = np.full(arms, math.nan)
-    if result.populations is not None or np.isnan(result.weighted_losses).any():
+    if result.populations is not None or np.isnan(result.known.weighted_losses).any():
         return unknown
     key = result.objective.scales(arms) * np.nan_to_num(result.variances.array) ** result.objective.exponent
     cost = float(key @ result.objective.cost(arms))
-    return np.asarray(key / cost * result.price) if 0 < cost < math.inf else unknown
+    return np.asarray(key / cost * result.known.price) if 0 < cost < math.inf else unknown
 
 
 def precision(report: Report, labels: Sequence[str]) -> list[dict[str, Any]]:
@@ -103,7 +106,7 @@ def _units(report: Report) -> Floats:
 
 def _each(report: Report, history: Sequence[Moment], labels: Sequence[str]) -> Iterator[dict[str, Any]]:
     units = _units(report)
-    for k in sorted(report.result.worst_first()[:LINES].tolist()):
+    for k in sorted(ranking.worst_first(report.result.known)[:LINES].tolist()):
         for moment in history:
             if moment.arms is not None:
                 yield from _point(moment.samples, float(moment.arms[k] * units[k]), EACH, labels[k])
@@ -129,7 +132,7 @@ def _even(report: Report, history: Sequence[Moment]) -> Iterator[dict[str, Any]]
     result, units = report.result, _units(report)
     if len(result.arms) < 2 or result.strategy == "uniform" or not 0 < result.losses.array.max() < math.inf:
         return
-    most = 1.0 if result.support == "binary" or result.recognised else math.inf
+    most = 1.0 if result.support == "binary" or result.known.recognised else math.inf
     sizes = np.full(len(result.arms), math.inf) if result.populations is None else result.populations
     deviations = np.sqrt(result.variances.array) * units
 

@@ -22,7 +22,7 @@ def table(result: Result, title: str = "") -> Table:
     from rich.table import Table
 
     titles, *arms = rows(result)
-    drawn = Table(title=escape(title) or None, caption=" ".join(left_out(result)) or None, title_justify="left")
+    drawn = Table(title=escape(title) or None, caption=" ".join(left_out(result.known)) or None, title_justify="left")
     for heading in titles:
         drawn.add_column(heading, justify="left" if heading == "arm" else "right", overflow="fold")
     for arm, *cells in arms:

@@ -15,10 +15,13 @@ from typing import Any, Final
 from equipoise import chart
 from equipoise.base.inputs import text_of, texts
 from equipoise.base.tables import PLAIN, SHARES, Unit, amount, json_ready, percent, plus_minus, rounded
+from equipoise.inference import ranking
+from equipoise.inference.arm_intervals import intervals, reached_by_arm
+from equipoise.inference.forecast import left_by_arm
 from equipoise.report import series
 from equipoise.report.watch import Report
 from equipoise.report.words import axes, duration, settings, warnings
-from equipoise.result import Result
+from equipoise.result import IntervalsByArm, Result
 from equipoise.result.summary import left_out, priced, remarks, verdict
 
 # The states of a study: how a page says it, and in which tone.
@@ -84,13 +87,13 @@ def view(
             "began": report.began,
             "latest": report.latest,
         },
-        "verdict": verdict(result, unit),
+        "verdict": verdict(result.known, unit),
         "figures": _figures(report, unit, labels, quiet),
         "charts": chart.drawable(drawn),
         "shape": chart.drawable(_shape(report, drawn)),
         "table": _table(report, unit, labels),
         "arms": _arms(report, names, labels),
-        "remarks": [*remarks(result, unit), *warnings(report)],
+        "remarks": [*remarks(result.known, unit), *warnings(report)],
         "account": report.account.certificate.sentences(unit),
         "about": [list(pair) for pair in settings(report)],
     }
@@ -107,7 +110,7 @@ def _status(report: Report) -> str:
 
 def _shares(result: Result) -> bool:
     """Return whether the means are shares of zeros and ones."""
-    return result.support == "binary" or result.recognised
+    return result.support == "binary" or result.known.recognised
 
 
 def _half(unit: Unit, half: float) -> str:
@@ -134,12 +137,12 @@ def _figure(label: str, value: str, note: str = "", unit: str = "", share: float
 def _widest(report: Report, unit: Unit, labels: Sequence[str]) -> dict[str, Any]:
     """Return the half-width of the arm that the verdict and the remarks call the least precise."""
     result = report.result
-    k = result.least_precise()
-    margin, wanted = float(result.intervals_of([k]).margins[0]), float(result.targets[k])
+    k = ranking.least_precise(result.known)
+    margin, wanted = float(intervals(result.known, [k]).margins[0]), float(result.known.targets[k])
     target = f" · target {_half(unit, wanted)}" if math.isfinite(wanted) else ""
     known = math.isfinite(margin)
     return _figure(
-        "Widest interval" if result.by_target and (result.targets == wanted).all() else "Least precise",
+        "Widest interval" if result.known.by_target and (result.known.targets == wanted).all() else "Least precise",
         _half(unit, margin),
         f"{labels[k] if known else 'no interval yet'}{target}",
         unit.points.strip() if known else "",
@@ -153,13 +156,16 @@ def _samples(report: Report) -> dict[str, Any]:
     paid = "" if result.objective.costs is None else f"{amount(report.spent)} spent "
     share = min(report.spent / report.budget, 1.0) if report.budget else 1.0
     return _figure(
-        "Samples", f"{result.samples:,}", f"{paid}of {priced(result, amount(report.budget))} · {flying}", share=share
+        "Samples",
+        f"{result.samples:,}",
+        f"{paid}of {priced(result.known, amount(report.budget))} · {flying}",
+        share=share,
     )
 
 
 def _rate(report: Report, quiet: bool) -> dict[str, Any]:
     pace = math.nan if quiet else report.pace.per_second(report.began, report.latest)
-    answered = report.result.snapshot.evidence and report.result.snapshot.evidence.answered
+    answered = report.result.known.snapshot.evidence and report.result.known.snapshot.evidence.answered
     note = ""
     if answered:
         settled = answered.asked - answered.in_flight - answered.withdrawn
@@ -212,8 +218,8 @@ def _shape(report: Report, drawn: Mapping[str, list[dict[str, Any]]]) -> dict[st
 
 def _table(report: Report, unit: Unit, labels: Sequence[str]) -> dict[str, Any]:
     result = report.result
-    places = result.shown()
-    ends = result.intervals_shown(places)
+    places = ranking.shown(result.known)
+    ends = IntervalsByArm.shown(result.known)
     level = percent(result.level)
     titles = [
         "Arm",
@@ -247,7 +253,7 @@ def _table(report: Report, unit: Unit, labels: Sequence[str]) -> dict[str, Any]:
         "titles": [*titles, *(["Declined"] if declined else [])],
         "target": "" if result.precision is None else _target(report, unit),
         "rows": rows,
-        "note": " ".join(left_out(result)),
+        "note": " ".join(left_out(result.known)),
     }
 
 
@@ -262,9 +268,9 @@ def _target(report: Report, unit: Unit) -> str:
 def _standing(result: Result, k: int) -> dict[str, str]:
     if result.precision is None:
         return {"status": "", "tone": ""}
-    if result.reached_by_arm[k]:
+    if reached_by_arm(result.known)[k]:
         return {"status": "✓ reached", "tone": "good"}
-    left = float(result.samples_left_by_arm[k])
+    left = float(left_by_arm(result.known)[k])
     return {
         "status": f"~{amount(float(f'{max(left, 1):.2g}'))} more" if math.isfinite(left) else "more",
         "tone": "warn",
@@ -274,8 +280,8 @@ def _standing(result: Result, k: int) -> dict[str, str]:
 def _arms(report: Report, names: Sequence[str], labels: Sequence[str]) -> list[dict[str, Any]]:
     """Return what is known of each arm that is shown, in numbers."""
     result = report.result
-    places = result.shown()
-    ends = result.intervals_shown(places)
+    places = ranking.shown(result.known)
+    ends = IntervalsByArm.shown(result.known)
     return [
         {
             "arm": names[k],
@@ -287,9 +293,9 @@ def _arms(report: Report, names: Sequence[str], labels: Sequence[str]) -> list[d
             "low": float(ends.low[i]),
             "high": float(ends.high[i]),
             "half_width": float(ends.margins[i]),
-            "target": float(result.targets[k]),
-            "reached": bool(result.reached_by_arm[k]) if result.precision is not None else None,
-            "left": float(result.samples_left_by_arm[k]) if result.precision is not None else None,
+            "target": float(result.known.targets[k]),
+            "reached": bool(reached_by_arm(result.known)[k]) if result.precision is not None else None,
+            "left": float(left_by_arm(result.known)[k]) if result.precision is not None else None,
             "standard_error": float(report.account.standard_errors[k]),
         }
         for i, k in enumerate(places)

@@ -49,11 +49,13 @@ class Account:
     @staticmethod
     def of(result: Result) -> Account:
         """Return the account of a result."""
-        return Account(result.samples, result.price, result.goal, result.standard_errors.array, result.certificate)
+        return Account(
+            result.samples, result.known.price, result.known.goal, result.standard_errors.array, result.certificate
+        )
 
     def holds(self, result: Result) -> bool:
         """Return whether it is still good enough for a later result of the same study."""
-        return self.goal is result.goal and self.samples <= result.samples < AGAIN * self.samples
+        return self.goal is result.known.goal and self.samples <= result.samples < AGAIN * self.samples
 
 
 @dataclass(frozen=True)

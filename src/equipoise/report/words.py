@@ -11,9 +11,10 @@ from typing import Any
 from equipoise.base import tables
 from equipoise.base.inputs import listed, texts
 from equipoise.base.tables import amount, count
+from equipoise.inference import ranking
 from equipoise.problem import Contrasts
 from equipoise.report.watch import Report
-from equipoise.result import Result
+from equipoise.result import Result, summary
 from equipoise.result.summary import priced
 
 
@@ -67,7 +68,7 @@ def facts(report: Report) -> list[str]:
     if result.objective.costs is None:
         spent += (" sample" if (report.budget or report.spent) == 1 else " samples") + " asked for"
     else:
-        spent = f"{priced(result, spent)} spent"
+        spent = f"{priced(result.known, spent)} spent"
     told = [
         result.verdict,
         f"Strategy: {report.header.strategy.name}. {spent}, {report.in_flight:,} in flight. {_times_of(report)}",
@@ -110,8 +111,8 @@ def _when(seconds: float) -> str:
 
 def rows(result: Result) -> list[list[str]]:
     """Return the table of a result with the arms' shares of the samples: a title row, and one for each arm shown."""
-    titles, *arms = result.rows()
-    shares = (f"{result.counts.array[k] / max(result.samples, 1):.0%}" for k in result.shown())
+    titles, *arms = summary.rows(result.known)
+    shares = (f"{result.counts.array[k] / max(result.samples, 1):.0%}" for k in ranking.shown(result.known))
     return [[*titles, "share"], *([*row, share] for row, share in zip(arms, shares, strict=True))]
 
 
@@ -121,7 +122,7 @@ def settings(report: Report) -> Iterable[tuple[str, str]]:
     if report.header.support is not None:
         yield "support", str(report.header.support)
     if report.budget is not None:
-        yield "budget", priced(report.result, amount(report.budget))
+        yield "budget", priced(report.result.known, amount(report.budget))
     if report.precision is not None:
         yield "precision", str(report.precision)
     yield "level", tables.percent(report.level)

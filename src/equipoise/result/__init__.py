@@ -1,7 +1,8 @@
 """The frozen result of a study."""
 
+from equipoise.inference.strata import Combined
 from equipoise.result.by_arm import ByArm, IntervalsByArm
 from equipoise.result.certificate import Certificate
-from equipoise.result.result import Combined, Result
+from equipoise.result.result import Result
 
 __all__ = ["ByArm", "Certificate", "Combined", "IntervalsByArm", "Result"]

@@ -7,9 +7,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from equipoise.base.arrays import Bools, Floats
+from equipoise.base.arrays import Bools
 from equipoise.base.inputs import Names, plain_name, spoken
 from equipoise.base.tables import MOST_ROWS
+from equipoise.inference import ranking
+from equipoise.inference.arm_intervals import ArmIntervals
+from equipoise.inference.known import Known
 from equipoise.intervals import Interval, Kind, describe_each
 
 # As many arms are named in a sentence about some of them.
@@ -72,25 +75,20 @@ class IntervalsByArm(Mapping[Hashable, Interval]):
         Which arms have fixed-width intervals instead, in the arms' order. If all have, that is the kind.
     """
 
-    def __init__(
-        self,
-        names: Names,
-        means: Floats,
-        low: Floats,
-        high: Floats,
-        half_widths: Floats,
-        kind: Kind,
-        level: float,
-        fixed: Bools | None = None,
-    ) -> None:
+    def __init__(self, names: Names, found: ArmIntervals) -> None:
         self._names = names
-        # The mean of no samples may be anywhere.
-        with np.errstate(invalid="ignore"):
-            margins = np.where(np.isnan(means), high - low, np.maximum(means - low, high - means))
-        self.low, self.high, self.half_widths, self.margins = map(_read_only, (low, high, half_widths, margins))
-        self.fixed = _read_only(np.zeros(len(low), bool) if fixed is None else fixed)
-        self.kind: Kind = "fixed-width" if len(low) and self.fixed.all() else kind
-        self.level = level
+        ends = (found.low, found.high, found.half_widths, found.margins)
+        self.low, self.high, self.half_widths, self.margins = map(_read_only, ends)
+        self.fixed = _read_only(found.fixed)
+        self.kind: Kind = "fixed-width" if len(found.low) and self.fixed.all() else found.kind
+        self.level = found.level
+
+    @classmethod
+    def shown(cls, known: Known) -> IntervalsByArm:
+        """Return the intervals of the arms that tables and charts show."""
+        places = ranking.shown(known)
+        names = known.names if len(places) == len(known.arms) else Names.of([known.arms[k] for k in places])
+        return cls(names, ranking.intervals_shown(known))
 
     def __getitem__(self, arm: Hashable) -> Interval:
         k = self._names.place(arm)

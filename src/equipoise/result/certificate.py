@@ -6,22 +6,26 @@ import html
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
+from equipoise.base.arrays import Bools, Floats
 from equipoise.base.inputs import listed, named, spoken
 from equipoise.base.tables import PLAIN, Unit, amount, count, percent
-from equipoise.inference import skewness
+from equipoise.inference import losses, skewness
+from equipoise.inference.arm_intervals import intervals
+from equipoise.inference.baseline import Baseline, baseline
+from equipoise.inference.errors import standard_errors
+from equipoise.inference.known import Known
+from equipoise.inference.ranking import intervals_shown, least_precise, shown
+from equipoise.inference.replay import adaptivity
+from equipoise.inference.sequence_bounds import first_interval
+from equipoise.inference.strata import Combined, combine
 from equipoise.intervals import Kind, describe
 from equipoise.intervals.asymptotic import COUNT
 from equipoise.ledger.evidence import Answered
 from equipoise.result.by_arm import MOST_NAMED
-
-if TYPE_CHECKING:
-    from equipoise.base.arrays import Bools, Floats
-    from equipoise.inference.baseline import Baseline
-    from equipoise.result.result import Combined, Result
 
 # Slow answers are said to differ from fast ones below this probability, for all arms at once.
 SLOW: Final = 0.001
@@ -41,54 +45,54 @@ def too_few(arm: Hashable, samples: int) -> str:
     return f"{named(arm)} has {count(samples, 'sample')}; at least 2 are needed for a standard error."
 
 
-def with_interval(result: Result) -> Bools:
+def with_interval(known: Known) -> Bools:
     """Return which arms have an interval, in the arms' order."""
-    return np.asarray(np.isfinite(result.intervals().half_widths))
+    return np.asarray(np.isfinite(intervals(known).half_widths))
 
 
-def no_interval(result: Result) -> str:
+def no_interval(known: Known) -> str:
     """Return the sentence about arms that have no interval yet; empty where all have one."""
-    places = np.flatnonzero(~with_interval(result))
+    places = np.flatnonzero(~with_interval(known))
     if not places.size:
         return ""
-    counts, first = result.counts.array[places], _first_interval(result)
+    counts, first = known.counts[places], _first(known)
     begin = []
     if first is not None:
         # Those from elsewhere, and those that came before an earlier one was answered, do not count.
-        counted = result.state_of(result.interval_kind, places.tolist())[:, COUNT].astype(np.int64)
+        counted = known.state_of(known.interval_kind, places.tolist())[:, COUNT].astype(np.int64)
         which = "" if (counts < first).all() or (counted == counts).all() else " in the order of asking"
         # One whose samples are all equal takes the width of the most varying arm, which has no interval either.
         unless = "" if (counted < first).all() else ", unless all are equal"
         counts, begin = counted if which else counts, [f"intervals begin at {first} samples of an arm{which}{unless}"]
-    interval = f"{percent(result.level)} interval yet"
-    arms = len(result.arms)
+    interval = f"{percent(known.level)} interval yet"
+    arms = len(known.arms)
     if len(places) > MOST_NAMED or len(places) == arms > 1:
         whose = "any arm" if len(places) == arms else f"{len(places):,} of {arms:,} arms"
         return f"No {interval} for {whose}{''.join(f' ({each})' for each in begin)}."
     *others, last = (f"{each:,}" for each in counts.tolist())
     has = f"they have {', '.join(others)} and {last} samples" if others else f"it has {count(int(counts[0]), 'sample')}"
-    return f"No {interval} for {spoken([result.arms[k] for k in places.tolist()])} ({'; '.join([has, *begin])})."
+    return f"No {interval} for {spoken([known.arms[k] for k in places.tolist()])} ({'; '.join([has, *begin])})."
 
 
-def _first_interval(result: Result) -> int | None:
+def _first(known: Known) -> int | None:
     """Return with how many samples the interval of an arm begins; None if that depends on more than their number."""
-    if result.interval_kind != "asymptotic" and not result.recognised:
+    if known.interval_kind != "asymptotic" and not known.recognised:
         return None
-    return result.first_interval((1 - result.level) / len(result.arms))
+    return first_interval(known, (1 - known.level) / len(known.arms))
 
 
-def largest_error(result: Result, unit: Unit) -> str:
+def largest_error(known: Known, unit: Unit) -> str:
     """Return the sentence about the largest standard error, relative to targets or weighted; empty if none is known."""
-    return _largest_error(*_with_largest_error(result), ranked_by(result), unit)
+    return _largest_error(*_with_largest_error(known), ranked_by(known), unit)
 
 
-def _with_largest_error(result: Result) -> tuple[Hashable, float]:
+def _with_largest_error(known: Known) -> tuple[Hashable, float]:
     """Return the arm with the largest standard error: relative to targets, or weighted; and its standard error."""
-    weight = result.objective.weight(len(result.arms))
+    weight = known.objective.weight(len(known.arms))
     with np.errstate(divide="ignore", invalid="ignore"):
-        errors = result.standard_errors.array * (1 / result.targets if result.by_target else np.sqrt(weight))
+        errors = standard_errors(known) * (1 / known.targets if known.by_target else np.sqrt(weight))
     k = int(np.nan_to_num(errors, nan=-1.0).argmax())
-    return result.arms[k], float(result.standard_errors.array[k])
+    return known.arms[k], float(standard_errors(known)[k])
 
 
 def _largest_error(arm: Hashable, error: float, by: str, unit: Unit) -> str:
@@ -98,40 +102,28 @@ def _largest_error(arm: Hashable, error: float, by: str, unit: Unit) -> str:
     return f"{what}: {named(arm)}, {unit.size(error)}."
 
 
-def ranked_by(result: Result) -> str:
+def ranked_by(known: Known) -> str:
     """Return what makes an arm the least precise, if not its error alone."""
-    if result.by_precision:
+    if known.by_precision:
         return " relative to its target"
-    return "" if result.objective.weights is None else _WEIGHTED
+    return "" if known.objective.weights is None else _WEIGHTED
 
 
-def used_up(result: Result) -> Bools:
-    """Return which arms' populations are used up, in the arms' order."""
-    if result.populations is None:
-        return np.zeros(len(result.arms), bool)
-    return np.asarray(result.counts.array >= result.populations)
-
-
-def equal_samples(result: Result) -> Bools:
-    """Return which arms' samples are all equal so far, so that their error is not known, in the arms' order."""
-    return np.asarray((result.counts.array >= 2) & (result.variances.array == 0) & ~used_up(result))
-
-
-def without_error(result: Result) -> str:
+def without_error(known: Known) -> str:
     """Return the sentence about a result in which nothing varies or all is known; empty for any other."""
-    if result.loss != 0:
+    if known.loss != 0:
         return ""
-    if used_up(result).all():
+    if known.used_up.all():
         return "Every mean is known exactly."
-    nothing_varies = bool((result.variances.array == 0).all())
-    return "All samples of each arm are equal." if nothing_varies and not result.intervals().half_widths.any() else ""
+    nothing_varies = bool((known.variances == 0).all())
+    return "All samples of each arm are equal." if nothing_varies and not intervals(known).half_widths.any() else ""
 
 
-def declines(result: Result) -> tuple[tuple[Hashable, float], ...]:
+def declines(known: Known) -> tuple[tuple[Hashable, float], ...]:
     """Return the arms some of whose tickets were declined, with the share of those, the highest first."""
-    shares = result.declined_shares
+    shares = known.declined_shares
     order = np.argsort(-shares, kind="stable")[: np.count_nonzero(shares)]
-    return tuple((result.arms[k], float(shares[k])) for k in order.tolist())
+    return tuple((known.arms[k], float(shares[k])) for k in order.tolist())
 
 
 def who_declined(shares: Sequence[tuple[Hashable, float]]) -> str:
@@ -144,12 +136,12 @@ def who_declined(shares: Sequence[tuple[Hashable, float]]) -> str:
     return f"Declined: {some}{more}; non-response can bias a mean."
 
 
-def heavy(result: Result) -> tuple[Hashable, ...]:
+def heavy(known: Known) -> tuple[Hashable, ...]:
     """Return the arms whose intervals rest on a variance that few samples make."""
-    evidence = result.snapshot.evidence
-    if evidence is None or result.interval_kind != "asymptotic":
+    evidence = known.evidence
+    if evidence is None or known.interval_kind != "asymptotic":
         return ()
-    return tuple(result.arms[k] for k in np.flatnonzero(evidence.heavy & ~used_up(result)).tolist())
+    return tuple(known.arms[k] for k in np.flatnonzero(evidence.heavy & ~known.used_up).tolist())
 
 
 def heavy_tails(arms: Sequence[Hashable]) -> str:
@@ -163,17 +155,17 @@ def heavy_tails(arms: Sequence[Hashable]) -> str:
     )
 
 
-def skewed(result: Result) -> tuple[Hashable, ...]:
+def skewed(known: Known) -> tuple[Hashable, ...]:
     """Return the arms, of those shown, whose confidence sequences rest on too few samples for how skewed these are."""
-    evidence, places = result.snapshot.evidence, np.array(result.shown())
-    if evidence is None or result.interval_kind != "asymptotic" or result.recognised:
+    evidence, places = known.evidence, np.array(shown(known))
+    if evidence is None or known.interval_kind != "asymptotic" or known.recognised:
         return ()
-    ends, counts, seen = result.intervals_shown(places.tolist()), result.counts.array[places], evidence.skewness[places]
+    ends, counts, seen = intervals_shown(known), known.counts[places], evidence.skewness[places]
     with np.errstate(divide="ignore", invalid="ignore"):
         clear = np.abs(seen) > 3 * np.sqrt(6 / counts)
         few = np.square(skewness.unfolded(seen, counts)) > _SKEWED * counts
-    found = clear & few & np.isfinite(ends.half_widths) & ~ends.fixed & ~(evidence.heavy | used_up(result))[places]
-    return tuple(result.arms[k] for k in places[found].tolist())
+    found = clear & few & np.isfinite(ends.half_widths) & ~ends.fixed & ~(evidence.heavy | known.used_up)[places]
+    return tuple(known.arms[k] for k in places[found].tolist())
 
 
 def too_narrow(arms: Sequence[Hashable]) -> str:
@@ -376,72 +368,72 @@ class Certificate:
         )
 
 
-def certify(result: Result, even_split: str = "") -> Certificate:
+def certify(known: Known, even_split: str = "") -> Certificate:
     """
-    Return the certificate of a result, at the result's level.
+    Return the certificate of what is known, at its level.
 
     Parameters
     ----------
-    result
-        The result.
+    known
+        What it is about.
     even_split
         The sentence about what an even split would have needed.
     """
-    k = result.least_precise()
-    intervals = result.intervals_of([k])
-    margin = float(intervals.margins[0])
-    unknown = bool(np.isnan(result.weighted_losses).any())
-    missing = not unknown and (result.objective.shares is not None or not math.isfinite(margin))
-    errors, evidence = result.standard_errors.array, result.snapshot.evidence
-    bias = _biases(result)
+    k = least_precise(known)
+    interval = intervals(known, [k])
+    margin = float(interval.margins[0])
+    unknown = bool(np.isnan(known.weighted_losses).any())
+    missing = not unknown and (known.objective.shares is not None or not math.isfinite(margin))
+    errors, evidence = standard_errors(known), known.evidence
+    bias = _biases(known)
     slow: tuple[Hashable, ...] | None = None
     if evidence is not None and evidence.slow is not None and evidence.slow_bias is not None:
         tested = int(np.isfinite(evidence.slow).sum())
         # If hardly any answer is missing, it makes no difference to the mean which ones were slow.
         with np.errstate(invalid="ignore"):
             matters = np.abs(evidence.slow_bias) > _BIAS * np.nan_to_num(errors)
-            slow = tuple(result.arms[j] for j in np.flatnonzero((evidence.slow * tested < SLOW) & matters).tolist())
+            slow = tuple(known.arms[j] for j in np.flatnonzero((evidence.slow * tested < SLOW) & matters).tolist())
     with np.errstate(divide="ignore", invalid="ignore"):
         in_errors = np.nan_to_num(bias / errors, posinf=0.0, neginf=0.0)
     most = int(np.abs(in_errors).argmax())
     return Certificate(
-        samples=result.samples,
-        worst=result.arms[k],
-        count=int(result.counts.array[k]),
+        samples=known.samples,
+        worst=known.arms[k],
+        count=int(known.counts[k]),
         margin=margin,
         standard_error=float(errors[k]),
-        largest_error=_with_largest_error(result),
-        target=float(result.targets[k]) if result.by_precision else math.nan,
-        kind=intervals.kind,
-        level=intervals.level,
-        loss=result.loss,
-        uniform_loss=result.uniform_loss,
-        oracle_loss=result.oracle_loss,
-        skewed=result.arms[most] if in_errors[most] != 0 else None,
+        largest_error=_with_largest_error(known),
+        target=float(known.targets[k]) if known.by_precision else math.nan,
+        kind="fixed-width" if interval.fixed[0] else interval.kind,
+        level=interval.level,
+        loss=known.loss,
+        uniform_loss=losses.uniform_loss(known),
+        oracle_loss=losses.oracle_loss(known),
+        skewed=known.arms[most] if in_errors[most] != 0 else None,
         bias=float(bias[most]),
         bias_in_errors=float(in_errors[most]),
         answered=None if evidence is None else evidence.answered,
         slow=slow,
-        declined=declines(result),
-        heavy=heavy(result),
-        baseline=result.baseline,
+        declined=declines(known),
+        heavy=heavy(known),
+        baseline=baseline(known),
         even_split=even_split,
-        combined=None if result.objective.shares is None else result.combine(),
-        proportional_loss=result.proportional_loss,
-        squared=result.objective.p == math.inf and (result.objective.weights is None or result.by_precision),
-        by=ranked_by(result),
-        no_interval=no_interval(result) if missing else "",
-        equal=tuple(result.arms[k] for k in np.flatnonzero(equal_samples(result)).tolist()),
-        without_error=without_error(result),
+        combined=None if known.objective.shares is None else combine(known),
+        proportional_loss=losses.proportional_loss(known),
+        squared=known.objective.p == math.inf and (known.objective.weights is None or known.by_precision),
+        by=ranked_by(known),
+        no_interval=no_interval(known) if missing else "",
+        equal=tuple(known.arms[k] for k in np.flatnonzero(known.equal_samples).tolist()),
+        without_error=without_error(known),
     )
 
 
-def _biases(result: Result) -> Floats:
+def _biases(known: Known) -> Floats:
     """Return the biases of the arms that are clearly skewed, in the arms' order; 0 for the others."""
-    evidence = result.snapshot.evidence
+    evidence = known.evidence
     if evidence is None:
-        return np.zeros(len(result.arms))
+        return np.zeros(len(known.arms))
     with np.errstate(divide="ignore"):
         # Below twice its own error, a skewness says nothing.
-        clear = np.abs(evidence.skewness) > 2 * np.sqrt(6 / result.counts.array)
-    return np.where(clear, result.adaptivity.biases, 0.0)
+        clear = np.abs(evidence.skewness) > 2 * np.sqrt(6 / known.counts)
+    return np.where(clear, adaptivity(known).biases, 0.0)

@@ -15,6 +15,8 @@ import numpy as np
 
 from equipoise.base.arrays import Bools, Ints
 from equipoise.base.inputs import number
+from equipoise.inference import target_weights
+from equipoise.inference.arm_intervals import reached_by_arm
 from equipoise.intervals.asymptotic import START
 from equipoise.ledger import Goal
 from equipoise.ledger.goal import precision as precision_of
@@ -168,9 +170,9 @@ class Course:
         enough = np.zeros(arms, bool)
         if goal.precision is not None:
             result = self.result(replica)
-            enough = result.reached_by_arm
+            enough = reached_by_arm(result.known)
             if goal.by_precision and (replica.weighed < 0 or _stage(samples) > _stage(replica.weighed)):
-                weights = goal.precision.weights(result, enough | gone)
+                weights = target_weights.weights(result.known, enough | gone)
                 if weights is not None:
                     turn.set_weights(weights.tolist(), followed=True)
         retired = ledger.retired

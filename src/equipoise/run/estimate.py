@@ -181,7 +181,7 @@ def estimate(
     if about is not None and not isinstance(about, Mapping):
         raise TypeError(f"about must be a mapping of strings and numbers, got {shown(about)}")
     given_seed = seed if seed is None else integer("seed", seed, least=0)
-     Settings(=settings = DriverOptions(= Settings(
+    settings = DriverOptions(
         max_seconds=None if max_seconds is None else number_of_seconds("max_seconds", max_seconds),
         retries=integer("retries", retries, least=0, most=_MOST_RETRIES),
         lease=None if lease is None else number_of_seconds("lease", lease),

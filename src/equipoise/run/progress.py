@@ -14,6 +14,8 @@ from typing import Any, Final, Protocol
 from equipoise.base import terminal as people
 from equipoise.base.inputs import named, shown
 from equipoise.base.tables import count, plus_minus
+from equipoise.inference.arm_intervals import intervals
+from equipoise.inference.ranking import least_precise
 from equipoise.result import Result
 from equipoise.result.summary import priced, what_is_left
 from equipoise.study import Study
@@ -71,7 +73,7 @@ class Progress:
 
     @property
     def margin(self) -> float:
-        return float(self.result.intervals_of([self.result.names.place(self.worst)], 0.95).margins[0])
+        return float(intervals(self.result.known, [least_precise(self.result.known)], 0.95).margins[0])
 
 
 def so_far(study: Study, result: Result, seconds: float, spent_before: float, limit: float = math.inf) -> Progress:
@@ -219,7 +221,9 @@ def spent_text(progress: Progress) -> str:
     """Return what is spent of the budget, such as "120 of 3,000 samples"."""
     result, of = progress.result, "" if progress.budget is None else f"{_amount(progress.spent)} of "
     total = progress.spent if progress.budget is None else progress.budget
-    return of + (count(int(total), "sample") if result.objective.costs is None else priced(result, _amount(total)))
+    return of + (
+        count(int(total), "sample") if result.objective.costs is None else priced(result.known, _amount(total))
+    )
 
 
 def worst_text(progress: Progress) -> str:
@@ -237,7 +241,7 @@ def left_text(progress: Progress) -> str:
     """
     left = progress.result.left
     if left is not None and not progress.seconds_left < left.seconds_low:
-        return what_is_left(progress.result)
+        return what_is_left(progress.result.known)
     return f"{_duration(progress.seconds_left)} left" if math.isfinite(progress.seconds_left) else ""
 
 

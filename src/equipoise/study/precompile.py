@@ -15,6 +15,7 @@ import numpy as np
 from equipoise.base.inputs import Names
 from equipoise.compiled import can_keep, fork, is_kept, start_compiler
 from equipoise.engine.functions import compile_rule
+from equipoise.inference.known import Known
 from equipoise.ledger import steps
 from equipoise.ledger.evidence import Answered, Lines
 from equipoise.ledger.goal import Goal
@@ -67,4 +68,4 @@ def _compile_result(strategy: Strategy, support: Support) -> None:
         evidence=lines.look(tickets, Answered(len(tickets), 0, 0, 0), missing, support == "binary", None),
         design=Design(strategy, params, np.zeros(ARMS, bool)),
     )
-    print(Result(snapshot, Goal()))
+    print(Result(Known(snapshot, Goal())))

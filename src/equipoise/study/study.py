@@ -18,6 +18,7 @@ from equipoise.base.errors import EquipoiseError
 from equipoise.base.inputs import MISSING, Names, integer, number, shown
 from equipoise.base.keywords import suggests_keywords
 from equipoise.base.tables import amount, count
+from equipoise.inference.known import Known
 from equipoise.ledger.answers import PAIRS, read_answers
 from equipoise.ledger.goal import Goal
 from equipoise.ledger.ledger import Ledger
@@ -205,7 +206,7 @@ class Study:
             What costs are counted in, such as "tokens".
         """
         with self._lock:
-            return Result(self._ledger.snapshot(seconds, pace), goal or Goal(), cost_unit)
+            return Result(Known(self._ledger.snapshot(seconds, pace), goal or Goal(), cost_unit))
 
     def __repr__(self) -> str:
         return f"<Study of {', '.join(self._facts().values())}>"

@@ -14,6 +14,7 @@ import numpy as np
 from equipoise.base.arrays import Floats
 from equipoise.base.errors import EquipoiseError
 from equipoise.base.inputs import LONGEST_NAME, check_names, integer, number_of_seconds, printable, shown
+from equipoise.inference.arm_intervals import reached_by_arm
 from equipoise.ledger.goal import Precision
 from equipoise.ledger.goal import precision as precision_of
 from equipoise.result import Result
@@ -348,7 +349,7 @@ class Bench:
         found = self.so_far()
         if found is None or self._last is None or self._shell is None or self._asked is None or self._over:
             return False
-        known = zip(self._last.result.reached_by_arm.tolist(), found.commands, strict=True)
+        known = zip(reached_by_arm(self._last.result.known).tolist(), found.commands, strict=True)
         wide = [each for reached, each in known if reached and not each.reached]
         return any(each not in found.too_short for each in wide)
 
@@ -495,7 +496,7 @@ class Bench:
     def _timing(self, result: Result, arm: str, k: int, runs: Sequence[Run], overhead: Overhead | None) -> Timing:
         times = _nets(runs, overhead)
         target, alpha = self._target(float(times.mean())), (1 - LEVEL) / len(self._commands)
-        known = self._precision is not None and bool(result.reached_by_arm[k])
+        known = self._precision is not None and bool(reached_by_arm(result.known)[k])
         kind: MarginKind = "fixed-n"
         if known and len(runs) == result.counts.array[k]:
             margin = float(result.intervals().margins[k])

@@ -832,7 +832,7 @@ def test_the_last_sentence_says_what_is_left() -> None:
     draws = {arm: np.random.default_rng(ord(arm)).normal(size=400) for arm in "ab"}
     told: list[Progress] = []
     eq.estimate(draws, precision=0.2, budget=150, progress=told.append)
-    left = what_is_left(told[-1].result)
+    left = what_is_left(told[-1].result.known)
     assert "more samples" in left
     assert _kept(told[-1], "study.db") == (f"150 samples saved in study.db; {left}; run the same command to continue")
     eq.estimate(draws, budget=150, progress=told.append)

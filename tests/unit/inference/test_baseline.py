@@ -13,6 +13,8 @@ import pytest
 
 import equipoise as eq
 from equipoise.inference.baseline import Baseline
+from equipoise.inference.linear_targets import sums_found
+from equipoise.inference.replay import adaptivity
 from equipoise.ledger import Goal
 from equipoise.ledger.goal import precision
 from equipoise.result.summary import even_split
@@ -61,14 +63,14 @@ def test_arms_that_are_equal() -> None:
     found = known(result)
     assert found.samples == pytest.approx(600, rel=0.03)
     assert found.low < 600 < found.high
-    assert even_split(result) == ""
+    assert even_split(result.known) == ""
 
 
 def test_own_counts_where_a_study_cannot_be_replayed() -> None:
     """2,000 and 6,000 samples of variances 1 and 9: 9/6000 is the loss, for which 6,000 of each are needed."""
     result = given(spreads([2000, 6000], [1, 3]))
     found = known(result)
-    assert result.adaptivity.how == "not needed"
+    assert adaptivity(result.known).how == "not needed"
     # Whatever the variances are, as long as that of the second arm is more than three times that of the first.
     assert found == pytest.approx((12_000, 12_000, 12_000, 12_000))
     # Fewer of the arm that varies more is worse than an even split, which is not said to need less than were taken.
@@ -97,11 +99,13 @@ def test_costs() -> None:
     found = known(result)
     assert found.samples == pytest.approx(12_000, rel=0.02)
     assert found.spent == pytest.approx(2 * found.samples)
-    assert even_split(result).startswith("An even split would have needed about 12,000 samples, at a cost of 24,000")
-    assert ", at a cost of 24,000, for the same largest standard error." in even_split(result)
+    assert even_split(result.known).startswith(
+        "An even split would have needed about 12,000 samples, at a cost of 24,000"
+    )
+    assert ", at a cost of 24,000, for the same largest standard error." in even_split(result.known)
     # 10,000 samples of each arm cost less than what was spent on those of the dear one: nothing to boast of.
     dear = given(spreads([100, 10_000], [1, 3]), costs=[1, 100])
-    assert known(dear).spent >= dear.price
+    assert known(dear).spent >= dear.known.price
     assert "even split" in repr(lived([1, 5], 3000.0, costs=[1.0, 2.0]))
 
 
@@ -118,7 +122,7 @@ def test_strata() -> None:
     """Shares 0.5 each, variances 1 and 9, Neyman's counts: 2 (1 + 9)/(1 + 3)² = 1.25 times as many."""
     result = lived([1, 3], 2000, objective=eq.Stratified([0.5, 0.5]))
     assert known(result).samples == pytest.approx(2500, rel=0.04)
-    assert even_split(result).endswith(" for the same standard error.")
+    assert even_split(result.known).endswith(" for the same standard error.")
 
 
 def test_where_nothing_can_be_said() -> None:
@@ -139,9 +143,9 @@ def test_with_a_precision() -> None:
     even = eq.estimate(arms, precision=0.4, strategy="uniform")
     assert found.low < even.samples < found.high
     assert found.high - found.low < 0.5 * found.samples
-    assert even_split(result) == ""
+    assert even_split(result.known) == ""
     # One that is not reached says nothing.
-    asked = replace(result, goal=Goal(0.95, precision(0.1, 0.95, result.arms)))
+    asked = eq.Result(replace(result.known, goal=Goal(0.95, precision(0.1, 0.95, result.arms))))
     assert asked.baseline is None
 
 
@@ -162,7 +166,7 @@ def test_with_a_precision_of_contrasts(interval: Any) -> None:
     def asked(half: float) -> eq.Result:
         return study.result(goal=Goal(0.95, precision(eq.Contrasts(half, to=0), 0.95, study.arms, interval)))
 
-    margin = float(asked(9.0).sums_found.margins.max())
+    margin = float(sums_found(asked(9.0).known).margins.max())
     found = known(asked(1.0001 * margin))
     assert found.samples == pytest.approx(1500, rel=0.05)
     assert 0.85 * found.samples < found.low < found.samples < found.high < 1.15 * found.samples
@@ -181,7 +185,7 @@ def test_with_a_precision_of_the_combined_mean() -> None:
     def asked(half: float) -> eq.Result:
         return study.result(goal=Goal(0.95, precision(half, 0.95, study.arms, objective=shares)))
 
-    margin = float(asked(9.0).sums_found.margins.max())
+    margin = float(sums_found(asked(9.0).known).margins.max())
     found = known(asked(1.0001 * margin))
     assert found.samples == pytest.approx(500, rel=0.04)
     assert 0.75 * found.samples < found.low < found.samples < found.high < 1.3 * found.samples

@@ -12,6 +12,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.inference import comparisons as contrasts
+from equipoise.inference.sequence_bounds import bounds_of
 from tests.unit.ledger.moments import result_of_moments
 
 MEANS = {"a": 0.2, "b": 0.3, "c": 0.3, "d": 0.6, "e": 0.65}
@@ -38,10 +39,10 @@ def test_a_contrast_is_that_of_its_arms_alone(result: eq.Result) -> None:
     means, errors = result.means, result.standard_errors
     assert found.value == pytest.approx(means["a"] - means["b"] / 2 - means["c"] / 2)
     assert found.error == pytest.approx(math.hypot(errors["a"], errors["b"] / 2, errors["c"] / 2))
-    evidence = result.snapshot.evidence
+    evidence = result.known.snapshot.evidence
     assert evidence is not None
     state = evidence.state(result.interval_kind)
-    whole = result.sequences.contrast(state, {0: 1, 1: -0.5, 2: -0.5})
+    whole = result.known.sequences.contrast(state, {0: 1, 1: -0.5, 2: -0.5})
     assert (found.low, found.high) == pytest.approx(whole)
     assert (found.level, found.kind) == (0.95, result.interval_kind)
     assert found.weights == {"a": 1, "b": -0.5, "c": -0.5}
@@ -186,7 +187,7 @@ def test_equal_samples_are_no_proof_that_an_arm_never_varies() -> None:
     result = study.result()
     spread = result.variances["b"] ** 0.5
     state = np.array([[100, 1.0, 99 * spread**2, 0.0], [100, result.means["b"], 99 * spread**2, 0.0]])
-    alike = result.sequences.difference(state, 0, 1)
+    alike = result.known.sequences.difference(state, 0, 1)
     found = result.difference("a", "b")
     assert (found.low, found.high) == pytest.approx(alike)
 
@@ -234,8 +235,8 @@ def test_a_contrast_over_finite_populations_is_direct(support: Any) -> None:
     result = of_items(support)
     weights = {k: (1 if k < 3 else -1) / 3 for k in range(6)}
     found = result.contrast(weights)
-    assert (found.kind, result.recognised) == ("betting", support is None)
-    low, high = result.bounds_of(result.sequences, None, 0.05 / 6)
+    assert (found.kind, result.known.recognised) == ("betting", support is None)
+    low, high = bounds_of(result.known, result.known.sequences, None, 0.05 / 6)
     assert (high - low).sum() / 3 / 2 > 7.5 * found.error
     assert found.half_width < 4.3 * found.error
     assert found.low < found.value < found.high
@@ -253,7 +254,7 @@ def test_a_contrast_over_finite_populations_is_direct(support: Any) -> None:
 def test_a_contrast_of_one_arm_is_its_interval() -> None:
     for support in ("binary", (0, 4)):
         result = of_items(support, 2)
-        one, [low, *_] = result.contrast({0: 2}), result.bounds_of(result.sequences, None, 0.05)[0]
+        one, [low, *_] = result.contrast({0: 2}), bounds_of(result.known, result.known.sequences, None, 0.05)[0]
         assert one.low == pytest.approx(2 * low)
 
 
@@ -351,7 +352,7 @@ def test_a_difference_of_a_coin_and_a_rare_large_value_is_not_guaranteed() -> No
         rng = np.random.default_rng(seed)
         coin, rare = (rng.random(8) < 0.5).astype(float), 20.0 * (rng.random(8) < 0.05)
         found = eq.estimate({"a": coin.tolist(), "b": rare.tolist()}, budget=16, strategy="uniform", seed=seed)
-        if found.recognised:
+        if found.known.recognised:
             contrast = found.difference("b", "a")
             missed += not contrast.low <= 0.5 <= contrast.high
     assert missed == 0

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.inference.forecast import Left
+from equipoise.inference.arm_intervals import reached_by_arm
+from equipoise.inference.forecast import Left, left_by_arm, to_come
 from equipoise.intervals import asymptotic
 from equipoise.ledger import Goal
 from equipoise.ledger.goal import precision
@@ -49,7 +50,7 @@ def test_nothing_is_said_where_no_arm_varies() -> None:
     study = study_of([[3.0] * 5, [2.5] * 4])
     found = asked(study, 0.01)
     assert (found.left, found.baseline) == (None, None)
-    assert found.to_come is None
+    assert to_come(found.known) is None
 
 
 def test_an_arm_that_does_not_vary_beside_one_that_does() -> None:
@@ -59,7 +60,7 @@ def test_an_arm_that_does_not_vary_beside_one_that_does() -> None:
     assert found.reached is True
     assert found.counts["same"] < 2000
     result = asked(study_of([[5.0] * 200, normal(150)]), 0.2, "fixed-width")
-    assert result.reached_by_arm.tolist() == [False, True]
+    assert reached_by_arm(result.known).tolist() == [False, True]
     ends = result.intervals()
     sequence = result.intervals(kind="asymptotic").half_widths[1]
     assert ends.half_widths[0] == pytest.approx(sequence * math.sqrt(150 / 200))
@@ -74,7 +75,7 @@ def test_an_arm_half_way() -> None:
     The 600 at which it stops has a relative standard deviation of about sqrt(2 · 400/(600 · 200)) = 8%.
     """
     study = study_of([normal(200)])
-    rho2 = study.result().sequences.kernel.settings[asymptotic.RHO2]
+    rho2 = study.result().known.sequences.kernel.settings[asymptotic.RHO2]
     found = known(asked(study, asymptotic.radius(600, rho2, 0.05)))
     assert found.samples == pytest.approx(400, rel=0.06)
     assert found.low < 400 < found.high
@@ -125,7 +126,7 @@ def test_contrasts() -> None:
     study = study_of([normal(200), normal(200)])
     found = known(asked(study, eq.Contrasts(0.15), "fixed-width"))
     assert found.low < 4 * (1.96 / 0.15) ** 2 - 400 < found.high
-    assert asked(study, eq.Contrasts(0.15), "fixed-width").samples_left_by_arm.sum() == pytest.approx(
+    assert left_by_arm(asked(study, eq.Contrasts(0.15), "fixed-width").known).sum() == pytest.approx(
         found.samples, rel=0.1
     )
 
@@ -216,10 +217,10 @@ def test_words() -> None:
     found = known(result)
     low, high = (f"{round(float(f'{end:.2g}')):,}" for end in (found.low, found.high))
     hours = f"{math.floor(found.low / 60)} to {math.ceil(found.high / 60)} hours"
-    assert what_is_left(result) == f"{low} to {high} more samples needed ({hours})"
-    assert result.verdict == f"✗ 1 of 1 arm is still wider than ±0.1; {what_is_left(result)}."
-    assert what_is_left(asked(study, 0.1)) == f"{low} to {high} more samples needed"
-    assert what_is_left(asked(study, 10)) == ""
+    assert what_is_left(result.known) == f"{low} to {high} more samples needed ({hours})"
+    assert result.verdict == f"✗ 1 of 1 arm is still wider than ±0.1; {what_is_left(result.known)}."
+    assert what_is_left(asked(study, 0.1).known) == f"{low} to {high} more samples needed"
+    assert what_is_left(asked(study, 10).known) == ""
 
 
 def test_it_is_kept() -> None:

@@ -12,7 +12,9 @@ import pytest
 import equipoise as eq
 from equipoise.inference import linear_targets as sums
 from equipoise.inference.formulas import stopping_biases
+from equipoise.inference.replay import adaptivity
 from equipoise.inference.skewness import unfolded
+from equipoise.inference.target_weights import weights
 from equipoise.ledger import Goal
 from equipoise.ledger.goal import Stopping, precision
 
@@ -39,7 +41,7 @@ def test_a_precision_of_strata_is_that_of_the_combined_mean() -> None:
     assert repr(found).startswith("✓ The combined mean is known to ±0.1 (")
     assert "Combined mean: " in repr(found)
     assert "95% confidence interval, valid where width alone decides when to stop" in repr(found)
-    assert found.adaptivity.how == "replay"
+    assert adaptivity(found.known).how == "replay"
     anytime = estimate(0.1, objective=strata, interval="anytime")
     assert anytime.samples > 2 * found.samples
     short = estimate("1%", objective=strata, budget=200)
@@ -74,13 +76,13 @@ def test_allocation_of_contrasts_is_optimal() -> None:
     for k in range(10):
         study.tell_moments(k, 100, 0.0, 99.0)
     result = study.result(goal=Goal(precision=precision(eq.Contrasts(0.01, to=0), 0.95, study.arms)))
-    found = sums.weights(result)
+    found = weights(result.known)
     assert found is not None
     pulls = np.sqrt(found)
     assert pulls[0] / pulls[1:] == pytest.approx(3.0, rel=1e-3)
     # Of one contrast, samples go by |weight| times deviation; an arm that is in none has no weight.
     one = precision(eq.Contrasts(0.01, of=[{0: 1, 1: -0.5, 2: -0.5}]), 0.95, study.arms)
-    found = sums.weights(study.result(goal=Goal(precision=one)))
+    found = weights(study.result(goal=Goal(precision=one)).known)
     assert found is not None
     assert np.sqrt(found[:4]) == pytest.approx([1, 0.5, 0.5, 0])
 
@@ -91,7 +93,7 @@ def test_an_arm_whose_samples_are_all_equal_is_not_left_alone() -> None:
     for k in range(2):
         study.tell_moments(k, 100, 0.0, 99.0)
     study.tell_moments(2, 4, 0.0, 0.0)
-    found = sums.weights(study.result(goal=Goal(precision=precision(eq.Contrasts(0.01), 0.95, study.arms))))
+    found = weights(study.result(goal=Goal(precision=precision(eq.Contrasts(0.01), 0.95, study.arms))).known)
     assert found == pytest.approx([1, 1, 1 / 5], rel=1e-4)
 
 
@@ -133,7 +135,7 @@ def test_a_sum_of_unsampled_arms_is_not_reached() -> None:
     result = study.result(goal=Goal(precision=precision(eq.Contrasts(9.0), 0.95, study.arms)))
     assert result.reached is False
     assert result.samples_left == math.inf
-    assert sums.weights(result) is None
+    assert weights(result.known) is None
 
 
 def test_stopping_biases_the_means_of_skewed_strata() -> None:
@@ -143,23 +145,23 @@ def test_stopping_biases_the_means_of_skewed_strata() -> None:
     options: dict[str, Any] = {"objective": eq.Stratified(shares)}
     stopped = eq.estimate(draws, precision=0.15, **options)
     assert stopped.reached is True
-    evidence, T, s2 = stopped.snapshot.evidence, stopped.counts.array, stopped.variances.array
+    evidence, T, s2 = stopped.known.snapshot.evidence, stopped.counts.array, stopped.variances.array
     assert evidence is not None
     W = np.array([0.7, 0.3])
     by_hand = -(W**2) * evidence.skewness * s2**1.5 / T**2 / (W**2 * s2 / T).sum()
-    assert stopping_biases(stopped, sums.stopping_shares(stopped)) == pytest.approx(by_hand)
+    assert stopping_biases(stopped.known, sums.stopping_shares(stopped.known)) == pytest.approx(by_hand)
     assert (by_hand < 0).all()
     # They are part of what is reported: the replay alone has a budget.
     alone = eq.estimate(draws, budget=stopped.samples, **options)
-    assert not sums.stopping_shares(alone).any()
+    assert not sums.stopping_shares(alone.known).any()
     assert (stopped.counts.array == alone.counts.array).all()
     assert stopped.biases.array == pytest.approx(alone.biases.array + by_hand)
     shares = W**2 * s2 / T / (W**2 * s2 / T).sum()
     c = shares * (3.5 + (1.5 + 4.5 * shares) * np.maximum(evidence.skewness**2 - 6 / T, 0))
-    assert stopped.adaptivity.inflations == pytest.approx(alone.adaptivity.inflations * (1 + c / (T + c)))
-    assert not sums.stopping_shares(eq.estimate(draws, precision=0.01, budget=200, **options)).any()
+    assert adaptivity(stopped.known).inflations == pytest.approx(adaptivity(alone.known).inflations * (1 + c / (T + c)))
+    assert not sums.stopping_shares(eq.estimate(draws, precision=0.01, budget=200, **options).known).any()
     coins = {arm: (values > 1).astype(float) for arm, values in draws.items()}
-    assert not sums.stopping_shares(eq.estimate(coins, precision=0.1, support="binary", **options)).any()
+    assert not sums.stopping_shares(eq.estimate(coins, precision=0.1, support="binary", **options).known).any()
 
 
 @pytest.mark.parametrize("precise", [eq.Contrasts(0.4), eq.Contrasts(0.4, to="a")])
@@ -168,10 +170,10 @@ def test_stopping_biases_where_nothing_else_does(precise: eq.Contrasts) -> None:
     draws = {arm: np.random.default_rng(ord(arm)).exponential(size=2000) for arm in "abc"}
     found = eq.estimate(draws, precision=precise, strategy="uniform")
     assert found.reached is True
-    evidence, T, s2 = found.snapshot.evidence, found.counts.array, found.variances.array
+    evidence, T, s2 = found.known.snapshot.evidence, found.counts.array, found.variances.array
     assert evidence is not None
     nearest = max(found.contrasts(), key=lambda each: each.half_width)
-    shares = sums.stopping_shares(found)
+    shares = sums.stopping_shares(found.known)
     errors = {arm: s2[k] / T[k] for k, arm in enumerate(found.arms)}
     for k, arm in enumerate(found.arms):
         if arm in nearest.weights:
@@ -180,7 +182,7 @@ def test_stopping_biases_where_nothing_else_does(precise: eq.Contrasts) -> None:
     assert found.biases.array == pytest.approx(-shares * unfolded(evidence.skewness, T) * np.sqrt(s2) / T)
     squared = np.maximum(evidence.skewness**2 - 6 / T, 0)
     c = shares * (3.5 + (1.5 + 4.5 * shares) * squared)
-    assert found.adaptivity.inflations == pytest.approx(1 + c / (T + c))
+    assert adaptivity(found.known).inflations == pytest.approx(1 + c / (T + c))
 
 
 def test_contrasts_that_were_asked_for_have_the_intervals_that_decided() -> None:

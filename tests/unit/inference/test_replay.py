@@ -14,7 +14,10 @@ from benchmarks.inference import same
 from benchmarks.inference_tables import Row
 from equipoise.engine import cpu, streams
 from equipoise.inference import corrections, replay, stopped
+from equipoise.inference.errors import errors
+from equipoise.inference.replay import adaptivity
 from equipoise.inference.stop_replay import StopRule, Target, stops
+from equipoise.inference.target_weights import weights
 from equipoise.intervals import asymptotic
 from equipoise.ledger import Goal
 from equipoise.ledger.goal import precision
@@ -36,7 +39,7 @@ def study(arms: int = 3, n: int = 90, seed: int = 1, **options: Any) -> eq.Study
 
 def test_a_result_accounts_for_how_its_samples_were_chosen() -> None:
     result = study().result()
-    found = result.adaptivity
+    found = adaptivity(result.known)
     assert found.how == "replay"
     assert result.plain_errors.array == pytest.approx(np.sqrt(result.losses.array))
     assert result.standard_errors.array == pytest.approx(np.sqrt(result.losses.array * found.inflations))
@@ -57,7 +60,7 @@ def test_a_combined_mean_is_that_of_the_corrected_means() -> None:
     shares = [0.5, 0.3, 0.2]
     result = study(objective=eq.Stratified(shares)).result()
     found = result.combine()
-    assert result.adaptivity.how == "replay"
+    assert adaptivity(result.known).how == "replay"
     assert found.value == pytest.approx(np.dot(shares, result.corrected_means.array))
     assert found.error == pytest.approx(math.sqrt(np.dot(np.square(shares), result.standard_errors.array**2)))
     assert found.error > math.sqrt(result.loss)
@@ -95,7 +98,7 @@ def test_it_is_replayed_once_and_only_if_somebody_reads_it(monkeypatch: pytest.M
     result = found.result(goal=Goal(precision=precision("10%", 0.95, found.arms)))
     # What is judged at every look.
     assert result.precision is not None
-    result.precision.weights(result)
+    weights(result.known)
     result = found.result()
     _ = result.means, result.plain_errors, result.losses, result.worst, result.loss, result.intervals()
     assert not calls
@@ -107,7 +110,7 @@ def test_a_result_that_was_pickled_has_the_same_numbers() -> None:
     result, twin = study().result(), study().result()
     sent = pickle.loads(pickle.dumps(result))
     assert (sent.standard_errors.array == twin.standard_errors.array).all()
-    assert sent.adaptivity.how == "replay"
+    assert adaptivity(sent.known).how == "replay"
 
 
 # ---- where there is nothing to replay
@@ -125,14 +128,14 @@ def test_what_did_not_depend_on_the_samples_needs_no_correction() -> None:
         result_of_moments([10, 20], [1.0, 4.0]),
         eq.Study(2, budget=10).result(),
     ):
-        assert result.adaptivity.how == "not needed"
+        assert adaptivity(result.known).how == "not needed"
         assert result.standard_errors.array == pytest.approx(result.plain_errors.array, nan_ok=True)
         assert result.corrected_means.array == pytest.approx(result.means.array, nan_ok=True)
 
 
 def by_hand(result: eq.Result, power: float, rest: np.ndarray[Any, Any]) -> tuple[Any, Any]:
-    assert result.snapshot.evidence is not None
-    skewness, T = result.snapshot.evidence.skewness, result.counts.array
+    assert result.known.snapshot.evidence is not None
+    skewness, T = result.known.snapshot.evidence.skewness, result.counts.array
     c = power * rest * (3.5 + (1.5 + 4.5 * power) * np.maximum(skewness**2 - 6 / T, 0))
     return 1 + c / (T + c), -power * rest * skewness * np.sqrt(result.variances.array) / T
 
@@ -143,15 +146,15 @@ def test_formulas_take_over_where_a_study_cannot_be_replayed(monkeypatch: pytest
     result = closed.result()
     share = 1 - result.counts.array / 90
     inflations, biases = by_hand(result, 1.0, share)
-    assert result.adaptivity.how == "formula"
-    assert result.adaptivity.inflations == pytest.approx(inflations)
-    assert result.adaptivity.biases == pytest.approx(biases)
+    assert adaptivity(result.known).how == "formula"
+    assert adaptivity(result.known).inflations == pytest.approx(inflations)
+    assert adaptivity(result.known).biases == pytest.approx(biases)
     # Of a finite population, only what is not sampled can be off.
     sizes = np.array([50, 60, 1e9])
     some = of_populations(study().result(), sizes)
     inflations, biases = by_hand(some, 1.0, share * (1 - result.counts.array / sizes))
-    assert some.adaptivity.inflations == pytest.approx(inflations, rel=0.01)
-    assert some.adaptivity.biases == pytest.approx(biases, rel=0.05)
+    assert adaptivity(some.known).inflations == pytest.approx(inflations, rel=0.01)
+    assert adaptivity(some.known).biases == pytest.approx(biases, rel=0.05)
     whole = of_populations(study().result(), result.counts.array)
     assert not whole.standard_errors.array.any()
     assert not whole.biases.array.any()
@@ -160,9 +163,9 @@ def test_formulas_take_over_where_a_study_cannot_be_replayed(monkeypatch: pytest
     paid = study(objective=1, costs=[1, 2, 1]).result()
     spent = np.array([1, 2, 1]) * paid.counts.array
     inflations, biases = by_hand(paid, 0.5, 1 - spent / spent.sum())
-    assert paid.adaptivity.how == "formula"
-    assert paid.adaptivity.inflations == pytest.approx(inflations)
-    assert paid.adaptivity.biases == pytest.approx(biases)
+    assert adaptivity(paid.known).how == "formula"
+    assert adaptivity(paid.known).inflations == pytest.approx(inflations)
+    assert adaptivity(paid.known).biases == pytest.approx(biases)
 
 
 def test_an_arm_that_stops_at_a_precision_is_replayed_alone() -> None:
@@ -172,17 +175,19 @@ def test_an_arm_that_stops_at_a_precision_is_replayed_alone() -> None:
             found.result(goal=Goal(precision=precision(9.0, 0.95, found.arms))).intervals().margins.max()
         )
         result = found.result(goal=Goal(precision=precision(half, 0.95, found.arms)))
-        assert result.adaptivity.how == "replay"
+        assert adaptivity(result.known).how == "replay"
         # Twenty thousand stops of the same law; a replay has some hundreds, and its standard error is below 0.05.
-        evidence = result.snapshot.evidence
+        evidence = result.known.snapshot.evidence
         assert evidence is not None
         (own, *_) = evidence.samples() or []
-        rule = StopRule(result.sequences, 0.05 / len(result.arms))
+        rule = StopRule(result.known.sequences, 0.05 / len(result.arms))
         many = stops(own, Target(half), rule, 20_000, 1).against(own)
-        assert result.adaptivity.inflations[0] == pytest.approx(many.inflation, abs=0.25)
-        assert result.adaptivity.biases[0] == pytest.approx(many.bias, abs=0.3 * abs(many.bias) + 0.02 * own.std())
+        assert adaptivity(result.known).inflations[0] == pytest.approx(many.inflation, abs=0.25)
+        assert adaptivity(result.known).biases[0] == pytest.approx(
+            many.bias, abs=0.3 * abs(many.bias) + 0.02 * own.std()
+        )
         again = found.result(goal=Goal(precision=precision(half, 0.95, found.arms)))
-        assert (again.adaptivity.inflations == result.adaptivity.inflations).all()
+        assert (adaptivity(again.known).inflations == adaptivity(result.known).inflations).all()
 
 
 def test_the_formula_of_an_arm_that_stops_at_a_precision(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,23 +196,23 @@ def test_the_formula_of_an_arm_that_stops_at_a_precision(monkeypatch: pytest.Mon
         found = study(n=300, **options)
         fixed = found.result(goal=Goal(precision=precision(100.0, 0.95, found.arms)))
         inflations, biases = by_hand(fixed, 1.0, np.ones(len(found.arms)))
-        assert fixed.adaptivity.inflations == pytest.approx(inflations)
-        assert fixed.adaptivity.biases == pytest.approx(biases)
+        assert adaptivity(fixed.known).inflations == pytest.approx(inflations)
+        assert adaptivity(fixed.known).biases == pytest.approx(biases)
         wide = found.result(goal=Goal(precision=precision(100.0, 0.95, found.arms, "anytime")))
         # The samples that a width takes grow with s² to the power -1/slope, by the slope of log r² in log T.
-        evidence, t = wide.snapshot.evidence, wide.counts.array
+        evidence, t = wide.known.snapshot.evidence, wide.counts.array
         assert evidence is not None
         rho2, alpha = evidence.intervals("asymptotic").kernel.settings[asymptotic.RHO2], 0.05 / len(t)
         squared = [math.log(asymptotic.radius(near * t[0], rho2, alpha)) * 2 for near in (0.999, 1.001)]
         power = -math.log(1.001 / 0.999) / (squared[1] - squared[0])
         assert 0.5 < power < 1.2
         inflations, biases = by_hand(wide, power, np.ones(len(found.arms)))
-        assert wide.adaptivity.how == "formula"
-        assert wide.adaptivity.inflations == pytest.approx(inflations, rel=1e-4)
-        assert wide.adaptivity.biases == pytest.approx(biases, rel=1e-4)
+        assert adaptivity(wide.known).how == "formula"
+        assert adaptivity(wide.known).inflations == pytest.approx(inflations, rel=1e-4)
+        assert adaptivity(wide.known).biases == pytest.approx(biases, rel=1e-4)
         # Not reached, so that nothing was stopped.
         narrow = found.result(goal=Goal(precision=precision(1e-6, 0.95, found.arms)))
-        assert (narrow.adaptivity.inflations == 1).all()
+        assert (adaptivity(narrow.known).inflations == 1).all()
 
 
 def test_too_few_samples_are_not_replayed() -> None:
@@ -215,7 +220,7 @@ def test_too_few_samples_are_not_replayed() -> None:
     for x in (1.0, 4.0, 2.0, 0.5):
         early.tell(early.ask(), x)
     result = early.result()
-    assert result.adaptivity.how == "formula"
+    assert adaptivity(result.known).how == "formula"
     assert np.isnan(result.standard_errors.array).sum() == 2
     assert np.isnan(result.biases.array).sum() == 2
     assert np.isfinite(result.corrected_means.array).all()
@@ -228,8 +233,8 @@ def test_arms_that_never_vary_are_replayed_too() -> None:
         ticket = found.ask()
         found.tell(ticket, 5.0 if ticket.arm == 0 else float(rng.normal()))
     result = found.result()
-    assert result.adaptivity.how == "replay"
-    assert result.errors[0] == 0
+    assert adaptivity(result.known).how == "replay"
+    assert errors(result.known)[0] == 0
     assert result.biases[0] == 0
     assert result.standard_errors[1] > 0
 
@@ -237,7 +242,7 @@ def test_arms_that_never_vary_are_replayed_too() -> None:
 @pytest.mark.parametrize("strategy", ["gafs-max", "two-stage", "greedy"])
 def test_every_strategy_can_be_replayed(strategy: str) -> None:
     found = study(strategy=strategy).result()
-    assert found.adaptivity.how == "replay"
+    assert adaptivity(found.known).how == "replay"
     assert np.isfinite(found.standard_errors.array).all()
     assert np.isfinite(found.biases.array).all()
 
@@ -276,12 +281,12 @@ def test_the_price_of_not_knowing_the_variances(strategy: Any, least: float, mos
     while not known.done:
         ticket = known.ask()
         known.tell(ticket, rng.normal(0, 1 if ticket.arm == 0 else 3))
-    found = known.result().adaptivity.price
+    found = adaptivity(known.result().known).price
     problem = eq.Problem([eq.Gaussian(0, 1), eq.Gaussian(0, 9)])
     right = eq.simulate(problem, strategy, budget=600, runs=4000, seed=1)
     assert least <= found < most
     assert found == pytest.approx(right.losses.max() / right.best, rel=0.06)
-    assert math.isnan(eq.Study(2, budget=10).result().adaptivity.price)
+    assert math.isnan(adaptivity(eq.Study(2, budget=10).result().known).price)
 
 
 def test_variances_too_small_to_be_squared_are_replayed() -> None:
@@ -289,5 +294,5 @@ def test_variances_too_small_to_be_squared_are_replayed() -> None:
     while not found.done:
         ticket = found.ask()
         found.tell(ticket, float(rng.normal()) * (1e-90 if ticket.arm == 0 else 1.0))
-    assert found.result().adaptivity.how == "replay"
-    assert np.isfinite(found.result().adaptivity.inflations).all()
+    assert adaptivity(found.result().known).how == "replay"
+    assert np.isfinite(adaptivity(found.result().known).inflations).all()

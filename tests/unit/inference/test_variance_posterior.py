@@ -22,7 +22,7 @@ def told(samples: Any, **options: Any) -> eq.Result:
 
 
 def draws(result: eq.Result, **options: Any) -> Any:
-    found = spread.spread(result)
+    found = spread.spread(result.known)
     assert found is not None
     return found.draws(4000, np.random.default_rng(1), **options)
 
@@ -52,7 +52,7 @@ def test_arms_that_differ_are_not() -> None:
 )
 def test_the_kurtosis_of_all_arms_together(law: eq.Law, kurtosis: float) -> None:
     """Of 40 arms with 60 samples each, whose own kurtoses are far off."""
-    found = spread.spread(told(law.sample(np.random.default_rng(4), 2400).reshape(40, 60)))
+    found = spread.spread(told(law.sample(np.random.default_rng(4), 2400).reshape(40, 60)).known)
     assert found is not None
     assert np.median(found.noise) == pytest.approx(kurtosis - 1, rel=0.2)
 
@@ -91,7 +91,7 @@ def test_nothing_is_known_of_too_few() -> None:
     study = eq.Study(2)
     for ticket in study.ask(3):
         study.tell(ticket, float(ticket.id))
-    assert spread.spread(study.result()) is None
+    assert spread.spread(study.result().known) is None
     # With so few, the kurtosis is taken to be a Gaussian's.
     few = General(
         np.array([3, 3]), np.array([1.0, 2.0]), np.ones(2), np.array([3.0, 3.0]), np.zeros(2), np.array([9.0, 9.0])
@@ -109,7 +109,7 @@ def test_very_many_arms_are_fitted_by_some_of_them(monkeypatch: pytest.MonkeyPat
 def test_skewness_by_chance_is_pooled() -> None:
     """Twenty Gaussian arms of 50 samples show skewnesses of ±0.33, in which one would believe if there were one arm."""
     rng = np.random.default_rng(5)
-    known = spread.spread(told([rng.normal(size=50) for _ in range(20)]))
+    known = spread.spread(told([rng.normal(size=50) for _ in range(20)]).known)
     assert known is not None
     laws = known.laws(500, rng)
     assert abs(laws.skewness).mean() < 0.2
@@ -120,7 +120,7 @@ def test_a_skewed_arm_among_others() -> None:
     """An exponential arm, γ = 2 and κ = 9, among seven uniform ones, γ = 0 and κ = 1.8."""
     rng = np.random.default_rng(6)
     result = told([rng.exponential(size=200), *rng.uniform(size=(7, 200))])
-    known, evidence = spread.spread(result), result.snapshot.evidence
+    known, evidence = spread.spread(result.known), result.known.snapshot.evidence
     assert known is not None
     assert evidence is not None
     laws = known.laws(500, rng)

@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import equipoise as eq
+from equipoise.inference.arm_intervals import intervals as of_some
+from equipoise.inference.sequence_bounds import bounds_of
 from equipoise.intervals import Interval, Intervals, populations, t_mixture
 from equipoise.intervals.asymptotic import START
 
@@ -122,7 +124,7 @@ def test_an_arm_with_equal_samples_takes_the_variance_of_the_others() -> None:
     # Asked for by name, it is as it is.
     assert found.intervals(kind="asymptotic").half_widths.tolist()[1:] == [math.inf, math.inf]
     # Some arms alone have the same.
-    assert found.intervals_of([1]).half_widths[0] == intervals.half_widths[1]
+    assert of_some(found.known, [1]).half_widths[0] == intervals.half_widths[1]
 
 
 def test_equal_samples_everywhere_have_no_interval() -> None:
@@ -135,7 +137,7 @@ def test_contrasts_of_few_samples_are_boxes() -> None:
     few, many = [0.0, 3.0, 1.0, 2.5] * 3, [1.0, 2.0, 4.0] * 10
     found = told([few, many, [5.0] * 12, [1.0] * 4]).result()
     low, high = found.difference(0, 1).low, found.difference(0, 1).high
-    rule, state = found.sequences, found.state_of("asymptotic", None)
+    rule, state = found.known.sequences, found.known.state_of("asymptotic", None)
     ends = rule.bounds_at(state, 0.05 / 2)
     assert (low, high) == pytest.approx((ends[0][0] - ends[1][1], ends[1][0] - ends[0][1]))
     # Equal samples have the deviation of the most varying arm.
@@ -149,7 +151,7 @@ def test_contrasts_of_few_samples_are_boxes() -> None:
 def test_contrasts_of_few_samples_of_finite_populations() -> None:
     few, many = [0.0, 3.0, 1.0, 2.5] * 3, [1.0, 2.0, 4.0] * 10
     found = told([few, many], populations=[15, 60]).result()
-    low, high = found.bounds_of(found.sequences, None, 0.05 / 2)
+    low, high = bounds_of(found.known, found.known.sequences, None, 0.05 / 2)
     difference = found.difference(0, 1)
     assert (difference.low, difference.high) == pytest.approx((low[0] - high[1], high[0] - low[1]))
     assert math.isfinite(difference.low)

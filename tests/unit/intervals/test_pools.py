@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import equipoise as eq
+from equipoise.inference.arm_intervals import intervals
 from equipoise.intervals import Intervals, bounded_betting, contrast_betting, fixed_n, pool_betting, populations
 from tests.unit.ledger.test_evidence import told
 
@@ -297,7 +298,9 @@ def test_scores_of_finite_populations_have_exact_intervals() -> None:
     one = told([[0.5], [0.25]], populations=[60, 100], support=(0, 1)).result()
     assert np.isfinite(one.intervals().half_widths).all()
     difference = result.difference(0, 1)
-    assert (difference.low, difference.high) == result.sequences.difference(result.state_of("betting", None), 0, 1)
+    assert (difference.low, difference.high) == result.known.sequences.difference(
+        result.known.state_of("betting", None), 0, 1
+    )
     # Asked for by name, the asymptotic one is there too.
     assert result.intervals(kind="asymptotic").kind == "asymptotic"
 
@@ -328,6 +331,6 @@ def test_some_of_very_many_arms(monkeypatch: pytest.MonkeyPatch) -> None:
     study = told(values, populations=[4, 6, 50], support=(0, 1))
     whole = study.result().intervals()
     monkeypatch.setattr("equipoise.ledger.evidence.MANY", 0)
-    some = told(values, populations=[4, 6, 50], support=(0, 1)).result().intervals_of([2, 1])
+    some = intervals(told(values, populations=[4, 6, 50], support=(0, 1)).result().known, [2, 1])
     assert some.low.tolist() == whole.low[[2, 1]].tolist()
     assert some.high.tolist() == whole.high[[2, 1]].tolist()

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 import equipoise as eq
 from equipoise.base.inputs import Names
+from equipoise.inference.known import Known
 from equipoise.ledger import Goal, Snapshot
 from equipoise.problem import Objective
 
@@ -34,10 +35,10 @@ def result_of_moments(
         spent=int(n.sum()),
         bill=int(n.sum()),
     )
-    found = eq.Result(snapshot, goal or Goal())
+    found = eq.Result(Known(snapshot, goal or Goal()))
     return found if populations is None else of_populations(found, populations)
 
 
 def of_populations(result: eq.Result, sizes: npt.ArrayLike) -> eq.Result:
     """Return the result of the same samples, drawn without replacement from populations of these sizes."""
-    return eq.Result(replace(result.snapshot, populations=np.array(sizes, dtype=float)), result.goal)
+    return eq.Result(Known(replace(result.known.snapshot, populations=np.array(sizes, dtype=float)), result.known.goal))

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
+from equipoise.inference.arm_intervals import intervals
 from equipoise.intervals import Intervals, populations
 from equipoise.ledger import evidence
 from equipoise.ledger.evidence import _heavy_tails, _rank_tests, _ranks
@@ -244,11 +245,11 @@ def test_a_few_of_many_arms(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     same = result.difference(3, 3)
     pair = result.difference(999, 3)
     assert (same.low, same.high) == (0.0, 0.0)
-    assert (many == 10) == (not result.snapshot.evidence._states)  # type: ignore[union-attr]
-    whole = result.sequences.difference(result.snapshot.evidence.state("betting"), 999, 3)  # type: ignore[union-attr]
+    assert (many == 10) == (not result.known.snapshot.evidence._states)  # type: ignore[union-attr]
+    whole = result.known.sequences.difference(result.known.snapshot.evidence.state("betting"), 999, 3)  # type: ignore[union-attr]
     assert (pair.low, pair.high) == pytest.approx(whole)
-    few = np.asarray(result.intervals_of([7, 5]))
-    assert few.tolist() == np.asarray(result.intervals())[[7, 5]].tolist()
+    few = intervals(result.known, [7, 5])
+    assert np.column_stack([few.low, few.high]).tolist() == np.asarray(result.intervals())[[7, 5]].tolist()
 
 
 # ---- populations
@@ -340,7 +341,7 @@ def test_a_certificate() -> None:
     best = f"the best allocation would have given {math.sqrt(found.oracle_loss):.3g}."
     assert f" Ignoring adaptive sampling, the largest standard error is {math.sqrt(found.loss):.3g}; {best}" in text
     assert found.baseline == result.baseline
-    assert found.even_split == even_split(result)
+    assert found.even_split == even_split(result.known)
     assert found.even_split in text
     assert "The samples of skewed are skewed" in text
     assert "never answered" not in text
@@ -383,11 +384,11 @@ def test_zeros_and_ones_are_recognised() -> None:
     values: list[list[float]] = [[1] * 150, [i % 3 == 0 for i in range(150)]]
     study, known = told(values), told(values, support="binary").result()
     found = study.result()
-    assert found.recognised
-    assert not known.recognised
+    assert found.known.recognised
+    assert not known.known.recognised
     assert found.support is None
     assert np.asarray(found.intervals()).tolist() == np.asarray(known.intervals()).tolist()
-    assert np.asarray(found.intervals_of([1])).tolist() == np.asarray(known.intervals_of([1])).tolist()
+    assert intervals(found.known, [1]).low == intervals(known.known, [1]).low
     assert found.intervals(kind="fixed-n")[0] == known.intervals(kind="fixed-n")[0]
     assert found.intervals(kind="asymptotic")[0] == (1, 1)
     remark = 'All samples are 0 or 1, and the intervals assume that no other value can occur; support="binary" says so.'
@@ -396,7 +397,7 @@ def test_zeros_and_ones_are_recognised() -> None:
     assert pickle.loads(pickle.dumps(found)).intervals()[0] == known.intervals()[0]
     study.tell(study.ask(), 0.5)
     other = study.result()
-    assert (other.recognised, other.interval_kind) == (False, "asymptotic")
+    assert (other.known.recognised, other.interval_kind) == (False, "asymptotic")
     assert remark not in other.remarks()
     # What was seen before does not change.
     assert np.asarray(found.intervals()).tolist() == np.asarray(known.intervals()).tolist()
@@ -405,7 +406,7 @@ def test_zeros_and_ones_are_recognised() -> None:
 def test_few_zeros_and_ones_say_little() -> None:
     """With fewer than 10 samples of two arms each, others may still come; with fewer than 20 if all are equal."""
     found = told([[0, 1] * 4, [0, 1] * 4]).result()
-    assert found.recognised
+    assert found.known.recognised
     assert found.intervals().margins.tolist() == [math.inf, math.inf]
     assert "No 95% interval yet for any arm (intervals begin at 10 samples of an arm)." in repr(found)
     small = told([[0, 1] * 4, [0, 1] * 4], populations=[8, 40]).result()
@@ -424,13 +425,13 @@ def test_few_zeros_and_ones_say_little() -> None:
 
 def test_samples_from_elsewhere_are_looked_at_too() -> None:
     study = told([[0, 1] * 15, [1] * 30])
-    assert study.result().recognised
+    assert study.result().known.recognised
     study.tell_moments(0, 4, 0.5, 1.0)
-    assert study.result().recognised
+    assert study.result().known.recognised
     study.tell_moments(0, 4, 0.5, 1.1)
-    assert not study.result().recognised
-    assert not told([[0, 1] * 15, [0, 2] * 15]).result().recognised
-    assert not eq.Study(2).result().recognised
+    assert not study.result().known.recognised
+    assert not told([[0, 1] * 15, [0, 2] * 15]).result().known.recognised
+    assert not eq.Study(2).result().known.recognised
 
 
 @pytest.mark.parametrize("n", [50, 60, 100, 300, 1000])
@@ -536,7 +537,7 @@ def test_what_missing_slow_answers_may_do_to_a_mean() -> None:
     tickets = study.ask(12)
     for ticket in tickets[:10]:
         study.tell(ticket, float(ticket.id))
-    evidence = study.result(seconds=np.arange(12.0)).snapshot.evidence
+    evidence = study.result(seconds=np.arange(12.0)).known.snapshot.evidence
     assert evidence is not None
     assert evidence.slow_bias == pytest.approx([2 / 12 * (4.5 - 7)])
 
@@ -581,7 +582,7 @@ def test_rank_tests_say_what_they_should() -> None:
     study = eq.Study(2000, budget=120_000, strategy="uniform", support="binary")
     ids = study.ledger.latest(study.ledger.ask(120_000))
     study.ledger.tell(ids, (rng.random(120_000) < 0.3).astype(float))
-    p = study.result(seconds=np.round(rng.exponential(size=120_000), 1)).snapshot.evidence.slow  # type: ignore[union-attr]
+    p = study.result(seconds=np.round(rng.exponential(size=120_000), 1)).known.snapshot.evidence.slow  # type: ignore[union-attr]
     assert p is not None
     error = math.sqrt(0.05 * 0.95 / 2000)
     assert 0.025 - 5 * error < (p < 0.05).mean() < 0.05 + 5 * error
@@ -605,7 +606,7 @@ def test_powers_enter_once_however_often_one_looks(monkeypatch: pytest.MonkeyPat
         samples[str(ticket.arm)].append(1.7e9 + rng.expovariate(1))
         study.tell(ticket, samples[str(ticket.arm)][-1])
         if n in (1, 2, 50, 200):
-            shown = study.result().snapshot.evidence
+            shown = study.result().known.snapshot.evidence
             assert shown is not None
             for k, arm in enumerate(ARMS):
                 x = np.array(samples[arm]) - 1.7e9

@@ -84,7 +84,7 @@ def test_intervals_are_around_the_mean(kind: Any, populations: int | None) -> No
 
 
 def test_the_skewness_of_timestamps() -> None:
-    there, near = (told(how).result().snapshot.evidence for how in ("together", "around 0"))
+    there, near = (told(how).result().known.snapshot.evidence for how in ("together", "around 0"))
     assert there is not None
     assert near is not None
     assert there.skewness == pytest.approx(near.skewness, abs=1e-9)

@@ -18,6 +18,7 @@ import equipoise as eq
 from equipoise import chart, report
 from equipoise.chart.arms import EACH
 from equipoise.cli import main
+from equipoise.inference.ranking import shown
 from equipoise.report.page import drawing as drawing_of
 from equipoise.report.page import environment
 
@@ -131,15 +132,15 @@ def test_names_of_every_kind_are_reported(
         json.loads(held)
     markup = re.sub(r"<script\b.*?</script>", "", text, flags=re.DOTALL)
     assert re.findall(r"<(?:script|b)\b", markup) == []
-    shown = report.read(where).result.shown()
-    for arm in (arms[k] for k in shown):
+    places = shown(report.read(where).result.known)
+    for arm in (arms[k] for k in places):
         assert (
             f'<th scope="row">{html.escape(arm).replace("&quot;", "&#34;").replace("&#x27;", "&#39;")}</th>' in markup
         )
     for drawing in drawings(markup)[:4]:
         # Long names are cut in a drawing, and some have a space of no width before them.
         words = [each.text or "" for each in ElementTree.fromstring(drawing).iter("{http://www.w3.org/2000/svg}text")]
-        assert {arms[k][:8] for k in shown} <= {word.removeprefix("\u200b")[:8] for word in words}
+        assert {arms[k][:8] for k in places} <= {word.removeprefix("\u200b")[:8] for word in words}
     code, out, err = call(monkeypatch, capsys, where)
     assert (code, err) == (0, "")
     assert "std. error" in out

@@ -66,7 +66,7 @@ def test_shares_are_in_percent(poll: report.Report, view: dict[str, Any]) -> Non
     assert view["shape"]["factor"] == 100
     assert [row["wide"] for row in view["charts"]["estimates"]] == [False] * 3
     assert view["account"] == result.certificate.sentences(SHARES)
-    assert set(remarks(result, SHARES)) <= set(view["remarks"])
+    assert set(remarks(result.known, SHARES)) <= set(view["remarks"])
 
 
 def test_numbers_of_arms(poll: report.Report, view: dict[str, Any]) -> None:
@@ -99,7 +99,7 @@ def test_states(poll: report.Report, tmp_path: Path) -> None:
 
 
 def _widest(result: eq.Result) -> int:
-    return int((result.intervals().margins / result.targets).argmax())
+    return int((result.intervals().margins / result.known.targets).argmax())
 
 
 def test_all_parts_call_the_same_arm_the_least_precise(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_an_even_split_is_mentioned_where_it_needs_clearly_more(poll: report.Rep
         figures = report.view(read)["figures"]
         assert result.baseline is not None
         assert figures[3]["note"].startswith(noted)
-        assert figures[3]["value"] == f"{result.baseline.spent / result.price:.1f}×"
+        assert figures[3]["value"] == f"{result.baseline.spent / result.known.price:.1f}×"
         spent = f"{result.spent:,.0f} spent of 3,000 {unit}".rstrip()
         assert figures[1]["note"] == f"{spent} · 0 in flight"
         assert f" {'tokens ' if unit else ''}spent, 0 in flight." in report.facts(read)[1]

@@ -87,7 +87,7 @@ def test_bit_by_bit_is_as_at_once(rows: list[Row]) -> None:
 
 def test_drift_is_that_of_each_arms_samples_in_the_order_of_asking(rows: list[Row]) -> None:
     watch = folded(rows, iter([len(rows)]))
-    evidence = watch.result().snapshot.evidence
+    evidence = watch.result().known.snapshot.evidence
     assert evidence is not None
     samples = evidence.samples()
     assert samples is not None

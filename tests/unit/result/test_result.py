@@ -17,8 +17,13 @@ import pytest
 import equipoise as eq
 from equipoise import report
 from equipoise.base import tables
+from equipoise.inference.arm_intervals import intervals
+from equipoise.inference.errors import errors
+from equipoise.inference.ranking import worst_first
+from equipoise.inference.replay import adaptivity
 from equipoise.ledger import Goal
 from equipoise.ledger.goal import precision
+from equipoise.result.summary import rows
 from tests.unit.ledger.moments import of_populations, result_of_moments
 
 SAMPLES: dict[Any, list[float]] = {"a": [1.0, 2.0, 3.0, 6.0], "b": [0.0, 10.0], "c": [5.0, 5.0, 5.0]}
@@ -235,7 +240,7 @@ def test_many_arms_of_another_kind_of_interval_are_marked() -> None:
     for arms in ("abcd", "abcde"):
         found = eq.estimate({arm: samples[arm] for arm in arms}, precision=0.2, strategy="uniform", progress=False)
         assert found.intervals().kinds == ("fixed-width", *["asymptotic"] * (len(arms) - 1))
-        marked = [row[0].endswith(" *") for row in found.rows()[1:]]
+        marked = [row[0].endswith(" *") for row in rows(found.known)[1:]]
         assert marked == [len(arms) == 5 and arm != "a" for arm in arms]
         whose = "Arms marked *" if len(arms) == 5 else "b, c and d"
         assert f" {whose}: confidence sequences, simultaneous over arms and valid at any time" in repr(found)
@@ -283,7 +288,7 @@ def test_names_in_sentences() -> None:
 
 def asked(given: Any, found: eq.Result, follow: bool = False) -> eq.Result:
     """Return the same result, had this precision been asked for."""
-    return replace(found, goal=Goal(found.level, precision(given, found.level, found.arms), follow))
+    return eq.Result(replace(found.known, goal=Goal(found.level, precision(given, found.level, found.arms), follow)))
 
 
 def test_the_verdict_on_a_precision() -> None:
@@ -343,7 +348,7 @@ def test_results_by_arm_are_mappings_and_arrays(result: eq.Result) -> None:
     assert np.asarray(result.counts).dtype == np.int64
     assert np.asarray(result.counts, dtype=float).dtype == float
     assert np.array(result.means, copy=True).flags.writeable
-    assert np.sqrt(result.losses).tolist() == pytest.approx(result.errors.tolist())
+    assert np.sqrt(result.losses).tolist() == pytest.approx(errors(result.known).tolist())
     series = pandas.Series(result.means)
     assert list(series.index) == ["a", "b", "c"]
     assert series.dtype == float
@@ -360,7 +365,7 @@ def test_equal_samples_are_not_taken_for_certainty() -> None:
     half = ends.half_widths
     assert half[0] == pytest.approx(half[1] * math.sqrt(100 / 16))
     assert ends["arm 0"] == pytest.approx((1 - half[0], 1 + half[0]))
-    assert np.asarray(found.intervals_of([0]))[0] == pytest.approx(ends["arm 0"])
+    assert intervals(found.known, [0]).low[0] == pytest.approx(ends["arm 0"].low)
     assert result_of_moments([400, 100], [0.0, 4.0]).intervals().half_widths[0] == pytest.approx(half[1] / 2)
     # A kind that is asked for by name is given as it is; of nothing but equal samples there is nothing to go by.
     assert found.intervals(kind="fixed-n")["arm 0"] == (1.0, 1.0)
@@ -421,9 +426,9 @@ def test_report_and_result_show_the_same_arms() -> None:
         for value in rng.normal(0, 1 / (k % 7 + 1), 30):
             study.tell(arm=k, value=value)
     result = study.result()
-    assert result.worst == result.worst_first()[0]
-    assert [row[0] for row in report.rows(result)[1:]] == [str(k) for k in result.worst_first()[:20]]
-    assert [row[:-1] for row in report.rows(result)] == result.rows()
+    assert result.worst == worst_first(result.known)[0]
+    assert [row[0] for row in report.rows(result)[1:]] == [str(k) for k in worst_first(result.known)[:20]]
+    assert [row[:-1] for row in report.rows(result)] == rows(result.known)
 
 
 @pytest.mark.parametrize(
@@ -466,7 +471,7 @@ def test_values_whose_fourth_powers_a_float_cannot_hold(scale: float) -> None:
         return study.result()
 
     found, plain = lived(scale), lived(1.0)
-    assert found.adaptivity.how == "formula"
+    assert adaptivity(found.known).how == "formula"
     assert found.counts == plain.counts
     assert np.asarray(found.standard_errors) / scale == pytest.approx(np.asarray(plain.standard_errors), rel=0.2)
     assert str(found.certificate)

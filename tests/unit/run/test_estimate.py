@@ -21,8 +21,10 @@ import pytest
 
 import equipoise as eq
 from equipoise import report
-from equipoise.inference import stopping
+from equipoise.inference import arm_intervals
+from equipoise.inference.known import Known
 from equipoise.intervals import asymptotic
+from equipoise.run import course
 from equipoise.store import Log, differences, replay
 from tests.driving import Clock, drive
 from tests.logs import events, kinds
@@ -88,17 +90,17 @@ def test_slow_answers_that_differ_are_told(where: str) -> None:
     assert replay(where).study.result().certificate.slow is None
     result = sampled(300, store=where)
     for each in (half, result, sampled(150)):
-        assert each.snapshot.evidence is not None
-        assert each.snapshot.evidence.slow is not None
-        calm, rough = each.snapshot.evidence.slow
+        assert each.known.snapshot.evidence is not None
+        assert each.known.snapshot.evidence.slow is not None
+        calm, rough = each.known.snapshot.evidence.slow
         assert rough < 1e-6 < 0.01 < calm
         assert each.certificate.slow == ()  # all answers are in
-    assert result.snapshot.evidence is not None
-    assert result.snapshot.evidence.slow is not None
-    assert half.snapshot.evidence is not None
-    assert half.snapshot.evidence.slow is not None
+    assert result.known.snapshot.evidence is not None
+    assert result.known.snapshot.evidence.slow is not None
+    assert half.known.snapshot.evidence is not None
+    assert half.known.snapshot.evidence.slow is not None
     assert (
-        result.snapshot.evidence.slow[1] < half.snapshot.evidence.slow[1] ** 1.5
+        result.known.snapshot.evidence.slow[1] < half.known.snapshot.evidence.slow[1] ** 1.5
     )  # twice the samples, not the later half alone
 
 
@@ -453,7 +455,7 @@ def test_an_arm_of_one_sample_does_not_turn_the_weights_off(kind: Any, few: list
     arms = {arm: [rng.gauss(size, size) for _ in range(2000)] for arm, size in SIZES.items()} | {"few": kind(few)}
     found = eq.estimate(arms, 600, precision="5%", strategy="greedy")
     assert found.counts.array[:3].tolist() == pytest.approx([200] * 3, rel=0.25)
-    assert found.by_precision
+    assert found.known.by_precision
     assert found.worst == "few"
 
 
@@ -462,7 +464,7 @@ def test_a_report_judges_as_the_run_did_with_an_arm_of_one_sample(where: str) ->
     arms = {arm: [rng.gauss(size, size) for _ in range(2000)] for arm, size in SIZES.items()} | {"few": [3.0]}
     found = eq.estimate(arms, 600, precision="5%", strategy="greedy", store=where)
     read = report.read(where).result
-    assert read.by_precision is found.by_precision is True
+    assert read.known.by_precision is found.known.by_precision is True
     assert read.objective == found.objective
     assert read.worst == found.worst == "few"
     assert kinds(where).count("weights") > 5
@@ -472,7 +474,7 @@ def test_a_report_judges_as_the_run_did_from_the_beginning(where: str) -> None:
     """Also where no weights were ever set."""
     found = eq.estimate({arm: [size] for arm, size in SIZES.items()}, precision="5%", store=where)
     read = report.read(where).result
-    assert read.by_precision is found.by_precision is True
+    assert read.known.by_precision is found.known.by_precision is True
     assert read.objective == found.objective
     assert "weights" not in kinds(where)
 
@@ -485,12 +487,12 @@ def test_the_first_rounds_look_at_all_arms_a_few_times_only(arms: int, monkeypat
     A look takes time for every arm: one a sample would make 200,000 arms slow. benchmarks/estimate.py has the times.
     """
     looks = samples = 0
-    look = stopping.reached
+    look = arm_intervals.reached_by_arm
 
-    def counted(result: eq.Result) -> Any:
+    def counted(known: Known) -> Any:
         nonlocal looks
         looks += 1
-        return look(result)
+        return look(known)
 
     def measure(arm: int) -> float:
         nonlocal samples
@@ -499,7 +501,7 @@ def test_the_first_rounds_look_at_all_arms_a_few_times_only(arms: int, monkeypat
             raise OSError("that will do")
         return 10.0 + arm % 7
 
-    monkeypatch.setattr(stopping, "reached", counted)
+    monkeypatch.setattr(course, "reached_by_arm", counted)
     with pytest.raises(eq.EquipoiseError, match="that will do"):
         eq.estimate(measure, arms=arms, precision="5%")
     assert 1 <= looks <= 1 + 1000 / 100 + 32
@@ -1003,7 +1005,7 @@ def test_samplers_that_say_true_and_false() -> None:
         return rng.random(size) < 0.3
 
     found = eq.estimate({"one": one, "numpy": of_numpy, "several": several}, budget=90, seed=1)
-    assert found.recognised
+    assert found.known.recognised
     assert found.interval_kind == "betting"
     assert all(0 < mean < 1 for mean in found.means.array)
     items = {"a": [True, False, True, True], "b": np.array([True] * 30 + [False] * 10)}

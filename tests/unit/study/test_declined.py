@@ -14,6 +14,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.ledger.state import ANSWERED, DECLINED, FORGOTTEN
+from equipoise.result.summary import rows
 
 
 def with_a_silent_arm(strategy: Any, batch: int = 1, **options: Any) -> tuple[eq.Study, Counter[Any]]:
@@ -180,14 +181,14 @@ def test_a_result_says_who_declined() -> None:
     words = "Declined: b 51%, c 2.1%; non-response can bias a mean."
     assert words in str(result.certificate)
     assert words in result.remarks()
-    assert result.rows()[0][:3] == ["arm", "count", "declined"]
-    assert [row[2] for row in result.rows()[1:]] == ["0", "50", "2"]
+    assert rows(result.known)[0][:3] == ["arm", "count", "declined"]
+    assert [row[2] for row in rows(result.known)[1:]] == ["0", "50", "2"]
     assert result.to_dict()["declined"] == json.loads(result.to_json())["declined"] == {"a": 0, "b": 50, "c": 2}
     assert list(result.to_frame("pandas")["declined"]) == [0, 50, 2]
     assert result.spent == result.samples - 100 + 52
     nobody = eq.Study(2).result()
     assert nobody.certificate.declined == ()
-    assert "declined" not in nobody.rows()[0]
+    assert "declined" not in rows(nobody.known)[0]
     np.testing.assert_array_equal(nobody.declined.array, [0, 0])
 
 

@@ -17,7 +17,9 @@ import equipoise as eq
 from equipoise import report
 from equipoise.base import tables
 from equipoise.base.inputs import named
+from equipoise.inference.ranking import worst_first
 from equipoise.ledger.goal import Goal, precision
+from equipoise.result.summary import rows
 from equipoise.run.progress import so_far
 
 KINDS = ["binary", "range", "plain", "populations", "binary populations", "weights", "precision", "targets", "strata"]
@@ -70,24 +72,24 @@ def lived(kind: str, arms: int, seed: int) -> tuple[eq.Study, eq.Result]:
 def width(result: eq.Result) -> np.ndarray[Any, Any]:
     """How wide each arm's interval is, relative to its target or weighted."""
     margins = result.intervals().margins
-    if result.by_target:
-        return np.asarray(margins / result.targets)
+    if result.known.by_target:
+        return np.asarray(margins / result.known.targets)
     weight = result.objective.weight(len(result.arms))
     return np.asarray(np.where(weight > 0, np.sqrt(np.where(weight > 0, weight, 1.0)) * margins, 0.0))
 
 
 def check(result: eq.Result) -> None:
-    order, wide = result.worst_first(), width(result)
+    order, wide = worst_first(result.known), width(result)
     assert sorted(order) == list(range(len(result.arms)))
-    unknown = np.isnan(result.weighted_losses)
+    unknown = np.isnan(result.known.weighted_losses)
     if result.objective.shares is not None:
-        assert result.weighted_losses[order[0]] == result.weighted_losses.max() or unknown[order[0]]
+        assert result.known.weighted_losses[order[0]] == result.known.weighted_losses.max() or unknown[order[0]]
     elif unknown.any():
         assert unknown[order[0]]
     else:
         # No arm, shown or not, has a wider interval than one before it.
         assert (wide[order][:-1] >= wide[order][1:]).all()
-    shown = [int(row[0].removesuffix(" *")) for row in result.rows()[1:]]
+    shown = [int(row[0].removesuffix(" *")) for row in rows(result.known)[1:]]
     assert shown == (order[: tables.MOST_ROWS].tolist() if len(result.arms) > tables.MOST_ROWS else sorted(order))
     assert result.worst == result.arms[order[0]] == result.certificate.worst == result.to_dict()["worst"]
     assert result.certificate.margin == result.intervals().margins[order[0]]
@@ -114,7 +116,7 @@ def test_an_arm_without_variance_may_have_the_widest_interval_of_many() -> None:
     result = eq.estimate(sample, arms=21, budget=525, support=(0, 1), seed=1)
     assert (result.worst, result.losses[0]) == (0, 0)
     assert result.verdict == f"525 samples. Least precise: arm 0, ±{result.intervals().margins[0]:.2f} (95%)."
-    assert result.rows()[1][0] == "0"
+    assert rows(result.known)[1][0] == "0"
     check(result)
 
 
@@ -145,7 +147,7 @@ def test_an_arm_that_has_no_interval_is_the_least_precise() -> None:
         for ticket in [ticket for ticket in tickets if ticket.arm == arm][:size]:
             study.tell(ticket, rng.gauss(0, {"few": 0.1, "wide": 9, "narrow": 1}[arm]))
     result = study.result()
-    assert [result.arms[k] for k in result.worst_first()] == ["few", "wide", "narrow"]
+    assert [result.arms[k] for k in worst_first(result.known)] == ["few", "wide", "narrow"]
     error = f"{result.standard_errors['wide']:.3g}"
     said = "No 95% interval yet for few (it has 5 samples; intervals begin at 11 samples of an arm)."
     assert result.verdict == f"85 samples. {said} Largest standard error: wide, {error}."
@@ -178,7 +180,7 @@ def test_what_is_said_of_missing_intervals_is_what_decides(seed: int) -> None:
     begins = re.search(r"intervals begin at (\d+) samples of an arm", said)
     if not begins:
         return
-    counted = result.state_of(result.interval_kind, missing.tolist())[:, 0]
+    counted = result.known.state_of(result.interval_kind, missing.tolist())[:, 0]
     assert (counted < int(begins[1])).all() or ", unless all are equal" in said
     told = re.search(r"\((?:it has|they have) ([\d, and]+) samples?;", said)
     if told and ", unless all are equal" not in said:

@@ -10,6 +10,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.compiled import fork
+from equipoise.inference.replay import adaptivity
 from equipoise.ledger import steps
 from equipoise.study import precompile as ahead
 
@@ -53,7 +54,7 @@ def test_a_fork_makes_a_result_with_a_replay(
     [work] = forks
     work()
     [result] = found
-    assert result.adaptivity.how == "replay"
+    assert adaptivity(result.known).how == "replay"
     assert result.samples == ahead.ARMS * ahead.SAMPLES
     assert "confidence sequences" in capsys.readouterr().out
 

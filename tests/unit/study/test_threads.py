@@ -66,7 +66,7 @@ def test_asks_and_tells_of_many_threads() -> None:
 
     def looker() -> None:
         while not ended.is_set():
-            found = study.result().snapshot
+            found = study.result().known.snapshot
             assert found.evidence is not None
             # Nobody forgets: a ticket is answered or in flight.
             assert found.evidence.answered.given_up == 0

@@ -15,6 +15,7 @@ from equipoise.base.errors import EquipoiseError
 from equipoise.base.inputs import shown, texts
 from equipoise.base.keywords import suggests_keywords
 from equipoise.base.tables import count
+from equipoise.inference.arm_intervals import reached_by_arm
 from equipoise.integrations.inspect.groups import GroupBy, check_group_by, groups_of
 from equipoise.integrations.inspect.scores import Scores
 from equipoise.integrations.pools import header_of
@@ -248,7 +249,7 @@ class _Task:
                 "mean": _plain(result.means[group]),
                 "low": _plain(intervals[group].low),
                 "high": _plain(intervals[group].high),
-                "precise": bool(result.reached_by_arm[k]),
+                "precise": bool(reached_by_arm(result.known)[k]),
             }
             for k, group in enumerate(result.arms)
         }

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.inference import stopping
+from equipoise.inference import arm_intervals
+from equipoise.inference.arm_intervals import reached_by_arm
 from equipoise.intervals import fixed_width
 from equipoise.ledger import Goal
 from equipoise.ledger.goal import Stopping, precision
@@ -35,7 +36,7 @@ def test_an_arm_that_is_narrow_enough_has_a_fixed_width_interval() -> None:
     both = {"a": drawn(400), "b": drawn(400) * 3}
     found = told(both, 0.2)
     intervals = found.intervals()
-    assert found.reached_by_arm.tolist() == intervals.fixed.tolist() == [True, False]
+    assert reached_by_arm(found.known).tolist() == intervals.fixed.tolist() == [True, False]
     assert intervals.kinds == ("fixed-width", "asymptotic")
     assert intervals.kind == "asymptotic"
     # The other has its sequence.
@@ -43,7 +44,7 @@ def test_an_arm_that_is_narrow_enough_has_a_fixed_width_interval() -> None:
     assert anytime.kinds == ("asymptotic", "asymptotic")
     assert intervals.half_widths[1] == pytest.approx(anytime.half_widths[1])
     assert 0.6 < intervals.half_widths[0] / anytime.half_widths[0] < 0.75
-    state = found.state_of("fixed-width", [0])[0]
+    state = found.known.state_of("fixed-width", [0])[0]
     half = fixed_width.half_width(state, math.inf, fixed_width.quantile(0.025), False)
     assert intervals["a"] == pytest.approx((both["a"].mean() - half, both["a"].mean() + half))
 
@@ -79,7 +80,7 @@ def test_the_result_says_which_interval_it_is() -> None:
 def test_where_it_cannot_be_trusted_a_sequence_decides_with_caution() -> None:
     skewed = {"a": drawn(150, skewed=True)}
     plain, anytime = told(skewed, 0.2), told(skewed, 0.2, "anytime")
-    widths = stopping.widths(plain)
+    widths = arm_intervals.widths(plain.known)
     assert widths.half[0] == math.inf > 0.2 > widths.plain[0]
     assert plain.reached is False
     assert plain.intervals().half_widths == pytest.approx(anytime.intervals().half_widths)
@@ -107,12 +108,12 @@ def test_a_large_share_of_a_mean_near_zero_is_not_known_by_fixed_width() -> None
     error = centred.std(ddof=1) / 20
     for errors, known in ((3.0, False), (4.3, True)):
         found = told({"a": centred + errors * error}, "80%")
-        half = fixed_width.half_width(found.state_of("fixed-width", [0])[0], math.inf, 1.96, False)
+        half = fixed_width.half_width(found.known.state_of("fixed-width", [0])[0], math.inf, 1.96, False)
         assert half < 0.8 * found.means["a"]
-        assert found.reached_by_arm.tolist() == found.intervals().fixed.tolist() == [known]
+        assert reached_by_arm(found.known).tolist() == found.intervals().fixed.tolist() == [known]
         assert (found.samples_left == 0) == known
     # A share that is small enough decides alone.
-    assert told({"a": centred + 20 * error}, "20%").reached_by_arm.tolist() == [True]
+    assert reached_by_arm(told({"a": centred + 20 * error}, "20%").known).tolist() == [True]
     assert fixed_width.largest_share(0.05) == pytest.approx(1.959964 / math.sqrt(1.959964**2 + 12))
 
 
@@ -137,10 +138,10 @@ def test_populations() -> None:
 
 def test_what_is_left_goes_by_the_interval_that_decides() -> None:
     found = told({"a": drawn(400)}, 0.05)
-    needed = (found.state_of("fixed-width", None)[0, 2] / 399) * (1.96 / 0.05) ** 2
+    needed = (found.known.state_of("fixed-width", None)[0, 2] / 399) * (1.96 / 0.05) ** 2
     assert found.samples_left == pytest.approx(needed - 400, rel=0.02)
     assert told({"a": drawn(400)}, 0.2).samples_left == 0
-    later = replace(found, goal=Goal(precision=precision(0.05, 0.95, found.arms, "anytime")))
+    later = eq.Result(replace(found.known, goal=Goal(precision=precision(0.05, 0.95, found.arms, "anytime"))))
     assert later.samples_left is not None
     assert later.samples_left > 2 * needed - 400
 
@@ -148,15 +149,15 @@ def test_what_is_left_goes_by_the_interval_that_decides() -> None:
 def test_moments_alone_have_fixed_n() -> None:
     study = eq.Study(["a"])
     study.tell_moments("a", 400, 0.0, 399.0)
-    found = replace(study.result(), goal=Goal(precision=precision(0.2, 0.95, ["a"])))
-    assert found.reached_by_arm.tolist() == [found.intervals().margins[0] <= 0.2]
+    found = eq.Result(replace(study.result().known, goal=Goal(precision=precision(0.2, 0.95, ["a"]))))
+    assert reached_by_arm(found.known).tolist() == [found.intervals().margins[0] <= 0.2]
 
 
 def test_zeros_and_ones_are_replayed_as_such_whether_declared_or_not() -> None:
     """What stopping did to errors and means is the same for samples that are only recognised as binary."""
     values = (np.random.default_rng(3).random(2000) < 0.3).astype(float)
     found = [eq.estimate({"a": values.copy()}, precision=0.06, support=support) for support in (None, "binary")]
-    assert found[0].recognised
+    assert found[0].known.recognised
     assert found[0].samples == found[1].samples
     for name in ("standard_errors", "corrected_means"):
         assert getattr(found[0], name).array == pytest.approx(getattr(found[1], name).array)
