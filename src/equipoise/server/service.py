@@ -358,7 +358,9 @@ class Service:
         """Return the numbers of this moment, for `metrics`."""
         count, desks = self.count, self.desks
         waiting = sum(desk.waiting for desk in desks)
-        return Gauges(count.turns, count.served, count.refused, waiting, len(desks), self.registry.connections, self.viewers)
+        return Gauges(
+            count.turns, count.served, count.refused, waiting, len(desks), self.registry.connections, self.viewers
+        )
 
     @property
     def viewers(self) -> int:
