@@ -154,8 +154,10 @@ def stat(path: str) -> os.stat_result | None:
     """Return what the system says of a file; None where there is none."""
     try:
         return os.stat(path)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as error:
+        raise EquipoiseError(f"cannot use {path}: {error.strerror}") from error
 
 
 def size(path: str) -> int:

@@ -172,13 +172,17 @@ class Gate:
 
     def note(self, size: int) -> tuple[bytes, int]:
         """Return the note of the last commit, empty where there is none, and the inode of the file that has it."""
-        with self._guard, contextlib.suppress(OSError):
-            if self._file < 0 and not self._is_at_path(self._reading):
-                self._close_reading()
-                self._reading = os.open(self.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-            file = self._reading if self._file < 0 else self._file
-            return _read_at(file, size, _NOTE), os.fstat(file).st_ino
-        return b"", 0
+        with self._guard:
+            try:
+                if self._file < 0 and not self._is_at_path(self._reading):
+                    self._close_reading()
+                    self._reading = os.open(self.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+                file = self._reading if self._file < 0 else self._file
+                return _read_at(file, size, _NOTE), os.fstat(file).st_ino
+            except (FileNotFoundError, PermissionError):  # there is none, or it is for others
+                return b"", 0
+            except OSError as error:
+                raise EquipoiseError(f"cannot use {self._database}: {error.strerror}") from error
 
     def write_note(self, note: bytes) -> None:
         """Leave a note; to be called inside the gate. Where the disk is full, the one before stays."""
@@ -187,8 +191,11 @@ class Gate:
 
     @property
     def inode(self) -> int:
-        """The inode of the file; to be called inside the gate."""
-        return os.fstat(self._file).st_ino
+        """The inode of the file, 0 where the system does not say; to be called inside the gate."""
+        try:
+            return os.fstat(self._file).st_ino
+        except OSError:
+            return 0
 
     # ---- the file
 
@@ -209,15 +216,11 @@ class Gate:
 
     def _close(self) -> None:
         with self._guard:
-            if self._file >= 0:
-                os.close(self._file)
-            self._file = -1
+            self._file = _closed(self._file)
 
     def _close_reading(self) -> None:
         with self._guard:
-            if self._reading >= 0:
-                os.close(self._reading)
-            self._reading = -1
+            self._reading = _closed(self._reading)
 
     def _unlock(self, at: int) -> None:
         """Give a lock back; where that fails, all of them by closing the file: who passes next takes the owners'."""
@@ -267,6 +270,14 @@ def _opened(path: Path, database: str) -> int:
             if os.geteuid() == 0 and (own.st_uid, own.st_gid) != (known.st_uid, known.st_gid):
                 os.fchown(file, known.st_uid, known.st_gid)
     return file
+
+
+def _closed(file: int) -> int:
+    """Close a file if it is open, which it is no longer where the system says that it failed; return -1."""
+    if file >= 0:
+        with contextlib.suppress(OSError):
+            os.close(file)
+    return -1
 
 
 def _byte(owner: int) -> int:

@@ -86,7 +86,11 @@ def connect(where: str | os.PathLike[str], write: bool = True, create: bool = Fa
     if place in ("", ":memory:"):
         raise ValueError(f"store must be a file that outlives the process, such as 'study.db', got {place!r}")
     path = Path(place)
-    if found := paths.kind_of("store", path):
+    try:
+        found = paths.kind_of("store", path)
+    except OSError as error:
+        raise EquipoiseError(f"cannot use {path}: {error.strerror}") from error
+    if found:
         raise ValueError(f"store must be a file, got {path}, which is {found}")
     return SQLite(path, name, write, create)
 

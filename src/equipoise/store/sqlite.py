@@ -9,6 +9,7 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 from typing import Final
 
 from equipoise.base.errors import EquipoiseError
@@ -48,16 +49,17 @@ class SQLite(Database):
         self._copy: tempfile.TemporaryDirectory[str] | None = None
         self._watch: Watch | None = None
         self._saved: Note | None = None
-        self._mispaired = False
-        if create and not self._path.parent.is_dir():
+        self._keep_gate = False
+        folder = files.stat(str(self._path.parent))
+        if create and not (folder is not None and S_ISDIR(folder.st_mode)):
             raise ValueError(f"cannot create {self.name}: there is no folder {self._path.parent}")
-        if not create and not path.exists():
+        if not create and files.stat(str(self._path)) is None:
             raise ValueError(f"there is no store {self.name}")
         try:
             if write:
                 self._open(create)
             else:
-                self._check_began(os.path.exists(files.beside(self._path, ".gate")))
+                self._check_began(files.stat(files.beside(self._path, ".gate")) is not None)
                 self._connection = self._reader()
         except BaseException:
             self.close()
@@ -65,20 +67,20 @@ class SQLite(Database):
 
     def _open(self, create: bool) -> None:
         empty, gate = self._is_empty(), Gate.of(self._path)
-        begun = gate.path.exists()  # looked at later: who creates a store enters the gate first
+        begun = files.stat(str(gate.path)) is not None  # looked at later: who creates a store enters the gate first
         self._gate = gate
         # One process at a time: SQLite does not wait where two of them put a file in WAL mode.
         gate.enter(self)
         try:
             if empty:
                 self._check_began(begun)
-            if create:
-                # An empty file is an empty database; SQLite gives those beside it the same permissions. It may hold
-                # secrets, and single answers: who shares it with others gives it other permissions.
-                with contextlib.suppress(OSError):
-                    os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             self._check_together(gate)
-            with self._explained():
+            with self._explained(), self._begun():
+                if create:
+                    # An empty file is an empty database; SQLite gives those beside it the same permissions. It may hold
+                    # secrets, and single answers: who shares it with others gives it other permissions.
+                    with contextlib.suppress(OSError):
+                        os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
                 self._connection = self._connect("rwc" if create else "rw")
                 if all(name.startswith("equipoise_") for name in self.tables()):
                     if self.execute("pragma journal_mode") != [("wal",)]:
@@ -93,8 +95,25 @@ class SQLite(Database):
         finally:
             gate.exit(self)
 
+    @contextlib.contextmanager
+    def _begun(self) -> Iterator[None]:
+        """Leave no empty file where a store could not be created; where that fails too, a gate says why it is there."""
+        try:
+            yield
+        except BaseException:
+            keep, self._keep_gate = self._keep_gate, True
+            with contextlib.suppress(OSError, EquipoiseError):
+                if self._is_empty():
+                    if hasattr(self, "_connection"):
+                        self._connection.close()
+                        del self._connection
+                    self._path.unlink()
+                self._keep_gate = keep
+            raise
+
     def _is_empty(self) -> bool:
-        return self._path.is_file() and files.size(str(self._path)) == 0
+        found = files.stat(str(self._path))
+        return found is not None and S_ISREG(found.st_mode) and found.st_size == 0
 
     def _check_began(self, begun: bool) -> None:
         """Refuse an empty file, unless a process was killed that created a store there, and left a gate and no log."""
@@ -108,7 +127,7 @@ class SQLite(Database):
         try:
             files.check_together(self._path, self.name, gate)
         except EquipoiseError:
-            self._mispaired = True
+            self._keep_gate = True
             raise
 
     def _connect(self, mode: str, path: Path | None = None) -> sqlite3.Connection:
@@ -121,7 +140,7 @@ class SQLite(Database):
         try:
             self._check_together(gate)
         finally:
-            gate.leave(keep=True)
+            gate.leave()
         # For writing too if possible, so that SQLite can repair the file after its writer was killed.
         for mode in ("rw", "ro"):
             try:
@@ -140,7 +159,7 @@ class SQLite(Database):
             self._copy = tempfile.TemporaryDirectory(prefix="equipoise-")
             try:
                 for suffix in ("", "-wal"):
-                    if os.path.exists(source := files.beside(self._path, suffix)):
+                    if files.stat(source := files.beside(self._path, suffix)) is not None:
                         shutil.copyfile(source, Path(self._copy.name) / f"study.db{suffix}")
             except OSError as error:
                 raise EquipoiseError(f"cannot read {self.name}: {error.strerror}") from error
@@ -246,7 +265,7 @@ class SQLite(Database):
         """Return whether the file has all that was committed, copied from a removed log if need be."""
         if self._gate is None or changed != "-wal":
             return changed == "-shm"
-        if self._connection.in_transaction or os.path.exists(files.beside(self._path, "-wal")):
+        if self._connection.in_transaction or files.stat(files.beside(self._path, "-wal")) is not None:
             return False
         with contextlib.suppress(EquipoiseError):
             ((busy, frames, copied),) = self.execute("pragma wal_checkpoint(passive)")
@@ -269,16 +288,18 @@ class SQLite(Database):
         return self._gate is None or self._gate.alive(owner)
 
     def close(self) -> None:
-        changed = None if self._watch is None else self._watch.changed()
+        changed, others = None, False
+        with contextlib.suppress(EquipoiseError):
+            changed = None if self._watch is None else self._watch.changed()
+            # Others may have gone on in files that this connection does not have, and it would remove them.
+            others = changed is not None and files.stat(files.beside(self._path, "-wal")) is not None
         if hasattr(self, "_connection"):
             with contextlib.suppress(EquipoiseError):
                 self.rollback()
-            # Others may have gone on in files that this connection does not have, and it would remove them.
-            others = changed is not None and os.path.exists(files.beside(self._path, "-wal"))
             with files.kept(self._path) if others else contextlib.nullcontext():
                 self._connection.close()
         if self._gate is not None:
-            self._gate.leave(keep=changed is not None or self._mispaired)
+            self._gate.leave(keep=changed is not None or self._keep_gate)
             self._gate = None
         if self._copy is not None:
             self._copy.cleanup()

@@ -183,6 +183,13 @@ def test_files_that_belong_together_are_used(where: Path, tmp_path: Path) -> Non
     assert os.listdir(moved) == [where.name]
 
 
+def test_a_reader_beside_a_writer_leaves_nothing(tmp_path: Path) -> None:
+    with Log(tmp_path / "study.db", header()) as log:
+        sample(log, 1)
+        assert replay(tmp_path / "study.db").study.ledger.samples == 1
+    assert os.listdir(tmp_path) == ["study.db"]
+
+
 def test_a_backup_is_restored(where: Path, tmp_path: Path) -> None:
     """As the page on services says: without the log of the file that was there."""
     for suffix in ("", "-wal", "-shm"):
