@@ -208,5 +208,5 @@ def test_a_study_is_what_its_tickets_make_it(
         assert result.costs is not None
         assert [*result.costs.values()] == pytest.approx([model.mean_cost(k) for k in range(ARMS)])
         settled = [s for s in model.tickets if s.status in ("answered", "declined")]
-        bill = math.fsum(model.mean_cost(s.arm) if s.cost is None else s.cost for s in settled)
+        bill = math.fsum(model.cost(s.arm) if s.cost is None else s.cost for s in settled)
         assert result.spent == pytest.approx(bill)
