@@ -17,11 +17,25 @@ from equipoise.base.inputs import printable
 from equipoise.store import files
 from equipoise.store.database import Database, Head, Row, Values
 from equipoise.store.files import NO_TURN, Note, Watch
-from equipoise.store.gate import Gate
+from equipoise.store.gate import LOCKS_NEEDED, Gate
 
 # A row of a hundred samples fits on a page several times; of those of 4096 bytes, half would be left empty.
 _PAGE: Final = 16384
 _WAL: Final = 1 << 22
+# Seconds that SQLite tries for a lock of its own: who opens a file to read it is kept waiting only for moments.
+_PATIENCE: Final = 30.0
+_READERS_PATIENCE: Final = 10.0
+
+# What it may mean that a system call of SQLite has failed, by the names of its error codes.
+_FULL: Final = {"SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE"}
+_UNLOCKABLE: Final = {
+    "SQLITE_IOERR_LOCK", "SQLITE_IOERR_UNLOCK", "SQLITE_IOERR_RDLOCK", "SQLITE_IOERR_CHECKRESERVEDLOCK",
+    "SQLITE_IOERR_SHMLOCK", "SQLITE_IOERR_BLOCKED", "SQLITE_PERM",
+}  # fmt: skip
+_APART: Final = {
+    "SQLITE_IOERR_SHORT_READ", "SQLITE_IOERR_FSTAT", "SQLITE_IOERR_SHMOPEN", "SQLITE_IOERR_SHMMAP",
+    "SQLITE_IOERR_DELETE_NOENT", "SQLITE_READONLY_DBMOVED",
+}  # fmt: skip
 
 
 class SQLite(Database):
@@ -55,6 +69,12 @@ class SQLite(Database):
             raise ValueError(f"cannot create {self.name}: there is no folder {self._path.parent}")
         if not create and files.stat(str(self._path)) is None:
             raise ValueError(f"there is no store {self.name}")
+        known = files.stat(os.fspath(path)) if write else None
+        if known is not None and known.st_nlink > 1:
+            raise EquipoiseError(
+                f"{self.name} has {known.st_nlink} names (hard links), and SQLite keeps what was written last next to "
+                "one of them: remove the others, or make a copy"
+            )
         try:
             if write:
                 self._open(create)
@@ -130,10 +150,10 @@ class SQLite(Database):
             self._keep_gate = True
             raise
 
-    def _connect(self, mode: str, path: Path | None = None) -> sqlite3.Connection:
+    def _connect(self, mode: str, path: Path | None = None, patience: float = _PATIENCE) -> sqlite3.Connection:
         # Autocommit, because sqlite3 would otherwise begin transactions at statements of its own choosing.
         uri = f"{(path or self._path).as_uri()}?mode={mode}"
-        return sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None, check_same_thread=False)
+        return sqlite3.connect(uri, uri=True, timeout=patience, isolation_level=None, check_same_thread=False)
 
     def _reader(self) -> sqlite3.Connection:
         gate = Gate.of(self._path)
@@ -144,12 +164,14 @@ class SQLite(Database):
         # For writing too if possible, so that SQLite can repair the file after its writer was killed.
         for mode in ("rw", "ro"):
             try:
-                connection = self._connect(mode)
+                connection = self._connect(mode, patience=_READERS_PATIENCE)
                 connection.execute("pragma query_only = on")
                 connection.execute("select count(*) from sqlite_master").fetchall()
                 self._watch = Watch(self._path)
                 return connection
-            except sqlite3.OperationalError:
+            except sqlite3.OperationalError as error:
+                if _is_busy(error):  # a copy of what somebody writes may be of two states
+                    raise self._words(error) from error
                 continue
             except (sqlite3.Error, UnicodeDecodeError):
                 break
@@ -317,12 +339,34 @@ class SQLite(Database):
     def _words(self, error: sqlite3.Error) -> Exception:
         # It may quote a damaged schema, of several lines.
         message = printable(" ".join(str(error).split()))[:200]
-        if "full" in message or "disk I/O" in message:
+        code = getattr(error, "sqlite_errorname", "")
+        if code in _FULL:
             return EquipoiseError(
                 f"cannot write to {self.name}: {message}; what was committed is saved, free some space to continue"
+            )
+        if code in _UNLOCKABLE:
+            return EquipoiseError(f"cannot lock {self.name}: {message} ({code}); {LOCKS_NEEDED}")
+        if _is_busy(error):
+            return EquipoiseError(
+                f"cannot lock {self.name}: another program keeps it locked, or its file system has no locks that work"
+            )
+        if code in _APART:
+            return EquipoiseError(
+                f"cannot use {self.name}: {message} ({code}): a file of this store was removed, renamed, replaced or "
+                "cut off while in use; end all processes that use it, and keep the database, -wal and -shm together"
+            )
+        if code.startswith("SQLITE_IOERR"):
+            return EquipoiseError(
+                f"cannot use {self.name}: {message} ({code}); what was committed is saved, check the disk"
             )
         if "malformed" in message or "corrupt" in message:
             return self.damaged(message)
         if "not a database" in message:
             return ValueError(f"{self.name} is not an equipoise store: {message}")
         return EquipoiseError(f"cannot use {self.name}: {message}")
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    """Whether SQLite waited in vain for a lock; also where the system said that it has none left."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
