@@ -522,6 +522,7 @@ def test_no_more_studies_are_open_than_allowed(tmp_path: Any) -> None:
             fill(service, f"s{number}")
             client.get(f"/api/v1/studies/s{number}/result")
             assert len(service.service.desks) <= 2
+        assert list(service.service._followers) == list(service.service._desks)  # of those that were used last
         before = list(service.service.desks)
         listed = client.get("/api/v1/studies").json()["studies"]
         assert [each["samples"] for each in listed] == [10] * 5
