@@ -122,10 +122,8 @@ def right_hand(runs: int = 20_000, n: int = 1000) -> None:
         print(f"| {name} | {' | '.join(cells)} |")
     figure = chart.lines(
         rows,
-        x="x",
-        y="excess",
-        titles=("1/λ_min", "excess over Σ/n, %"),
-        error="error",
+        x=chart.X("x", "1/λ_min"),
+        y=chart.Y("excess", "excess over Σ/n, %", "error"),
         title="A Gaussian arm and one of variance 1, n = 1,000",
     )
     chart.save(figure, DOCS / "figures" / "auto-right.png")

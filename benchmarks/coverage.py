@@ -369,22 +369,17 @@ def picture(missed: list[dict[str, Any]], wide: list[dict[str, Any]], path: Path
     nominal = [{"kind": "5%", "t": t, "missed": 0.05} for t in (1, max(row["t"] for row in missed))]
     misses = chart.lines(
         [*missed, *nominal],
-        x="t",
-        y="missed",
-        series="kind",
-        dashed=["5%"],
-        titles=("samples t", "share that missed at or before t"),
+        x=chart.X("t", "samples t"),
+        y=chart.Y("missed", "share that missed at or before t"),
+        series=chart.Series("kind", dashed=["5%"]),
         title="95% intervals for a uniform arm, looked at after each sample",
         width=380,
     )
     widths = chart.lines(
         [row for row in wide if row["law"] == "uniform on [0, 1]" and row["kind"] != HEDGED],
-        x="t",
-        y="width",
-        series="kind",
-        log_y=True,
-        y_domain=(0.008, 1.2),
-        titles=("samples t", "mean width"),
+        x=chart.X("t", "samples t"),
+        y=chart.Y("width", "mean width", log=True, domain=(0.008, 1.2)),
+        series=chart.Series("kind"),
         title="What that costs in width",
         width=380,
     )

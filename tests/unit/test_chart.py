@@ -149,7 +149,12 @@ def test_noise_and_predictions_are_grey() -> None:
         "subtitle": "what it is",
         "subtitleColor": chart.GREY,
     }
-    drawn = chart.lines(ROWS, x="n", y="rescaled_regret", titles=("n", "y"), dashed=("b-as",), joined=False, log_y=True)
+    drawn = chart.lines(
+        ROWS,
+        x=chart.X("n", "n"),
+        y=chart.Y("rescaled_regret", "y", log=True),
+        series=chart.Series(dashed=("b-as",), joined=False),
+    )
     assert marks(drawn) == ["line", "point"]  # the prediction's line, the measurement's points
     assert layers(drawn)[0]["encoding"]["color"]["scale"]["range"] == [chart.COLOURS[0], chart.GREY]
     assert layers(drawn)[0]["encoding"]["y"]["scale"]["type"] == "log"

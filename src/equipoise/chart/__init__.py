@@ -6,7 +6,7 @@ Rows are mappings of texts and numbers. Altair is imported when a chart is drawn
 
 from equipoise.chart.arms import allocation, drift, intervals, precision
 from equipoise.chart.board import board
-from equipoise.chart.curves import RegretScale, beside, lines, regret, spend
+from equipoise.chart.curves import Noise, RegretScale, Series, X, Y, beside, lines, regret, spend
 from equipoise.chart.files import drawable, javascript, javascript_version, require, save, save_all, start, suffix, svg
 from equipoise.chart.style import COLOURS, GREY, PAGE, PRINT, Theme
 
@@ -15,8 +15,12 @@ __all__ = [
     "GREY",
     "PAGE",
     "PRINT",
+    "Noise",
     "RegretScale",
+    "Series",
     "Theme",
+    "X",
+    "Y",
     "allocation",
     "beside",
     "board",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from equipoise.base.inputs import choice
@@ -12,6 +13,67 @@ from equipoise.chart.files import altair
 from equipoise.chart.style import COLOURS, DASHES, GREY, SHAPES, Rows
 
 RegretScale = Literal["excess", "paper"]
+
+
+@dataclass(frozen=True)
+class X:
+    """The horizontal axis of `lines`: the name of its numbers in the rows, and its title."""
+
+    field: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Y:
+    """
+    The vertical axis of `lines`.
+
+    Attributes
+    ----------
+    field, title
+        The name of its numbers in the rows, and its title.
+    error
+        The name of their errors in the rows: a band from field - error to field + error lies behind each line.
+    log
+        Whether it is logarithmic.
+    domain, ticks
+        Its two ends, and the places of its ticks; by default round ones.
+    """
+
+    field: str
+    title: str
+    error: str = ""
+    log: bool = False
+    domain: tuple[float, float] | None = None
+    ticks: Sequence[float] = ()
+
+
+@dataclass(frozen=True)
+class Series:
+    """
+    Which rows of `lines` belong together.
+
+    Attributes
+    ----------
+    field
+        The name of their series in the rows.
+    dashed
+        The series that are not measurements: dashed grey lines without points.
+    joined
+        Whether a line joins the points of a measurement.
+    """
+
+    field: str = "strategy"
+    dashed: Sequence[str] = ()
+    joined: bool = True
+
+
+@dataclass(frozen=True)
+class Noise:
+    """A grey band behind the lines: rows of x, low and high, and its caption below the chart's title."""
+
+    rows: Rows = ()
+    text: str = ""
 
 
 def regret(
@@ -43,13 +105,10 @@ def regret(
         y, error, y_title = "rescaled_regret", "rescaled_error", "rescaled regret, n^(3/2) R"
     return lines(
         rows,
-        x="n",
-        y=y,
-        error=error,
-        titles=("budget n", y_title),
+        x=X("n", "budget n"),
+        y=Y(y, y_title, error),
+        noise=Noise(noise, noise_text),
         title=title,
-        noise=noise,
-        noise_text=noise_text,
         width=width,
         height=height,
     )
@@ -83,12 +142,8 @@ def spend(rows: Rows, *, at: float, titles: tuple[str, str], width: int = 480, h
     ends = (errors[0] / 1.1, errors[-1] * 1.1)
     drawn = lines(
         data,
-        x="spend",
-        y="error",
-        titles=titles,
-        log_y=True,
-        y_domain=ends,
-        y_ticks=_ticks([ends[0], *errors, ends[1]]),
+        x=X("spend", titles[0]),
+        y=Y("error", titles[1], log=True, domain=ends, ticks=_ticks([ends[0], *errors, ends[1]])),
         width=width,
         height=height,
     )
@@ -101,109 +156,173 @@ def spend(rows: Rows, *, at: float, titles: tuple[str, str], width: int = 480, h
 def lines(
     rows: Rows,
     *,
-    x: str,
-    y: str,
-    titles: tuple[str, str],
-    error: str = "",
-    series: str = "strategy",
-    dashed: Sequence[str] = (),
-    joined: bool = True,
+    x: X,
+    y: Y,
+    series: Series | None = None,
+    noise: Noise | None = None,
     title: str = "",
-    noise: Rows = (),
-    noise_text: str = "",
-    log_y: bool = False,
-    y_domain: tuple[float, float] | None = None,
-    y_ticks: Sequence[float] = (),
-    legend: str = "bottom",
     width: int = 480,
     height: int = 300,
 ) -> Any:
     """
-    Draw lines of y against a logarithmic x, in one colour and shape for each of `series`.
+    Draw lines of y against a logarithmic x, in one colour and shape for each series.
 
-    Parameters
-    ----------
-    x, y, error, series
-        Names in the rows. With `error`, a band from y - error to y + error lies behind each line.
-    titles
-        Titles of the two axes.
-    dashed
-        The series that are not measurements: dashed grey lines without points.
-    joined
-        Whether a line joins the points of a measurement.
-    title, noise, noise_text
-        A title, and rows x, low, high of a grey band behind the lines with its caption.
-    log_y, y_domain, y_ticks
-        Whether y is logarithmic too, its two ends, and the places of its ticks.
-    legend
-        The place of the legend: "bottom" or "right".
+    Bands of one error lie behind the lines of `series`, and the grey band of `noise` behind everything.
     """
     alt = altair()
     data = [json_ready(row) for row in rows]
     if not data:
         raise ValueError("a chart must have at least one row, got none")
-    names = list(dict.fromkeys(str(row[series]) for row in data))
-    measured = [name for name in names if name not in dashed]
-    colours = [GREY if name in dashed else COLOURS[measured.index(name) % len(COLOURS)] for name in names]
-    shapes = ["stroke" if name in dashed else SHAPES[measured.index(name) % len(SHAPES)] for name in names]
-    xs = sorted({float(row[x]) for row in data})
-    # A single x is in the middle.
-    ends = [xs[0], xs[-1]] if len(xs) > 1 else [xs[0] / 2, xs[0] * 2]
-    axis = alt.X(
-        f"{x}:Q",
-        title=titles[0],
-        scale=alt.Scale(type="log", domain=ends, nice=False),
-        axis=alt.Axis(values=_ticks(xs), format="~s" if xs[-1] >= 1e4 else ",", grid=False, labelOverlap=True),
-    )
-    scale = alt.Scale(
-        type="log" if log_y else "linear", nice=y_domain is None, **({"domain": list(y_domain)} if y_domain else {})
-    )
-    ticks: dict[str, Any] = {"values": [10.0**e for e in range(-12, 13)]} if log_y else {"tickCount": 6}
-    if y_ticks:
-        ticks = {"values": list(y_ticks), "format": "~g"}
-    up = alt.Y(f"{y}:Q", title=titles[1] or None, scale=scale, axis=alt.Axis(gridColor="#e4e4e4", **ticks))
-    key: Any = alt.Legend(
-        title=None,
-        orient=legend,
-        columns=2 if legend == "bottom" else 1,
-        labelLimit=400,
-        symbolSize=70,
-        symbolOpacity=1,
-        symbolStrokeWidth=1.6,
-    )
-    colour = alt.Color(f"{series}:N", scale=alt.Scale(domain=names, range=colours), legend=key)
-    shape = alt.Shape(f"{series}:N", scale=alt.Scale(domain=names, range=shapes), legend=key)
-    dashes = [DASHES[list(dashed).index(name) % len(DASHES)] if name in dashed else [1, 0] for name in names]
-    dash = alt.StrokeDash(f"{series}:N", scale=alt.Scale(domain=names, range=dashes), legend=key)
-    low = alt.Y("low:Q", scale=scale, title=titles[1] or None)
-    layers = []
-    if band := [json_ready(row) for row in noise]:
-        layers.append(
-            alt.Chart(alt.Data(values=band)).mark_area(color=GREY, opacity=0.18).encode(x=axis, y=low, y2="high:Q")
-        )
-    if error:
-        banded = [
-            row | {"low": row[y] - row[error], "high": row[y] + row[error]}
-            for row in data
-            if row.get(error) is not None and row[y] is not None and not (log_y and row[y] <= row[error])
-        ]
-        layers.append(
-            alt.Chart(alt.Data(values=banded)).mark_area(opacity=0.25).encode(x=axis, y=low, y2="high:Q", color=colour)
-        )
-    for chosen in (list(dashed), measured):
-        part = [row for row in data if str(row[series]) in chosen]
-        if not part:
-            continue
-        base = alt.Chart(alt.Data(values=part)).encode(x=axis, y=up, color=colour)
-        if joined or chosen is not measured:
-            layers.append(base.mark_line(strokeWidth=1.6).encode(strokeDash=dash))
-        if chosen is measured:
-            tips = [alt.Tooltip(f"{series}:N"), alt.Tooltip(f"{x}:Q"), alt.Tooltip(f"{y}:Q", format=".4~g")]
-            tips += [alt.Tooltip(f"{error}:Q", format=".2~g")] if error else []
-            layers.append(base.mark_point(filled=True, size=42, opacity=1).encode(shape=shape, tooltip=tips))
-    heading: dict[str, Any] = {"subtitle": noise_text, "subtitleColor": GREY} if band and noise_text else {}
+    noise, series = noise or Noise(), series or Series()
+    noisy = [json_ready(row) for row in noise.rows]
+    look = _Look.of(series, [str(row[series.field]) for row in data])
+    across, up = _across(x, [float(row[x.field]) for row in data]), _up(y)
+    layers = [_noise(noisy, across, y)] if noisy else []
+    if y.error:
+        layers.append(_bands(data, across, y, look))
+    layers += _predictions(data, across, up, look) + _measurements(data, across, up, y, look, series.joined)
+    heading: dict[str, Any] = {"subtitle": noise.text, "subtitleColor": GREY} if noisy and noise.text else {}
     drawn = alt.layer(*layers).properties(width=width, height=height)
     return drawn.properties(title=alt.Title(title, anchor="start", **heading)) if title else drawn
+
+
+@dataclass(frozen=True)
+class _Look:
+    """
+    How the series of a chart look.
+
+    Attributes
+    ----------
+    field
+        The name of the series in the rows.
+    measured, predicted
+        The series with points, and those with dashed grey lines.
+    colour, shape, dash
+        What tells them apart, as encodings of Altair.
+    """
+
+    field: str
+    measured: list[str]
+    predicted: list[str]
+    colour: Any
+    shape: Any
+    dash: Any
+
+    @classmethod
+    def of(cls, series: Series, given: Sequence[str]) -> _Look:
+        """Return the look of the series whose names are given, in the order in which they first occur."""
+        alt = altair()
+        names, predicted = list(dict.fromkeys(given)), list(series.dashed)
+        measured = [name for name in names if name not in predicted]
+        places = {name: i for i, name in enumerate(measured)}
+        colours = [COLOURS[places[name] % len(COLOURS)] if name in places else GREY for name in names]
+        shapes = [SHAPES[places[name] % len(SHAPES)] if name in places else "stroke" for name in names]
+        dashes = [[1, 0] if name in places else DASHES[predicted.index(name) % len(DASHES)] for name in names]
+        key = alt.Legend(
+            title=None,
+            orient="bottom",
+            columns=2,
+            labelLimit=400,
+            symbolSize=70,
+            symbolOpacity=1,
+            symbolStrokeWidth=1.6,
+        )
+        return cls(
+            series.field,
+            measured,
+            predicted,
+            alt.Color(f"{series.field}:N", scale=alt.Scale(domain=names, range=colours), legend=key),
+            alt.Shape(f"{series.field}:N", scale=alt.Scale(domain=names, range=shapes), legend=key),
+            alt.StrokeDash(f"{series.field}:N", scale=alt.Scale(domain=names, range=dashes), legend=key),
+        )
+
+    def among(self, data: list[dict[str, Any]], chosen: Sequence[str]) -> list[dict[str, Any]]:
+        """Return the rows of the chosen series."""
+        return [row for row in data if str(row[self.field]) in chosen]
+
+
+def _across(x: X, given: Sequence[float]) -> Any:
+    """Return the horizontal axis for the values given; a single one is in the middle."""
+    alt = altair()
+    xs = sorted(set(given))
+    ends = [xs[0], xs[-1]] if len(xs) > 1 else [xs[0] / 2, xs[0] * 2]
+    numbers = "~s" if xs[-1] >= 1e4 else ","
+    return alt.X(
+        f"{x.field}:Q",
+        title=x.title,
+        scale=alt.Scale(type="log", domain=ends, nice=False),
+        axis=alt.Axis(values=_ticks(xs), format=numbers, grid=False, labelOverlap=True),
+    )
+
+
+def _up(y: Y) -> Any:
+    """Return the vertical axis."""
+    alt = altair()
+    ticks: dict[str, Any] = {"tickCount": 6}
+    if y.ticks:
+        ticks = {"values": list(y.ticks), "format": "~g"}
+    elif y.log:
+        ticks = {"values": [10.0**e for e in range(-12, 13)]}
+    axis = alt.Axis(gridColor="#e4e4e4", **ticks)
+    return alt.Y(f"{y.field}:Q", title=y.title or None, scale=_scale(y), axis=axis)
+
+
+def _scale(y: Y) -> Any:
+    """Return the scale of the vertical axis: with the ends given, or with round ones."""
+    ends = {} if y.domain is None else {"domain": list(y.domain)}
+    return altair().Scale(type="log" if y.log else "linear", nice=y.domain is None, **ends)
+
+
+def _low(y: Y) -> Any:
+    """Return the lower edge of a band."""
+    return altair().Y("low:Q", scale=_scale(y), title=y.title or None)
+
+
+def _noise(rows: list[dict[str, Any]], across: Any, y: Y) -> Any:
+    """Return the grey band."""
+    alt = altair()
+    area = alt.Chart(alt.Data(values=rows)).mark_area(color=GREY, opacity=0.18)
+    return area.encode(x=across, y=_low(y), y2="high:Q")
+
+
+def _bands(data: list[dict[str, Any]], across: Any, y: Y, look: _Look) -> Any:
+    """Return the bands of one error to each side; where one would reach 0 on a logarithmic axis, it is left out."""
+    alt = altair()
+    banded = [
+        row | {"low": row[y.field] - row[y.error], "high": row[y.field] + row[y.error]}
+        for row in data
+        if row.get(y.error) is not None and row[y.field] is not None and not (y.log and row[y.field] <= row[y.error])
+    ]
+    area = alt.Chart(alt.Data(values=banded)).mark_area(opacity=0.25)
+    return area.encode(x=across, y=_low(y), y2="high:Q", color=look.colour)
+
+
+def _predictions(data: list[dict[str, Any]], across: Any, up: Any, look: _Look) -> list[Any]:
+    """Return the layer of the series that are not measurements, if there are any."""
+    part = look.among(data, look.predicted)
+    return [_joined(_encoded(part, across, up, look), look)] if part else []
+
+
+def _measurements(data: list[dict[str, Any]], across: Any, up: Any, y: Y, look: _Look, joined: bool) -> list[Any]:
+    """Return the layers of the measurements, if there are any: lines, and points that say what they are."""
+    alt = altair()
+    part = look.among(data, look.measured)
+    if not part:
+        return []
+    tips = [alt.Tooltip(f"{look.field}:N"), alt.Tooltip(across.shorthand), alt.Tooltip(up.shorthand, format=".4~g")]
+    tips += [alt.Tooltip(f"{y.error}:Q", format=".2~g")] if y.error else []
+    encoded = _encoded(part, across, up, look)
+    points = encoded.mark_point(filled=True, size=42, opacity=1).encode(shape=look.shape, tooltip=tips)
+    return [_joined(encoded, look), points] if joined else [points]
+
+
+def _encoded(part: list[dict[str, Any]], across: Any, up: Any, look: _Look) -> Any:
+    alt = altair()
+    return alt.Chart(alt.Data(values=part)).encode(x=across, y=up, color=look.colour)
+
+
+def _joined(encoded: Any, look: _Look) -> Any:
+    return encoded.mark_line(strokeWidth=1.6).encode(strokeDash=look.dash)
 
 
 def beside(charts: Sequence[Any], *, below: bool = False, one_legend: bool = False) -> Any:

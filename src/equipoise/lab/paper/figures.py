@@ -29,17 +29,15 @@ def draw(made: Tables) -> dict[str, Any]:
     ]
     text = "Grey: one standard error of the paper's estimator (50,000 runs) on either side of B-AS"
     top = _ceiling(row["rescaled_regret"] for row in left)
-    small: dict[str, Any] = {
-        "x": "n",
-        "y": "rescaled_regret",
-        "error": "rescaled_error",
-        "y_domain": (0.0, top),
-        "width": 250,
-    }
-    titles = ("budget n", REGRET)
+    across, up = chart.X("n", "budget n"), chart.Y("rescaled_regret", REGRET, "rescaled_error", domain=(0.0, top))
     panels = [
         chart.lines(
-            [row for row in left if row["strategy"].startswith(start)], titles=titles, title=title, height=210, **small
+            [row for row in left if row["strategy"].startswith(start)],
+            x=across,
+            y=up,
+            title=title,
+            width=250,
+            height=210,
         )
         for start, title in (("B-AS", "B-AS: A is open"), ("GAFS", "GAFS-MAX: α is open"))
     ]
@@ -69,15 +67,16 @@ def _right_figure(made: Tables) -> Any:
         [
             chart.lines(
                 [row for row in rows if row["rescaled_regret"] > 0],
-                x="ratio",
-                y="rescaled_regret",
-                error="rescaled_error",
-                series="line",
-                dashed=(PAPER_LINE, LIMIT_LINE),
-                titles=("1/λ_min", REGRET if exploration == 0.5 else ""),
+                x=chart.X("ratio", "1/λ_min"),
+                y=chart.Y(
+                    "rescaled_regret",
+                    REGRET if exploration == 0.5 else "",
+                    "rescaled_error",
+                    log=True,
+                    domain=domain,
+                ),
+                series=chart.Series("line", dashed=(PAPER_LINE, LIMIT_LINE)),
                 title=f"B-AS, A = {exploration:g}",
-                log_y=True,
-                y_domain=domain,
                 width=215,
                 height=260,
             )
@@ -100,14 +99,10 @@ def _quiet_figure(made: Tables) -> Any:
         rows.append({"n": row["n"], "pulls": scale * row["n"] ** (2 / 3), "line": "slope 2/3"})
     return chart.lines(
         rows,
-        x="n",
-        y="pulls",
-        series="line",
-        dashed=(*lines.values(), "slope 2/3"),
-        titles=("budget n", "pulls of the constant arm"),
+        x=chart.X("n", "budget n"),
+        y=chart.Y("pulls", "pulls of the constant arm", log=True),
+        series=chart.Series("line", dashed=(*lines.values(), "slope 2/3"), joined=False),
         title="Bernoulli(0.5) and a constant arm",
-        log_y=True,
-        joined=False,
         width=480,
         height=300,
     )
@@ -120,14 +115,10 @@ def _open_figure(made: Tables) -> Any:
         [
             chart.lines(
                 matching(rows, strategy=name),
-                x="ratio",
-                y="rescaled_regret",
-                error="rescaled_error",
-                series="partner",
-                titles=("1/λ_min", REGRET),
+                x=chart.X("ratio", "1/λ_min"),
+                y=chart.Y("rescaled_regret", REGRET, "rescaled_error", log=True, domain=domain),
+                series=chart.Series("partner"),
                 title=name,
-                log_y=True,
-                y_domain=domain,
                 width=260,
                 height=260,
             )
