@@ -132,7 +132,9 @@ def on_device(function: Any, single: bool = False) -> Any:
                 if hasattr(value, "py_func") or id(value) in _primitives():
                     scope[name] = convert(value)
                 elif single and type(value) is float:
-                    scope[name] = np.float32(value)
+                    # A finite constant stays finite: fast mathematics may assume that there are no infinities.
+                    largest = float(np.finfo(np.float32).max) if math.isfinite(value) else math.inf
+                    scope[name] = np.float32(min(max(value, -largest), largest))
             known[id(plain)] = cuda.jit(device=True, fastmath=single)(copy)
         return known[id(plain)]
 
