@@ -70,7 +70,7 @@ class TestGAFSMAX(StrategyLaws):
 
 
 class TestUniform(StrategyLaws):
-    strategy = eq.strategies.Uniform()
+    strategy = eq.strategies.EvenSplit()
 
 
 class TestOracle(StrategyLaws):

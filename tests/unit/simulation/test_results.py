@@ -180,7 +180,7 @@ def simulated(losses: list[float], errors: list[float], problem: eq.Problem = PA
     mean = np.array([*losses, *[1.0] * K, 1.0])
     m2 = np.array([*[e * e * runs * (runs - 1) for e in errors], *[0.0] * (K + 1)])
     return Simulation(
-        problem, eq.strategies.Uniform(), 10, runs, 1, ("naive",) * K, RunSums(runs, mean, m2), mean[None]
+        problem, eq.strategies.EvenSplit(), 10, runs, 1, ("naive",) * K, RunSums(runs, mean, m2), mean[None]
     )
 
 
@@ -338,7 +338,7 @@ def test_the_bias_of_a_norm() -> None:
     for _ in range(20_000):
         batches = np.hstack([rng.normal(1, 0.3, (8, 2)), np.full((8, 4), 10.0)])
         sums = RunSums(80, batches[:, :5].mean(axis=0), np.ones(5))
-        sim = Simulation(PAIR, eq.strategies.Uniform(), 10, 80, 1, ("naive",) * 2, sums, batches, Objective(3.0))
+        sim = Simulation(PAIR, eq.strategies.EvenSplit(), 10, 80, 1, ("naive",) * 2, sums, batches, Objective(3.0))
         found.append(sim.regret + sim.best - 2 ** (1 / 3))
         stated.append(sim.regret_bias)
     error = float(np.std(np.array(found) - stated)) / math.sqrt(20_000)
@@ -353,7 +353,7 @@ def test_norms_of_losses_that_came_out_negative() -> None:
     batches = np.array([[0.4, -0.2, 1, 1, 1, 50], [0.6, 0.0, 1, 1, 1, 50]])
     for p in (0.5, 1.0, 2.5):
         sums = RunSums(100, mean, np.ones(5))
-        sim = Simulation(PAIR, eq.strategies.Uniform(), 10, 100, 1, ("naive",) * 2, sums, batches, Objective(p))
+        sim = Simulation(PAIR, eq.strategies.EvenSplit(), 10, 100, 1, ("naive",) * 2, sums, batches, Objective(p))
         assert sim.regret == pytest.approx(0.5 - sim.best)
         assert sim.regret_error == pytest.approx(0.1)
         assert math.isfinite(sim.regret_bias)
@@ -415,7 +415,7 @@ def test_the_interval_of_a_largest_loss(losses: list[float], errors: list[float]
     covered = []
     for drawn in rng.normal(losses, errors, (4000, arms)):
         sums = RunSums(100, np.append(drawn, np.ones(arms + 1)), m2)
-        sim = Simulation(problem, eq.strategies.Uniform(), 10, 100, 1, ("naive",) * arms, sums, np.ones((1, arms)))
+        sim = Simulation(problem, eq.strategies.EvenSplit(), 10, 100, 1, ("naive",) * arms, sums, np.ones((1, arms)))
         covered.append(abs(sim.regret + sim.best - max(losses)) <= 1.96 * sim.regret_error)
     assert np.mean(covered) > 0.95 - 5 * 0.0034
 
@@ -424,7 +424,7 @@ def test_an_arm_far_below_does_not_widen_the_interval_of_the_largest_loss() -> N
     m2 = np.array([0.01, 0.05, 1, 1, 1]) ** 2 * 100 * 99
     for loss, error in ((0.5, 0.01), (0.99, (0.05 * 2.2414 - 0.01) / 1.96)):
         sums = RunSums(100, np.array([1, loss, 1, 1, 1]), m2)
-        sim = Simulation(PAIR, eq.strategies.Uniform(), 10, 100, 1, ("naive",) * 2, sums, np.ones((1, 5)))
+        sim = Simulation(PAIR, eq.strategies.EvenSplit(), 10, 100, 1, ("naive",) * 2, sums, np.ones((1, 5)))
         assert sim.regret_error == pytest.approx(error, rel=1e-3)
 
 

@@ -18,7 +18,7 @@ TwoStage, Greedy, Oracle, Uniform = (
     eq.strategies.TwoStage,
     eq.strategies.Greedy,
     eq.strategies.Oracle,
-    eq.strategies.Uniform,
+    eq.strategies.EvenSplit,
 )
 
 

@@ -257,7 +257,7 @@ def test_problems_of_ones_own() -> None:
     pair = eq.Problem([eq.Gaussian(0, 4), eq.Gaussian(0, 1)])
     own = Case("own", "", eq.Problem([Steps(), eq.Rademacher(2)]), 30, "light")
     given: list[Any] = ["gauss-2-short", pair, eq.Problem([eq.Bernoulli(0.5), eq.Bernoulli(0.1)]), own]
-    lines: list[Any] = ["auto", eq.strategies.BAS(exploration=2), Entry("even", lambda case: eq.strategies.Uniform())]
+    lines: list[Any] = ["auto", eq.strategies.BAS(exploration=2), Entry("even", lambda case: eq.strategies.EvenSplit())]
     board = leaderboard(given, lines, runs=64, budget=30)
     assert board.strategies() and {cell.strategy for cell in board.cells} == {"auto", "b-as, A=2", "even"}  # noqa: PT018
     by_name = {cell.case.name: cell for cell in board.of("even")}
@@ -296,7 +296,7 @@ def test_problems_and_strategies_that_are_none(given: Any, error: type[Exception
 
 
 def test_a_cell_is_measured_alone() -> None:
-    run = EntryRun("even", eq.strategies.Uniform(), case("gauss-2"), 64)
+    run = EntryRun("even", eq.strategies.EvenSplit(), case("gauss-2"), 64)
     assert run.measure().excess == pytest.approx(60, abs=1e-9)
     assert replace(run, estimator="naive").measure().error > 1
     assert replace(run, one_kernel=True).measure() == run.measure()
