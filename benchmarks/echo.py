@@ -14,7 +14,7 @@ import uvicorn
 from fastapi import FastAPI, Request, Response
 from pydantic_core import to_json
 
-from equipoise.server.bodies import AskBody, HandedTicket, Outcome, TellBody, Tickets
+from equipoise.server.bodies import AskBody, HandedTicket, TellBody, TicketOutcomes, Tickets
 
 TICKET = "M3EVcwAAAADBZZlMEYjUKXVdPAmTouAc"
 PATH = "/api/v1/studies/{name}"
@@ -29,8 +29,8 @@ def typed() -> FastAPI:
         return Tickets(tickets=[HandedTicket(ticket=TICKET, arm="0") for _ in range(body.count)])
 
     @app.post(f"{PATH}/tell")
-    async def tell(name: str, body: TellBody) -> Outcome:
-        return Outcome(outcomes=["taken"] * len(body.answers), refused=[])
+    async def tell(name: str, body: TellBody) -> TicketOutcomes:
+        return TicketOutcomes(outcomes=["taken"] * len(body.answers), refused=[])
 
     return app
 

@@ -12,7 +12,7 @@ import httpx
 
 from equipoise.server import Settings
 from equipoise.server.process import Network, listen, server_of
-from equipoise.server.service import Service
+from equipoise.server.service import StudyServer
 from tests.waiting import HANG, until
 
 ADMIN = "the administrator's token"
@@ -30,7 +30,7 @@ class Served:
     """
 
     url: str
-    service: Service
+    service: StudyServer
     _stack: ExitStack
 
     def client(self, token: str | None = ADMIN, **headers: str) -> httpx.Client:

@@ -9,8 +9,9 @@ from typing import Any
 
 from equipoise.base.inputs import Names, number_of_seconds
 from equipoise.base.keywords import suggests_keywords
+from equipoise.base.patience import Patience
 from equipoise.client.remote import RemoteStudy
-from equipoise.client.transport import Patience, Refused, Transport
+from equipoise.client.transport import Refused, Transport
 from equipoise.problem import Contrasts, Stratified
 from equipoise.run.options import savable
 

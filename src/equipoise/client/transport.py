@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import random
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from equipoise.base.errors import EquipoiseError
 from equipoise.base.inputs import install_hint, integer_in, shown
-
-if TYPE_CHECKING:
-    pass
+from equipoise.base.patience import Patience
 
 # A service that answers so may answer otherwise a moment later.
 _AGAIN: Final = (408, 425, 429, 500, 502, 503, 504)
@@ -25,15 +22,6 @@ _LONGEST_PAUSE: Final = 5.0
 _TIMEOUT: Final = 30.0
 # The most bytes of an answer, unpacked: more than that of ten million arms has.
 _LONGEST: Final = 1 << 30
-
-
-@dataclass(frozen=True)
-class Patience:
-    """For how many seconds to repeat a request that gets no answer: soon, then less and less often."""
-
-    seconds: float = 60.0
-    clock: Callable[[], float] = time.monotonic
-    pause: Callable[[float], None] = time.sleep
 
 
 class Refused(EquipoiseError):

@@ -11,7 +11,7 @@ import numpy as np
 from equipoise.base.arrays import Floats
 from equipoise.base.inputs import check_names, choice, in_order, labelled, plain_name, positive, several, shown
 from equipoise.planning.binary import largest_variance
-from equipoise.planning.reach import CLOSE, INTERVALS, Interval, Sums
+from equipoise.planning.reach import CLOSE, INTERVALS, Interval, PlannedSums
 from equipoise.problem import Contrasts, Stratified, money
 from equipoise.problem.allocation import Terms
 from equipoise.problem.objective import GREATEST, MOST, SMALLEST, PerArm, Wholes, numbers_by_arm, wholes_by_arm
@@ -65,14 +65,14 @@ def is_binary(given: Any, variances: Floats, sizes: Floats) -> bool:
     return True
 
 
-def sums_for(precision: Any, arms: Sequence[Hashable], objective: Any) -> Sums | None:
+def sums_for(precision: Any, arms: Sequence[Hashable], objective: Any) -> PlannedSums | None:
     """Return the sums that a precision is asked of: contrasts, or the mean of strata; None if it is asked of arms."""
     if isinstance(precision, Contrasts):
-        return Sums(precision.weights(arms), precision.half_width, f"every {precision.words}")
+        return PlannedSums(precision.weights(arms), precision.half_width, f"every {precision.words}")
     if precision is None or several(precision) or not isinstance(objective, Stratified):
         return None
     shares = objective_of(arms, objective).shares
-    return Sums(np.array([shares]), positive("precision", precision), "the combined mean")
+    return PlannedSums(np.array([shares]), positive("precision", precision), "the combined mean")
 
 
 def limits(

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from equipoise.base.arrays import Floats, Ints
 from equipoise.base.inputs import probability
-from equipoise.planning.reach import CLOSE, Reach, Sums
+from equipoise.planning.reach import CLOSE, PlannedSums, Reach
 from equipoise.problem.allocation import Allocation, Terms, even, relaxed
 from equipoise.problem.objective import MOST
 
@@ -42,7 +42,7 @@ class Planned:
     precision: tuple[float, ...] | None
     level: float
     reach: Reach
-    sums: Sums | None = None
+    sums: PlannedSums | None = None
 
     @cached_property
     def counts(self) -> dict[Hashable, int]:

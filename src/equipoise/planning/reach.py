@@ -36,7 +36,7 @@ _OF_SPEND: Final = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class PlannedSums:
     """
     Weighted sums of means that a precision is asked of.
 
@@ -109,7 +109,7 @@ class Reach:
             )
         return np.asarray(factors * np.sqrt(terms.losses(counts)))
 
-    def of_sums(self, terms: Terms, counts: Floats, sums: Sums) -> Floats:
+    def of_sums(self, terms: Terms, counts: Floats, sums: PlannedSums) -> Floats:
         """Return the half-width of each sum's interval."""
         if self.interval == "anytime":
             return self._sequences(terms, counts, sums.weights)
@@ -123,13 +123,13 @@ class Reach:
         half[~found.trusted] = self._sequences(terms, counts, sums.weights[~found.trusted])
         return half
 
-    def trusts(self, terms: Terms, counts: Floats, sums: Sums) -> bool:
+    def trusts(self, terms: Terms, counts: Floats, sums: PlannedSums) -> bool:
         """Return whether there are enough samples for the interval of each sum."""
         if self.binary or self.interval != "fixed-width":
             return True
         return bool(self._fixed_width(terms, counts, sums).trusted.all())
 
-    def _fixed_width(self, terms: Terms, counts: Floats, sums: Sums) -> fixed_width_sums.HalfWidths:
+    def _fixed_width(self, terms: Terms, counts: Floats, sums: PlannedSums) -> fixed_width_sums.HalfWidths:
         """Return the fixed-width intervals of sums whose samples vary as expected, and are not skewed if not binary."""
         state = np.zeros((len(counts), fixed_width.COLUMNS))
         state[:, fixed_width.COUNT] = drawn = np.maximum(counts, np.minimum(2, terms.populations))
@@ -190,7 +190,7 @@ def of_arms(terms: Terms, wanted: Floats, reach: Reach) -> Allocation:
     return Allocation(high, terms.loss(high))
 
 
-def terms_of_sums(terms: Terms, sums: Sums, reach: Reach) -> Terms:
+def terms_of_sums(terms: Terms, sums: PlannedSums, reach: Reach) -> Terms:
     """
     Return the terms with the weights on losses with which the widest of the sums is as narrow as it can be.
 
@@ -211,7 +211,7 @@ def terms_of_sums(terms: Terms, sums: Sums, reach: Reach) -> Terms:
     return found
 
 
-def _weighted(terms: Terms, sums: Sums, factors: Floats, reach: Reach) -> Terms:
+def _weighted(terms: Terms, sums: PlannedSums, factors: Floats, reach: Reach) -> Terms:
     """Return the terms with the weights on losses that narrow sums with these factors together."""
     relative = np.square(factors[:, None] / factors.max() * sums.weights)
     weights = balanced(relative, _reckoned_with(terms, sums, reach).variances, terms.cost)
@@ -219,7 +219,7 @@ def _weighted(terms: Terms, sums: Sums, factors: Floats, reach: Reach) -> Terms:
     return replace(terms, objective=objective)
 
 
-def _reckoned_with(terms: Terms, sums: Sums, reach: Reach) -> Terms:
+def _reckoned_with(terms: Terms, sums: PlannedSums, reach: Reach) -> Terms:
     """
     Return the terms with the variances that the intervals of sums reckon with.
 
@@ -234,7 +234,7 @@ def _reckoned_with(terms: Terms, sums: Sums, reach: Reach) -> Terms:
     return replace(terms, variances=np.maximum(terms.variances, share * (1 - share)))
 
 
-def within(terms: Terms, budget: float, sums: Sums | None, reach: Reach) -> Allocation:
+def within(terms: Terms, budget: float, sums: PlannedSums | None, reach: Reach) -> Allocation:
     """Return the allocation of a budget; where sums are to be narrow, what their intervals need."""
     found = allocate(terms, budget)
     if sums is None or (likely := _reckoned_with(terms, sums, reach)) is terms:
@@ -242,7 +242,7 @@ def within(terms: Terms, budget: float, sums: Sums | None, reach: Reach) -> Allo
     return Allocation(allocate(likely, budget).counts, found.bound)
 
 
-def of_sums(terms: Terms, sums: Sums, reach: Reach) -> Allocation | None:
+def of_sums(terms: Terms, sums: PlannedSums, reach: Reach) -> Allocation | None:
     """
     Return about the fewest samples with which each sum has its half-width, within floors and caps.
 

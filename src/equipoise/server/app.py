@@ -17,8 +17,8 @@ from equipoise.server import metrics, pages, problems, reading, routing, samplin
 from equipoise.server.assets import Assets
 from equipoise.server.fast_path import Direct
 from equipoise.server.middleware import Edge
-from equipoise.server.problems import Problem
-from equipoise.server.service import Service
+from equipoise.server.problems import HTTPProblem
+from equipoise.server.service import StudyServer
 from equipoise.server.settings import Settings
 
 # Threads that wait for the database, or compute results.
@@ -40,7 +40,7 @@ def create_app(settings: Settings) -> FastAPI:
     settings
         What it is made of.
     """
-    service = Service(settings)
+    service = StudyServer(settings)
     if settings.demo is not None:
         visitors.prepare(service.registry, settings.demo)
 
@@ -94,7 +94,7 @@ def _mount_poll(app: FastAPI) -> None:
         return response
 
 
-def _mount_health(app: FastAPI, service: Service) -> None:
+def _mount_health(app: FastAPI, service: StudyServer) -> None:
     plain = {"responses": {503: {"description": "Not ready"}}, "response_class": Response, "tags": ["operation"]}
 
     @app.get("/healthz", response_class=Response, tags=["operation"])
@@ -106,7 +106,7 @@ def _mount_health(app: FastAPI, service: Service) -> None:
     async def readyz() -> Response:
         """Say whether requests can be served: the database answers, and the process is not ending."""
         if service.stopping:
-            raise Problem(503, "the service is stopping", headers={"Retry-After": "1"})
+            raise HTTPProblem(503, "the service is stopping", headers={"Retry-After": "1"})
         await service.in_thread(service.registry.ping)
         return Response("ok\n", media_type="text/plain")
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from fastapi import Request, Response
 
 from equipoise import chart
-from equipoise.server.problems import Problem
+from equipoise.server.problems import HTTPProblem
 
 VEGA: Final = "vega.js"
 _TYPES: Final = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
@@ -52,7 +52,7 @@ class Assets:
                     self._files[VEGA] = _file(chart.javascript().encode())
         found = self._files.get(name)
         if found is None:
-            raise Problem(404, f"there is no file {name!r}")
+            raise HTTPProblem(404, f"there is no file {name!r}")
         right = request.query_params.get("v") == self.version(name)
         headers = {
             "ETag": f'"{found.tag}"',

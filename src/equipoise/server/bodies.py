@@ -228,7 +228,7 @@ class AskBody(Body):
 TicketText = Annotated[str, Field(min_length=LENGTH, max_length=LENGTH, examples=["AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"])]
 
 
-class Answer(Body):
+class AnswerBody(Body):
     """The answer to a ticket: a `value`, or `declined`."""
 
     ticket: Annotated[str, Field(max_length=200)]
@@ -238,7 +238,7 @@ class Answer(Body):
     seconds: float | None = Field(None, ge=0, le=MOST_SECONDS)
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> Answer:
+    def _one_of_both(self) -> AnswerBody:
         if (self.value is None) == (self.declined is None):
             raise ValueError("an answer must have either a value or declined: true")
         return self
@@ -247,7 +247,7 @@ class Answer(Body):
 class TellBody(Body):
     """Answers to tickets. Each is taken or refused by itself; one that is known already is passed over."""
 
-    answers: Several[Answer] = Field(min_length=1)
+    answers: Several[AnswerBody] = Field(min_length=1)
 
 
 class ForgetBody(Body):
@@ -290,7 +290,7 @@ class RefusedTicket(BaseModel):
     detail: str
 
 
-class Outcome(BaseModel):
+class TicketOutcomes(BaseModel):
     """
     What became of each ticket of the request, in order: taken, known, forgotten, late or refused.
 
@@ -302,7 +302,7 @@ class Outcome(BaseModel):
     refused: list[RefusedTicket]
 
 
-class Progress(BaseModel):
+class StudyProgress(BaseModel):
     """How far a study is. `remaining` is null without a budget."""
 
     name: str
@@ -320,7 +320,7 @@ class Progress(BaseModel):
     done: bool
 
 
-class Study(Progress):
+class StudyDetails(StudyProgress):
     """A study: how far it is, and what it is made of."""
 
     created: float | None
@@ -340,7 +340,7 @@ class KeyMade(BaseModel):
     key: str | None
 
 
-class Created(Study):
+class Created(StudyDetails):
     """A new study; with an *ask* key if it has a poll."""
 
     keys: list[KeyMade]
@@ -356,7 +356,7 @@ class Unreadable(BaseModel):
 class Studies(BaseModel):
     """All studies, and those that cannot be read."""
 
-    studies: list[Progress]
+    studies: list[StudyProgress]
     unreadable: list[Unreadable]
 
 

@@ -34,7 +34,7 @@ class Handed(NamedTuple):
     reason: str | None = None
 
 
-class Refused(NamedTuple):
+class Refusal(NamedTuple):
     """A ticket that is refused or too late: which of the request's it is, and why."""
 
     place: int
@@ -45,7 +45,7 @@ class Outcomes(NamedTuple):
     """What became of each ticket of a request, in order, and of those that are refused or too late, why."""
 
     each: list[str]
-    refused: list[Refused]
+    refused: list[Refusal]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class Tell:
                 each.append(self._alone(turn, j, ticket))
             except ValueError as error:
                 each.append(LATE if isinstance(error, TooLate) else REFUSED)
-                refused.append(Refused(j, str(error)))
+                refused.append(Refusal(j, str(error)))
         return Outcomes(each, refused)
 
     def _together(self, turn: Turn, ids: Ints) -> Outcomes:
@@ -184,7 +184,7 @@ class Forget:
                 each.append(FORGOTTEN)
             except ValueError as error:
                 each.append(REFUSED)
-                refused.append(Refused(j, str(error)))
+                refused.append(Refusal(j, str(error)))
         return Outcomes(each, refused)
 
 

@@ -6,7 +6,7 @@ from fastapi.routing import APIRoute, APIRouter
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from equipoise.server.problems import Problem
+from equipoise.server.problems import HTTPProblem
 
 
 class Direct:
@@ -39,6 +39,6 @@ class Direct:
         scope["route"] = route
         try:
             response = await route.endpoint(Request(scope, receive), found["name"])
-        except Problem as error:
+        except HTTPProblem as error:
             response = error.response()
         await response(scope, receive, send)

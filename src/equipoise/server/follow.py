@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from pydantic_core import to_json
 
 from equipoise import report
-from equipoise.server.problems import Problem
+from equipoise.server.problems import HTTPProblem
 from equipoise.server.registry import OPEN, Page
 from equipoise.store import wire
 from equipoise.store.database import Database, Missing
@@ -202,8 +202,8 @@ class Broadcast:
         while self._viewers and not self.ended:
             try:
                 drawn = await self._draw()
-            except (Problem, ValueError) as error:
-                gone = isinstance(error, Problem) and error.status == HTTPStatus.NOT_FOUND
+            except (HTTPProblem, ValueError) as error:
+                gone = isinstance(error, HTTPProblem) and error.status == HTTPStatus.NOT_FOUND
                 self.end(end_of("deleted") if gone else b"")
                 return
             changed = drawn != self._latest

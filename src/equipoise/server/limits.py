@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Final
 
-from equipoise.server.problems import Problem
+from equipoise.server.problems import HTTPProblem
 from equipoise.server.settings import Rate
 
 # The most callers that are remembered; the one that was heard longest ago is forgotten.
@@ -49,7 +49,7 @@ class Buckets:
             self._left.popitem(last=False)
         if left < 1:
             wait = max(1, math.ceil((1 - left) / rate.a_second))
-            raise Problem(429, f"too many requests; try again in {wait} s", "rate", {"Retry-After": str(wait)})
+            raise HTTPProblem(429, f"too many requests; try again in {wait} s", "rate", {"Retry-After": str(wait)})
 
 
 class Lookup:

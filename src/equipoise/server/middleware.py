@@ -10,10 +10,10 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from equipoise.server.problems import MEDIA_TYPE, Problem, too_large
+from equipoise.server.problems import MEDIA_TYPE, HTTPProblem, too_large
 
 if TYPE_CHECKING:
-    from equipoise.server.service import Service
+    from equipoise.server.service import StudyServer
 
 # On our own pages: nothing from elsewhere, nothing inline, in no frame.
 PAGE_POLICY: Final = (
@@ -48,7 +48,7 @@ class Edge:
         What this process holds.
     """
 
-    def __init__(self, app: ASGIApp, service: Service) -> None:
+    def __init__(self, app: ASGIApp, service: StudyServer) -> None:
         self._app, self._service = app, service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -147,7 +147,7 @@ def _finish(headers: MutableHeaders, shared: dict[str, str]) -> None:
     headers.setdefault("Content-Security-Policy", PAGE_POLICY if page else _DATA_POLICY)
 
 
-async def _refuse(problem: Problem, send: Send) -> None:
+async def _refuse(problem: HTTPProblem, send: Send) -> None:
     body = problem.body()
     headers = [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": problem.status, "headers": headers})

@@ -21,9 +21,9 @@ from equipoise.server import access, studies
 from equipoise.server.access import Action, Role
 from equipoise.server.assets import Assets
 from equipoise.server.documents import SMALL
-from equipoise.server.problems import Problem, no_route
+from equipoise.server.problems import HTTPProblem, no_route
 from equipoise.server.routing import received, reply
-from equipoise.server.service import Entry, Service
+from equipoise.server.service import StudyEntry, StudyServer
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -43,7 +43,7 @@ class Pages:
         What they are pages of.
     """
 
-    def __init__(self, app: FastAPI, service: Service) -> None:
+    def __init__(self, app: FastAPI, service: StudyServer) -> None:
         self._app, self._service = app, service
         self.assets = Assets(
             {
@@ -86,12 +86,12 @@ class Pages:
     async def login(self, request: Request) -> Response:
         """Take the administrator's token from the form of the login."""
         if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-            raise Problem(403, "the form was sent by another site")
+            raise HTTPProblem(403, "the form was sent by another site")
         form = await _form(request)
         onward = (_NEXT.fullmatch(form.get("next", "")) and form.get("next")) or "/"
         try:
             right = self._service.is_administrator(request, form.get("token", "").strip())
-        except Problem as problem:
+        except HTTPProblem as problem:
             return self.html(
                 request, "login.html", problem.status, next=onward, wrong=f"{problem.detail.capitalize()}."
             )
@@ -105,7 +105,7 @@ class Pages:
         """End the session."""
         cookie = request.cookies.get(access.COOKIE, "")
         if not self._service.administrator.is_csrf(cookie, (await _form(request)).get("csrf")):
-            raise Problem(403, "the form has no valid CSRF token; reload the page", "csrf")
+            raise HTTPProblem(403, "the form has no valid CSRF token; reload the page", "csrf")
         await self._service.in_thread(lambda: self._service.administrator.end(cookie))
         answer = RedirectResponse(f"{root_of(request)}/login", 303)
         self._remember(request, answer, "", 0)
@@ -141,7 +141,7 @@ class Pages:
             caller, entry = await service.admit(request, name, Action.VIEW)
             follower = service.follower(entry.page)
             view, specs = await service.in_thread(lambda: _drawn(follower.data(entry.page)))
-        except Problem as problem:
+        except HTTPProblem as problem:
             if problem.status == HTTPStatus.UNAUTHORIZED:
                 return self.to_login(request)
             return self.html(request, "missing.html", problem.status, detail=problem.detail)
@@ -239,7 +239,7 @@ async def _form(request: Request) -> dict[str, str]:
     try:
         return {name: values[-1] for name, values in parse_qs(text, max_num_fields=20).items()}
     except ValueError:
-        raise Problem(422, "the form has more fields than allowed", "invalid") from None
+        raise HTTPProblem(422, "the form has more fields than allowed", "invalid") from None
 
 
 def _drawn(view: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -256,14 +256,14 @@ def _line(found: Mapping[str, Any]) -> dict[str, Any]:
     return {**found, "state": status, "tone": tone, "share": share}
 
 
-def _keys(entry: Entry) -> list[dict[str, Any]]:
+def _keys(entry: StudyEntry) -> list[dict[str, Any]]:
     return [
         {"id": key.id, "role": key.role, "label": key.label, "created": key.created, "public": key.public}
         for key in sorted(entry.keys.values(), key=lambda key: key.created)
     ]
 
 
-def _public(entry: Entry) -> str | None:
+def _public(entry: StudyEntry) -> str | None:
     """Return the key that the page of a poll has; None where there is none."""
     found = [key.public for key in entry.keys.values() if key.public]
     return found[0] if found and entry.page.poll is not None else None

@@ -53,7 +53,7 @@ _PYTHON: Final = tuple(
 _log = logging.getLogger("equipoise.server")
 
 
-class Problem(Exception):
+class HTTPProblem(Exception):
     """
     A request that is refused.
 
@@ -95,28 +95,28 @@ class Problem(Exception):
         return Response(self.body(), self.status, self.headers, MEDIA_TYPE)
 
 
-def deleted() -> Problem:
+def deleted() -> HTTPProblem:
     """Return the problem of a study that was there a moment ago."""
-    return Problem(404, "the study was deleted")
+    return HTTPProblem(404, "the study was deleted")
 
 
-def unavailable(detail: str) -> Problem:
+def unavailable(detail: str) -> HTTPProblem:
     """Return the problem of a service that cannot answer now, and can be asked again in a second."""
-    return Problem(503, detail, "unavailable", {"Retry-After": "1"})
+    return HTTPProblem(503, detail, "unavailable", {"Retry-After": "1"})
 
 
-def too_large(most: int) -> Problem:
+def too_large(most: int) -> HTTPProblem:
     """Return the problem of a body of more bytes than allowed."""
-    return Problem(413, f"the body must have at most {most:,} bytes")
+    return HTTPProblem(413, f"the body must have at most {most:,} bytes")
 
 
-def not_json(why: str) -> Problem:
+def not_json(why: str) -> HTTPProblem:
     """Return the problem of a body that is not JSON."""
     detail = f"the body is not valid JSON: {why}"
-    return Problem(422, detail, "invalid", errors=[{"pointer": "#", "detail": detail}])
+    return HTTPProblem(422, detail, "invalid", errors=[{"pointer": "#", "detail": detail}])
 
 
-def invalid(error: ValidationError, document: Any) -> Problem:
+def invalid(error: ValidationError, document: Any) -> HTTPProblem:
     """Return what is wrong with a body, which is not quoted but for numbers: a text may be a secret."""
     found = error.errors(include_url=False, include_input=False, include_context=False)
     errors = []
@@ -132,7 +132,7 @@ def invalid(error: ValidationError, document: Any) -> Problem:
     elif where:
         said = f"{where}: {said}"
     more: dict[str, Any] = {"more": len(found) - _MOST} if len(found) > _MOST else {}
-    return Problem(422, f"the request is not valid: {said}" if where else said, "invalid", errors=errors, **more)
+    return HTTPProblem(422, f"the request is not valid: {said}" if where else said, "invalid", errors=errors, **more)
 
 
 def _words(message: str) -> str:
@@ -171,20 +171,20 @@ def _has(document: dict[str, Any] | list[Any], place: int | str) -> bool:
     return place in document
 
 
-def no_route(request: Request, status: int, headers: Mapping[str, str] | None = None) -> Problem:
+def no_route(request: Request, status: int, headers: Mapping[str, str] | None = None) -> HTTPProblem:
     """Return the problem of a request for which there is no route."""
     words = {
         HTTPStatus.NOT_FOUND: "there is nothing at this address",
         HTTPStatus.METHOD_NOT_ALLOWED: f"{request.method} is not possible at this address",
     }
-    return Problem(status, words.get(HTTPStatus(status), HTTPStatus(status).phrase), headers=headers)
+    return HTTPProblem(status, words.get(HTTPStatus(status), HTTPStatus(status).phrase), headers=headers)
 
 
 def install(app: FastAPI) -> None:
     """Let an app answer every error with problem details."""
 
-    @app.exception_handler(Problem)
-    async def refused(request: Request, error: Problem) -> Response:
+    @app.exception_handler(HTTPProblem)
+    async def refused(request: Request, error: HTTPProblem) -> Response:
         return error.response()
 
     @app.exception_handler(HTTPException)
@@ -194,4 +194,4 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def failed(request: Request, error: Exception) -> Response:
         _log.error("%s failed: %s", request.scope["route"].path if "route" in request.scope else "a request", error)
-        return Problem(500, "the service failed; its log says more").response()
+        return HTTPProblem(500, "the service failed; its log says more").response()

@@ -24,7 +24,7 @@ from equipoise.base.inputs import shown
 from equipoise.server.app import create_app
 from equipoise.server.memory import return_large_blocks
 from equipoise.server.protocol import Protocol
-from equipoise.server.service import PEER, Service
+from equipoise.server.service import PEER, StudyServer
 from equipoise.server.settings import Settings
 
 # Seconds that requests under way are waited for when the service stops.
@@ -79,7 +79,7 @@ class Server(uvicorn.Server):
         What it serves.
     """
 
-    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+    def __init__(self, config: uvicorn.Config, service: StudyServer) -> None:
         super().__init__(config)
         self._service = service
 

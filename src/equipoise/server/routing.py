@@ -18,7 +18,7 @@ from equipoise.base.inputs import shown
 from equipoise.server import bodies, problems
 from equipoise.server.bodies import Body
 from equipoise.server.documents import SMALL, Size, TooMany, parsed
-from equipoise.server.problems import Problem, too_large
+from equipoise.server.problems import HTTPProblem, too_large
 
 B = TypeVar("B", bound=Body)
 
@@ -70,7 +70,7 @@ async def received(request: Request, most: int) -> bytes:
     """Return the bytes of a body, or refuse it as soon as it has more than allowed."""
     coding = request.headers.get("content-encoding", "identity")
     if coding != "identity":
-        raise Problem(415, f"the body must be sent without a Content-Encoding, got {shown(coding)}")
+        raise HTTPProblem(415, f"the body must be sent without a Content-Encoding, got {shown(coding)}")
     parts, many = [], 0
     try:
         async for part in request.stream():
@@ -79,7 +79,7 @@ async def received(request: Request, most: int) -> bytes:
                 raise too_large(most)
             parts.append(part)
     except ClientDisconnect:
-        raise Problem(400, "the request has ended too soon") from None
+        raise HTTPProblem(400, "the request has ended too soon") from None
     return b"".join(parts)
 
 
@@ -88,7 +88,7 @@ def _checked(body: bytes, model: type[B], values: int) -> B:
     try:
         document = parsed(body, values)
     except TooMany:
-        raise Problem(413, f"the body must have at most {values:,} JSON values") from None
+        raise HTTPProblem(413, f"the body must have at most {values:,} JSON values") from None
     except ValueError as error:
         raise problems.not_json(str(error)) from None
     try:

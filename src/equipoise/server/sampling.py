@@ -10,20 +10,20 @@ from fastapi import APIRouter, Request, Response
 from equipoise.base.errors import EquipoiseError
 from equipoise.base.inputs import text_of
 from equipoise.server.access import Action, Caller, Role
-from equipoise.server.bodies import Answer, AskBody, ForgetBody, Outcome, TellBody, Tickets
+from equipoise.server.bodies import AnswerBody, AskBody, ForgetBody, TellBody, TicketOutcomes, Tickets
 from equipoise.server.commands import Ask, Forget, Handed, Outcomes, Tell, Work, plain_arm
 from equipoise.server.documents import SMALL
-from equipoise.server.problems import Problem, in_json
+from equipoise.server.problems import HTTPProblem, in_json
 from equipoise.server.registry import ARCHIVED, OPEN, Page
 from equipoise.server.routing import describe, read, reply
-from equipoise.server.service import Service, check_may
+from equipoise.server.service import StudyServer, check_may
 from equipoise.server.turn_queue import Desk
 from equipoise.store.leases import VISITOR_SECONDS
 
 router = APIRouter(prefix="/api/v1/studies/{name}", tags=["ask and tell"])
 
 # JSON values of an answer with all its members.
-_VALUES_OF_ANSWER: Final = 1 + len(Answer.model_fields)
+_VALUES_OF_ANSWER: Final = 1 + len(AnswerBody.model_fields)
 # What a page answers a study with that is not a poll.
 _ANY_ANSWER: Final = "number"
 
@@ -36,7 +36,7 @@ async def ask(request: Request, name: str) -> Response:
     An *ask* key may ask for one ticket at a time, and gets what a web page shows with it; where there is nothing to
     ask, the status is 204.
     """
-    service: Service = request.app.state.service
+    service: StudyServer = request.app.state.service
     caller, entry = await service.admit(request, name, Action.ASK)
     body = await read(request, AskBody, SMALL, optional=True)
     limits, page = service.settings.limits, entry.page
@@ -44,10 +44,10 @@ async def ask(request: Request, name: str) -> Response:
     if body.lease is not None:
         check_may(caller, Action.LEASE)
         if body.lease > limits.lease:
-            raise Problem(422, f"lease must be at most {limits.lease:,.0f} s, got {body.lease:g}", "invalid")
+            raise HTTPProblem(422, f"lease must be at most {limits.lease:,.0f} s, got {body.lease:g}", "invalid")
     kind = (page.poll or {}).get("answer", _ANY_ANSWER)
     if body.answers is not None and kind not in body.answers:
-        raise Problem(409, f"the answers of this poll are of kind {kind!r}, which is not in answers", "answer")
+        raise HTTPProblem(409, f"the answers of this poll are of kind {kind!r}, which is not in answers", "answer")
     closed = page.status if page.status != OPEN else "do-not-track" if _is_not_to_be_tracked(request, page) else None
     if closed is not None and body.idempotency_key is None:
         return _handed(caller, page, None, Handed([], closed))
@@ -67,7 +67,7 @@ async def ask(request: Request, name: str) -> Response:
     return _handed(caller, page, desk, await _done(desk, work))
 
 
-@router.post("/tell", **describe(422, 409, body=TellBody, returns={200: Outcome}))
+@router.post("/tell", **describe(422, 409, body=TellBody, returns={200: TicketOutcomes}))
 async def tell(request: Request, name: str) -> Response:
     """
     Tell the answers to tickets.
@@ -75,7 +75,7 @@ async def tell(request: Request, name: str) -> Response:
     Each answer is taken or refused by itself. Telling the same answer again changes nothing, so that a request without
     a response can be repeated.
     """
-    service: Service = request.app.state.service
+    service: StudyServer = request.app.state.service
     caller, entry = await service.admit(request, name, Action.TELL)
     limits = service.settings.limits
     size = limits.many(_VALUES_OF_ANSWER) if caller.may(Action.TELL_MANY) else SMALL
@@ -96,10 +96,10 @@ async def tell(request: Request, name: str) -> Response:
     return _outcomes(await _done(desk, work))
 
 
-@router.post("/forget", **describe(422, 409, body=ForgetBody, returns={200: Outcome}))
+@router.post("/forget", **describe(422, 409, body=ForgetBody, returns={200: TicketOutcomes}))
 async def forget(request: Request, name: str) -> Response:
     """Give back tickets that will not be answered, so that their samples are asked for again."""
-    service: Service = request.app.state.service
+    service: StudyServer = request.app.state.service
     caller, entry = await service.admit(request, name, Action.FORGET)
     limits = service.settings.limits
     body = await read(request, ForgetBody, limits.many(1))
@@ -114,21 +114,21 @@ async def _done(desk: Desk, work: Work) -> Any:
     try:
         return await desk.do(work)
     except (ValueError, TypeError) as error:
-        raise Problem(422, in_json(str(error)), "invalid") from None
+        raise HTTPProblem(422, in_json(str(error)), "invalid") from None
     except EquipoiseError as error:
-        raise Problem(409, str(error)) from None
+        raise HTTPProblem(409, str(error)) from None
 
 
 def _check_many(caller: Caller, action: Action, many: int, most: int, what: str) -> None:
     if many > 1:
         check_may(caller, action)
     if many > most:
-        raise Problem(413, f"{what} must be at most {most:,} in one request, got {many:,}")
+        raise HTTPProblem(413, f"{what} must be at most {most:,} in one request, got {many:,}")
 
 
 def _check_not_archived(page: Page) -> None:
     if page.status == ARCHIVED:
-        raise Problem(409, "the study is archived; resume it first", "archived")
+        raise HTTPProblem(409, "the study is archived; resume it first", "archived")
 
 
 def _is_not_to_be_tracked(request: Request, page: Page) -> bool:

@@ -18,7 +18,7 @@ from equipoise.server.access import Action, Administrator, Caller, Role
 from equipoise.server.follow import Broadcast, Follower, end_of
 from equipoise.server.limits import Buckets, Lookup
 from equipoise.server.metrics import Gauges, Metrics
-from equipoise.server.problems import Problem, deleted, unavailable
+from equipoise.server.problems import HTTPProblem, deleted, unavailable
 from equipoise.server.registry import Key, Page, Registry
 from equipoise.server.settings import FRESH, Rate, Settings
 from equipoise.server.turn_queue import Count, Desk
@@ -35,7 +35,7 @@ PEER: Final = "equipoise.peer"
 _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="equipoise"'}
 
 
-class Entry(NamedTuple):
+class StudyEntry(NamedTuple):
     """A study and its keys by id, as the database had them at some time."""
 
     page: Page
@@ -43,7 +43,7 @@ class Entry(NamedTuple):
     at: float
 
 
-class Service:
+class StudyServer:
     """
     One process of a service.
 
@@ -63,7 +63,7 @@ class Service:
         self.metrics, self.count = Metrics(), Count()
         self.stopping = False
         self._clock = clock
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, StudyEntry] = {}
         # By the numbers of studies; those that were used last are at the end.
         self._desks: OrderedDict[int, Desk] = OrderedDict()
         self._followers: OrderedDict[int, Follower] = OrderedDict()
@@ -77,14 +77,14 @@ class Service:
 
     # ---- who is let in
 
-    async def admit(self, request: HTTPConnection, name: str, action: Action) -> tuple[Caller, Entry]:
+    async def admit(self, request: HTTPConnection, name: str, action: Action) -> tuple[Caller, StudyEntry]:
         """Return who sends a request about a study, and the study; refuse who may not do this."""
         token = bearer(request)
         if token is None or access.id_of(token) is None:
             caller = await self.known_person(request, name)
             entry = await self.entry(name)
             if entry is None:
-                raise Problem(404, f"there is no study {shown(name)}")
+                raise HTTPProblem(404, f"there is no study {shown(name)}")
         else:
             caller, entry = await self._with_key(request, token, name)
         check_may(caller, action)
@@ -96,7 +96,7 @@ class Service:
         """Refuse everybody but the administrator."""
         token = bearer(request)
         if token is not None and access.id_of(token) is not None:
-            raise Problem(403, "this needs the administrator's token, not a key of a study")
+            raise HTTPProblem(403, "this needs the administrator's token, not a key of a study")
         check_may(await self.known_person(request), Action.MANAGE)
 
     async def known_person(self, request: HTTPConnection, name: str | None = None) -> Caller:
@@ -105,16 +105,16 @@ class Service:
         if token is not None:
             if self.is_administrator(request, token):
                 return Caller(Role.ADMIN)
-            raise Problem(401, "the token is not valid", headers=_CHALLENGE)
+            raise HTTPProblem(401, "the token is not valid", headers=_CHALLENGE)
         cookie = request.cookies.get(access.COOKIE)
         if cookie is not None and await self.in_session(cookie):
             safe = request.scope.get("method", "GET") in _SAFE
             if not safe and not self.administrator.is_csrf(cookie, request.headers.get(access.CSRF_HEADER)):
-                raise Problem(403, "the request has no valid CSRF token; reload the page", "csrf")
+                raise HTTPProblem(403, "the request has no valid CSRF token; reload the page", "csrf")
             return Caller(Role.ADMIN)
         if self.settings.demo is not None and name == self.settings.demo:
             return Caller(Role.READ)
-        raise Problem(401, "a token or a key is required: Authorization: Bearer ...", headers=_CHALLENGE)
+        raise HTTPProblem(401, "a token or a key is required: Authorization: Bearer ...", headers=_CHALLENGE)
 
     async def in_session(self, cookie: str | None) -> bool:
         """Return whether a cookie holds a session that no process has ended."""
@@ -140,7 +140,7 @@ class Service:
         address = request.scope.get(PEER) or (request.client.host if request.client else "")
         self.buckets.take(("guesses", _network(address)), self.settings.limits.guesses)
 
-    async def _with_key(self, request: HTTPConnection, token: str, name: str) -> tuple[Caller, Entry]:
+    async def _with_key(self, request: HTTPConnection, token: str, name: str) -> tuple[Caller, StudyEntry]:
         identity = access.id_of(token) or ""
         entry = self._entries.get(name)
         if entry is not None and identity in entry.keys:
@@ -151,7 +151,7 @@ class Service:
         # The same for a study that does not exist, so that nobody learns which do.
         if entry is None or key is None or not access.matches(key, token):
             self._guessed(request)
-            raise Problem(401, "the key is not valid for this study", headers=_CHALLENGE)
+            raise HTTPProblem(401, "the key is not valid for this study", headers=_CHALLENGE)
         caller = Caller(Role(key.role), key)
         self.buckets.take(key.id, self._rate(caller.role))
         return caller, entry
@@ -162,7 +162,7 @@ class Service:
 
     # ---- studies
 
-    async def entry(self, name: str) -> Entry | None:
+    async def entry(self, name: str) -> StudyEntry | None:
         """Return a study by its name, as it was a moment ago; None where there is none."""
         found = self._entries.get(name)
         if found is None:
@@ -171,28 +171,28 @@ class Service:
             return await self._load(name)
         return found
 
-    async def _load_now(self, name: str) -> Entry | None:
+    async def _load_now(self, name: str) -> StudyEntry | None:
         """Return a study as it is now."""
         now = self._clock()
         async with self._doubting:  # so that who comes at the same time looks at it together
             found = self._entries.get(name)
             return found if found is not None and found.at > now else await self._load(name)
 
-    async def _load(self, name: str) -> Entry | None:
+    async def _load(self, name: str) -> StudyEntry | None:
         self._loading[name] += 1
         try:
             return await self._loaded(name)
         finally:
             self._loading -= Counter([name])  # none is left of those that are at 0
 
-    async def _loaded(self, name: str) -> Entry | None:
+    async def _loaded(self, name: str) -> StudyEntry | None:
         now = self._clock()
 
-        def load() -> Entry | None:
+        def load() -> StudyEntry | None:
             page = self.registry.page(name)
             if page is None:
                 return None
-            return Entry(page, {key.id: key for key in self.registry.keys(page.study)}, now)
+            return StudyEntry(page, {key.id: key for key in self.registry.keys(page.study)}, now)
 
         found = await self.in_thread(load)
         before = self._entries.get(name)
@@ -205,7 +205,7 @@ class Service:
             await self._drop(before.page.study, end_of("deleted") if found is None else b"")
         return found
 
-    async def changed(self, name: str) -> Entry | None:
+    async def changed(self, name: str) -> StudyEntry | None:
         """Take note that this process has changed what the registry knows of a study."""
         return await self._load(name)
 
@@ -218,7 +218,7 @@ class Service:
         except EquipoiseError as error:
             raise unavailable(str(error)) from error
 
-    async def desk(self, entry: Entry) -> Desk:
+    async def desk(self, entry: StudyEntry) -> Desk:
         """Return the desk of a study."""
         number = entry.page.study
         found = self._desks.get(number)
@@ -249,7 +249,7 @@ class Service:
         if desk is not None:
             try:
                 return await self.in_thread(lambda: desk.look(view))
-            except Problem:
+            except HTTPProblem:
                 if self._desks.get(page.study) is desk:  # else it has been closed meanwhile
                     raise
 
@@ -294,7 +294,7 @@ class Service:
                 raise unavailable("the live views are of too many studies")
             broadcast = self._broadcasts[page.study] = self._broadcast(page)
         if key is not None and broadcast.viewers_with(key) >= limits.viewers_by_key:
-            raise Problem(429, f"this key has too many live views (limit {limits.viewers_by_key:,})", "viewers")
+            raise HTTPProblem(429, f"this key has too many live views (limit {limits.viewers_by_key:,})", "viewers")
         if self.viewers >= limits.viewers:
             raise unavailable("there are too many live views")
         return broadcast.events(key, self._still_admitted(request, caller, page.name))
@@ -371,7 +371,7 @@ class Service:
 def check_may(caller: Caller, action: Action) -> None:
     """Refuse a caller who may not do something."""
     if not caller.may(action):
-        raise Problem(403, f"a key of role {caller.role.value!r} cannot {action.value}")
+        raise HTTPProblem(403, f"a key of role {caller.role.value!r} cannot {action.value}")
 
 
 def _network(address: str) -> str:
@@ -391,7 +391,9 @@ def _check_origin(request: HTTPConnection, page: Page) -> None:
         return
     allowed = (page.poll or {}).get("origins", [])
     if origin not in allowed and "*" not in allowed:
-        raise Problem(403, f"pages of {shown(origin)} may not use this study; the poll's origins are those that may")
+        raise HTTPProblem(
+            403, f"pages of {shown(origin)} may not use this study; the poll's origins are those that may"
+        )
 
 
 def bearer(request: HTTPConnection) -> str | None:

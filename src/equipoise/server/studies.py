@@ -28,17 +28,17 @@ from equipoise.server.bodies import (
     OfContrasts,
     Poll,
     Precision,
-    Progress,
     Shares,
     Studies,
-    Study,
+    StudyDetails,
+    StudyProgress,
 )
 from equipoise.server.commands import plain_arm
 from equipoise.server.documents import SMALL
-from equipoise.server.problems import Problem, in_json
+from equipoise.server.problems import HTTPProblem, in_json
 from equipoise.server.registry import ARCHIVED, OPEN, PAUSED, Key, Page
 from equipoise.server.routing import describe, read, reply
-from equipoise.server.service import Entry, Service
+from equipoise.server.service import StudyEntry, StudyServer
 from equipoise.store import Replica, Turn
 
 router = APIRouter(prefix="/api/v1/studies", tags=["studies"])
@@ -50,16 +50,16 @@ _SUPPORTS: dict[str, Any] = {"yes-no": "binary", "1-5": (1.0, 5.0)}
 @router.post("", status_code=201, **describe(409, 422, body=Create, returns={201: Created}))
 async def create(request: Request) -> Response:
     """Create a study, with an *ask* key if it has a poll."""
-    service: Service = request.app.state.service
+    service: StudyServer = request.app.state.service
     await service.admit_administrator(request)
     body = await read(request, Create, service.settings.limits.size)
     async with service.creating:
         if await service.in_thread(lambda: service.registry.page(body.name)) is not None:
-            raise Problem(409, f"there is a study {body.name!r} already")
+            raise HTTPProblem(409, f"there is a study {body.name!r} already")
         try:
             await service.in_thread(lambda: _create(service, body))
         except (ValueError, TypeError) as error:
-            raise Problem(422, in_json(str(error)), "invalid") from None
+            raise HTTPProblem(422, in_json(str(error)), "invalid") from None
     entry = await service.changed(body.name)
     assert entry is not None
     keys = []
@@ -69,7 +69,7 @@ async def create(request: Request) -> Response:
     return reply(await described(service, entry) | {"keys": keys}, 201)
 
 
-def _create(service: Service, body: Create) -> None:
+def _create(service: StudyServer, body: Create) -> None:
     support: Any = body.support
     if body.poll is not None and support is None:
         support = _SUPPORTS.get(body.poll.answer)
@@ -98,13 +98,13 @@ def _create(service: Service, body: Create) -> None:
 @router.get("", **describe(returns={200: Studies}))
 async def studies(request: Request) -> Response:
     """List all studies."""
-    service: Service = request.app.state.service
+    service: StudyServer = request.app.state.service
     await service.admit_administrator(request)
     found, unreadable = await listed(service)
     return reply({"studies": found, "unreadable": unreadable})
 
 
-async def listed(service: Service) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
+async def listed(service: StudyServer) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
     """Return how far each study is, in the order of their creation; and those that cannot be read, with the reason."""
     found, unreadable = [], []
     for page in await service.in_thread(service.registry.pages):
@@ -112,41 +112,41 @@ async def listed(service: Service) -> tuple[list[dict[str, Any]], list[dict[str,
             entry = await service.entry(page.name)
             if entry is not None:
                 found.append(await progress(service, entry))
-        except Problem as problem:
+        except HTTPProblem as problem:
             if problem.status != HTTPStatus.NOT_FOUND:  # else it was deleted meanwhile
                 unreadable.append({"name": page.name, "detail": problem.detail})
     return found, unreadable
 
 
-@router.get("/{name}", **describe(returns={200: Study}))
+@router.get("/{name}", **describe(returns={200: StudyDetails}))
 async def show(request: Request, name: str) -> Response:
     """Show what a study is made of, and how far it is."""
-    service: Service = request.app.state.service
+    service: StudyServer = request.app.state.service
     _, entry = await service.admit(request, name, Action.SHOW)
     return reply(await described(service, entry))
 
 
-@router.get("/{name}/progress", **describe(returns={200: Progress}))
+@router.get("/{name}/progress", **describe(returns={200: StudyProgress}))
 async def how_far(request: Request, name: str) -> Response:
     """Show how far a study is."""
-    service: Service = request.app.state.service
+    service: StudyServer = request.app.state.service
     _, entry = await service.admit(request, name, Action.PROGRESS)
     return reply(await progress(service, entry))
 
 
-@router.post("/{name}/pause", **describe(409, returns={200: Progress}))
+@router.post("/{name}/pause", **describe(409, returns={200: StudyProgress}))
 async def pause(request: Request, name: str) -> Response:
     """Hand out no more tickets for now; answers are still taken."""
     return await _set_status(request, name, PAUSED)
 
 
-@router.post("/{name}/resume", **describe(returns={200: Progress}))
+@router.post("/{name}/resume", **describe(returns={200: StudyProgress}))
 async def resume(request: Request, name: str) -> Response:
     """Hand out tickets again, after a pause or from the archive."""
     return await _set_status(request, name, OPEN)
 
 
-@router.post("/{name}/archive", **describe(returns={200: Progress}))
+@router.post("/{name}/archive", **describe(returns={200: StudyProgress}))
 async def archive(request: Request, name: str) -> Response:
     """Close a study: it can be read, and takes no more answers until it is resumed."""
     return await _set_status(request, name, ARCHIVED)
@@ -155,11 +155,11 @@ async def archive(request: Request, name: str) -> Response:
 async def _set_status(request: Request, name: str, status: str) -> Response:
     service, entry = await _managed(request, name)
     if entry.page.status == ARCHIVED and status == PAUSED:
-        raise Problem(409, "the study is archived; resume it first", "archived")
+        raise HTTPProblem(409, "the study is archived; resume it first", "archived")
     return reply(await progress(service, await _write(service, entry.page._replace(status=status))))
 
 
-@router.put("/{name}/poll", **describe(422, body=Poll, returns={200: Study}))
+@router.put("/{name}/poll", **describe(422, body=Poll, returns={200: StudyDetails}))
 async def set_poll(request: Request, name: str) -> Response:
     """Change what web pages show, and which pages may."""
     service, entry = await _managed(request, name)
@@ -167,19 +167,19 @@ async def set_poll(request: Request, name: str) -> Response:
     desk = await service.desk(entry)
     unknown = set(body.arms) - {text_of(arm) for arm in desk.arms}
     if unknown:
-        raise Problem(422, f"arms must be those of the study, got {shown(min(unknown))}", "invalid")
+        raise HTTPProblem(422, f"arms must be those of the study, got {shown(min(unknown))}", "invalid")
     return reply(await described(service, await _write(service, entry.page._replace(poll=body.model_dump()))))
 
 
-async def _write(service: Service, page: Page) -> Entry:
+async def _write(service: StudyServer, page: Page) -> StudyEntry:
     await service.in_thread(lambda: service.registry.write(page))
     entry = await service.changed(page.name)
     if entry is None:
-        raise Problem(404, f"there is no study {shown(page.name)}")
+        raise HTTPProblem(404, f"there is no study {shown(page.name)}")
     return entry
 
 
-@router.post("/{name}/extend", **describe(409, 422, body=Extend, returns={200: Progress}))
+@router.post("/{name}/extend", **describe(409, 422, body=Extend, returns={200: StudyProgress}))
 async def extend(request: Request, name: str) -> Response:
     """Change the budget, the precision or the level."""
     service, entry = await _managed(request, name)
@@ -203,9 +203,9 @@ async def extend(request: Request, name: str) -> Response:
     try:
         await desk.change(work)
     except (ValueError, TypeError) as error:
-        raise Problem(422, in_json(str(error)), "invalid") from None
+        raise HTTPProblem(422, in_json(str(error)), "invalid") from None
     except EquipoiseError as error:
-        raise Problem(409, str(error)) from None
+        raise HTTPProblem(409, str(error)) from None
     return reply(await progress(service, entry))
 
 
@@ -236,7 +236,7 @@ async def add_key(request: Request, name: str) -> Response:
     return reply(await _add_key(service, entry, Role(body.role), body.label), 201)
 
 
-async def _add_key(service: Service, entry: Entry, role: Role, label: str) -> dict[str, Any]:
+async def _add_key(service: StudyServer, entry: StudyEntry, role: Role, label: str) -> dict[str, Any]:
     identity, text, digest, public = access.new_key(role)
     add = service.registry.add_key
     key = await service.in_thread(lambda: add(entry.page.study, identity, role.value, label, digest, public))
@@ -265,12 +265,12 @@ async def revoke_key(request: Request, name: str, key_id: str) -> Response:
     return Response(status_code=204)
 
 
-async def _key_of(service: Service, entry: Entry, key_id: str) -> Key:
+async def _key_of(service: StudyServer, entry: StudyEntry, key_id: str) -> Key:
     found = await service.in_thread(lambda: service.registry.keys(entry.page.study))
     for key in found:
         if key.id == key_id:
             return key
-    raise Problem(404, f"the study has no key {shown(key_id)}")
+    raise HTTPProblem(404, f"the study has no key {shown(key_id)}")
 
 
 def _key(key: Key, text: str | None) -> dict[str, Any]:
@@ -280,13 +280,13 @@ def _key(key: Key, text: str | None) -> dict[str, Any]:
 # ---- what is shown
 
 
-async def _managed(request: Request, name: str) -> tuple[Service, Entry]:
-    service: Service = request.app.state.service
+async def _managed(request: Request, name: str) -> tuple[StudyServer, StudyEntry]:
+    service: StudyServer = request.app.state.service
     _, entry = await service.admit(request, name, Action.MANAGE)
     return service, entry
 
 
-async def progress(service: Service, entry: Entry) -> dict[str, Any]:
+async def progress(service: StudyServer, entry: StudyEntry) -> dict[str, Any]:
     """Return how far a study is."""
     page = entry.page
     return {"name": page.name, "title": page.title, "status": page.status} | await service.look(page, _progress)
@@ -308,7 +308,7 @@ def _progress(replica: Replica) -> dict[str, Any]:
     }
 
 
-async def described(service: Service, entry: Entry) -> dict[str, Any]:
+async def described(service: StudyServer, entry: StudyEntry) -> dict[str, Any]:
     """Return what a study is made of, and how far it is."""
     desk = await service.desk(entry)
 

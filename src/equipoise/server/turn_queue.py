@@ -19,11 +19,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from equipoise.base.errors import EquipoiseError
+from equipoise.base.patience import Patience
 from equipoise.run.course import Course
 from equipoise.server.commands import Ask, Change, Handed, Work
-from equipoise.server.problems import Problem, deleted, unavailable
+from equipoise.server.problems import HTTPProblem, deleted, unavailable
 from equipoise.server.tickets import Signer
-from equipoise.store import Log, Patience, Replica, Turn
+from equipoise.store import Log, Replica, Turn
 from equipoise.store.database import Database, Missing
 from equipoise.store.leases import sweep
 
@@ -252,7 +253,7 @@ class Desk:
             if not turn.whole:
                 raise _Broken(str(error)) from error
             return error
-        except Problem as error:
+        except HTTPProblem as error:
             return error
 
     def _ask(self, turn: Turn, ask: Ask) -> Handed:
@@ -262,7 +263,7 @@ class Desk:
         if ask.closed is not None:
             return Handed([], ask.closed)
         if turn.ledger.issued + ask.many > ask.most_spare + turn.ledger.bought:
-            raise Problem(
+            raise HTTPProblem(
                 409,
                 f"the study has handed out {turn.ledger.issued:,} tickets, the most that a key of role 'ask' can use; "
                 "a larger budget allows more",
@@ -272,7 +273,7 @@ class Desk:
         if self._most_open(ask) > ask.most_open and (self._changed or self._others):
             self._sweep(turn)
         if self._most_open(ask) > ask.most_open:
-            raise Problem(429, f"this key has too many open tickets (limit {ask.most_open:,})", "open-tickets")
+            raise HTTPProblem(429, f"this key has too many open tickets (limit {ask.most_open:,})", "open-tickets")
         handed = ask.do(turn, self._course)
         if not handed.tickets and self._sweep(turn):
             handed = ask.do(turn, self._course)

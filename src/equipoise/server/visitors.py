@@ -13,9 +13,9 @@ from equipoise.run import open_study
 from equipoise.run.course import Course
 from equipoise.server.access import Role, new_key
 from equipoise.server.commands import Ask, Tell, nothing_left
-from equipoise.server.problems import Problem
+from equipoise.server.problems import HTTPProblem
 from equipoise.server.registry import OPEN, Registry
-from equipoise.server.service import Service
+from equipoise.server.service import StudyServer
 from equipoise.store import Turn
 
 TITLE: Final = "Six products"
@@ -57,11 +57,11 @@ def go_on(turn: Turn, course: Course) -> None:
     course.judge(turn)
 
 
-async def visit(service: Service, name: str, rng: random.Random) -> None:
+async def visit(service: StudyServer, name: str, rng: random.Random) -> None:
     """Let visitors come and answer until this is cancelled."""
     while True:
         await asyncio.sleep(rng.expovariate(_A_SECOND))
-        with contextlib.suppress(Problem, EquipoiseError, ValueError):  # such as a database that is away
+        with contextlib.suppress(HTTPProblem, EquipoiseError, ValueError):  # such as a database that is away
             entry = await service.entry(name)
             if entry is None or entry.page.status != OPEN:
                 continue

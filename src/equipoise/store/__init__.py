@@ -3,8 +3,8 @@
 from equipoise.store.database import FORMAT
 from equipoise.store.events import Event
 from equipoise.store.header import Header
-from equipoise.store.log import Log, Patience, replay
+from equipoise.store.log import Log, replay
 from equipoise.store.replica import Replica, differences
 from equipoise.store.turn import Turn
 
-__all__ = ["FORMAT", "Event", "Header", "Log", "Patience", "Replica", "Turn", "differences", "replay"]
+__all__ = ["FORMAT", "Event", "Header", "Log", "Replica", "Turn", "differences", "replay"]

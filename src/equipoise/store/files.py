@@ -29,7 +29,7 @@ _CHECK: Final = 8
 NO_TURN: Final = -1
 
 
-class Watch:
+class FileWatch:
     """Whether the files at a path are still those that a connection has open."""
 
     def __init__(self, path: Path, suffixes: tuple[str, ...] = SUFFIXES) -> None:
@@ -114,7 +114,7 @@ def check_together(path: Path, name: str, gate: Gate) -> None:
         )
 
 
-def is_noted(watch: Watch, gate: Gate) -> bool:
+def is_noted(watch: FileWatch, gate: Gate) -> bool:
     """Return whether there is a note about the database that a connection has open."""
     note, noted_in = gate.note(NOTE_SIZE)
     known = Note.unpack(note)

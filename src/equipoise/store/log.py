@@ -16,13 +16,14 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from equipoise import paths
 from equipoise.base.errors import EquipoiseError
 from equipoise.base.inputs import check_study_name
+from equipoise.base.patience import Patience
 from equipoise.store import events as kinds
 from equipoise.store import inside, snapshots
 from equipoise.store.database import Database, Head, Lost, Missing, Row, link
@@ -43,15 +44,6 @@ _SNAPSHOTS: Final = 2
 # Seconds in which others may write so much that it is folded before the lock is taken, so that it is held for a short
 # time. After less, that is not worth a look of its own.
 _LONG: Final = 0.1
-
-
-@dataclass(frozen=True)
-class Patience:
-    """For how many seconds to try another connection where one was lost: at once, then less and less often."""
-
-    seconds: float = 60.0
-    clock: Callable[[], float] = time.monotonic
-    pause: Callable[[float], None] = time.sleep
 
 
 PATIENCE: Final = Patience()

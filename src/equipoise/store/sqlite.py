@@ -16,7 +16,7 @@ from equipoise.base.errors import EquipoiseError
 from equipoise.base.inputs import printable
 from equipoise.store import files
 from equipoise.store.database import Database, Head, Row, Values
-from equipoise.store.files import NO_TURN, Note, Watch
+from equipoise.store.files import NO_TURN, FileWatch, Note
 from equipoise.store.gate import LOCKS_NEEDED, Gate
 
 # A row of a hundred samples fits on a page several times; of those of 4096 bytes, half would be left empty.
@@ -61,7 +61,7 @@ class SQLite(Database):
         self._path = path.absolute()
         self._gate: Gate | None = None
         self._copy: tempfile.TemporaryDirectory[str] | None = None
-        self._watch: Watch | None = None
+        self._watch: FileWatch | None = None
         self._saved: Note | None = None
         self._keep_gate = False
         folder = files.stat(str(self._path.parent))
@@ -109,7 +109,7 @@ class SQLite(Database):
                     self.execute(f"pragma wal_autocheckpoint = {_WAL // _PAGE}")
                     self.execute("pragma synchronous = full")
                     self.tables()  # reads, and so all files are there
-            self._watch = Watch(self._path)
+            self._watch = FileWatch(self._path)
             if not files.is_noted(self._watch, gate):
                 self._leave_note(Note(0, 0, 0, NO_TURN, b""))
         finally:
@@ -167,7 +167,7 @@ class SQLite(Database):
                 connection = self._connect(mode, patience=_READERS_PATIENCE)
                 connection.execute("pragma query_only = on")
                 connection.execute("select count(*) from sqlite_master").fetchall()
-                self._watch = Watch(self._path)
+                self._watch = FileWatch(self._path)
                 return connection
             except sqlite3.OperationalError as error:
                 if _is_busy(error):  # a copy of what somebody writes may be of two states
@@ -176,7 +176,7 @@ class SQLite(Database):
             except (sqlite3.Error, UnicodeDecodeError):
                 break
         # In a folder that cannot be written to, SQLite may not be able to read what was written last: a copy is.
-        self._watch = Watch(self._path, ("",))
+        self._watch = FileWatch(self._path, ("",))
         with self._explained():
             self._copy = tempfile.TemporaryDirectory(prefix="equipoise-")
             try:

@@ -12,7 +12,8 @@ from unittest.mock import patch
 import numpy as np
 
 from equipoise.base.errors import EquipoiseError
-from equipoise.store import Header, Log, Patience, Turn, differences, replay, snapshots
+from equipoise.base.patience import Patience
+from equipoise.store import Header, Log, Turn, differences, replay, snapshots
 from equipoise.store.database import NOBODY, VISITOR, Database, Lease, Lost, link
 from equipoise.store.leases import sweep
 from equipoise.store.log import connect

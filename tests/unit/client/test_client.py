@@ -20,9 +20,10 @@ import pytest
 
 import equipoise as eq
 from equipoise.base.errors import EquipoiseError
+from equipoise.base.patience import Patience
 from equipoise.client import remote as remote_module
 from equipoise.client.service import Service
-from equipoise.client.transport import Patience, Transport, _seconds
+from equipoise.client.transport import Transport, _seconds
 from equipoise.ledger.ledger import TooLate
 from equipoise.server import Limits
 from tests.logs import expire_leases, kinds

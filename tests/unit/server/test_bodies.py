@@ -19,7 +19,7 @@ from starlette.requests import Request
 from equipoise.server import Settings, bodies, create_app
 from equipoise.server.bodies import Body
 from equipoise.server.documents import SMALL, Size
-from equipoise.server.problems import Problem
+from equipoise.server.problems import HTTPProblem
 from equipoise.server.routing import read
 from tests.serving import ADMIN
 from tests.waiting import HANG
@@ -193,7 +193,7 @@ def test_others_are_answered_while_a_large_body_is_read() -> None:
 
 def refused(body: bytes, size: Size = SMALL, optional: bool = False, **headers: str) -> tuple[int, str]:
     """Return how a body is refused."""
-    with pytest.raises(Problem) as caught:
+    with pytest.raises(HTTPProblem) as caught:
         asyncio.run(read(request(body, **headers), bodies.AskBody, size, optional))
     return caught.value.status, caught.value.detail
 
@@ -213,7 +213,7 @@ def test_a_body_is_received_up_to_its_limit() -> None:
         received += len(part)
         return {"type": "http.request", "body": part, "more_body": True}
 
-    with pytest.raises(Problem, match="the body must have at most 16,384 bytes"):
+    with pytest.raises(HTTPProblem, match="the body must have at most 16,384 bytes"):
         asyncio.run(read(Request({"type": "http", "method": "POST", "headers": []}, receive), bodies.AskBody, SMALL))
     assert received <= SMALL.bytes + 1000
 

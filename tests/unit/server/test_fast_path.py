@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from equipoise.server.fast_path import Direct
-from equipoise.server.problems import Problem
+from equipoise.server.problems import HTTPProblem
 from tests.serving import Served
 
 router = APIRouter(prefix="/studies/{name}")
@@ -20,7 +20,7 @@ router = APIRouter(prefix="/studies/{name}")
 @router.post("/ask")
 async def ask(request: Request, name: str) -> Response:
     if name == "none":
-        raise Problem(409, "it is archived")
+        raise HTTPProblem(409, "it is archived")
     return PlainTextResponse(f"{name} {(await request.body()).decode()} {request.scope['route'].path}")
 
 

@@ -17,7 +17,7 @@ import pytest
 from equipoise.base.errors import EquipoiseError
 from equipoise.server import Limits, Rate, Settings, process
 from equipoise.server.limits import Buckets, Lookup
-from equipoise.server.problems import Problem
+from equipoise.server.problems import HTTPProblem
 
 
 def passed(buckets: Buckets, rate: Rate, requests: int) -> int:
@@ -26,7 +26,7 @@ def passed(buckets: Buckets, rate: Rate, requests: int) -> int:
     def passes() -> bool:
         try:
             buckets.take("caller", rate)
-        except Problem:
+        except HTTPProblem:
             return False
         return True
 

@@ -15,7 +15,7 @@ from equipoise.base.errors import EquipoiseError
 from equipoise.ledger.ledger import Ledger
 from equipoise.run.course import Course
 from equipoise.server.commands import Ask, Change, Tell, Work
-from equipoise.server.problems import Problem
+from equipoise.server.problems import HTTPProblem
 from equipoise.server.turn_queue import Desk
 from equipoise.store import Log, Turn, replay
 from tests.logs import expire_leases, kinds
@@ -180,7 +180,7 @@ def test_a_queue_that_is_full(where: str) -> None:
     desk = Desk(where, "ab" * 32, most_waiting=3, patience=1.0)
     found = together(desk, [ask() for _ in range(5)])
     desk.close()
-    assert [isinstance(each, Problem) for each in found] == [False, False, False, True, True]
+    assert [isinstance(each, HTTPProblem) for each in found] == [False, False, False, True, True]
     assert (found[4].status, found[4].headers["Retry-After"]) == (503, "1")
 
 
@@ -210,9 +210,9 @@ def test_a_store_that_is_gone(tmp_path: Path) -> None:
     desk = Desk(where, "ab" * 32, most_waiting=100, patience=0.1)
     for file in tmp_path.iterdir():
         file.rename(file.with_suffix(".moved"))
-    with pytest.raises(Problem, match="removed or replaced"):
+    with pytest.raises(HTTPProblem, match="removed or replaced"):
         do(desk, ask())
-    with pytest.raises(Problem, match="removed or replaced"):  # and it goes on
+    with pytest.raises(HTTPProblem, match="removed or replaced"):  # and it goes on
         do(desk, ask())
     desk.close()
 
@@ -226,13 +226,13 @@ def test_open_tickets_are_counted_by_owner(where: str) -> None:
         return do(desk, Ask(many, owner, 3600.0, 3))
 
     tickets = [few(-2).tickets[0] for _ in range(3)]
-    with pytest.raises(Problem, match="too many open tickets"):
+    with pytest.raises(HTTPProblem, match="too many open tickets"):
         few(-2)
     assert len(few(-3, 3).tickets) == 3
     do(desk, tell(tickets[0].number, 1.0))
     now += 1.0  # then they are counted again
     assert len(few(-2).tickets) == 1
-    with pytest.raises(Problem):
+    with pytest.raises(HTTPProblem):
         few(-2)
     expire_leases(where, of=[-2])
     now += 1.0
@@ -248,7 +248,7 @@ def test_tickets_of_the_same_turn_are_open_too(where: str) -> None:
     first = do(desk, few[0]).tickets[0]
     do(desk, tell(first.number, 1.0))  # so that there is something to count again
     handed = together(desk, [*few])
-    assert [isinstance(each, Problem) for each in handed] == [False] * 3 + [True] * 6
+    assert [isinstance(each, HTTPProblem) for each in handed] == [False] * 3 + [True] * 6
     assert replay(where).study.in_flight == 3
     desk.close()
 
@@ -260,7 +260,7 @@ def test_open_tickets_are_counted_whichever_process_handed_them_out(where: str) 
     for turn in range(12):
         try:
             do(desks[turn % 2], Ask(1, -2, 3600.0, 5))
-        except Problem:
+        except HTTPProblem:
             refused += 1
     assert (replay(where).study.in_flight, refused) == (5, 7)
     assert len(do(desks[0], Ask(5, -3, 3600.0, 5)).tickets) == 5  # another caller has tickets of its own

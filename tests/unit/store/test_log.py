@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.store import Log, Patience, Turn, differences, replay
+from equipoise.base.patience import Patience
+from equipoise.store import Log, Turn, differences, replay
 from equipoise.store.database import Head
 from equipoise.store.memory import Memory
 from tests.unit.store.living import header, live

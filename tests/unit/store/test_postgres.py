@@ -20,7 +20,8 @@ from typing import Any
 import pytest
 
 import equipoise as eq
-from equipoise.store import Log, Patience, Turn, differences, postgres, replay
+from equipoise.base.patience import Patience
+from equipoise.store import Log, Turn, differences, postgres, replay
 from equipoise.store.log import PATIENCE, connect
 from equipoise.store.postgres import Postgres as Server
 from tests.unit.store.living import header
