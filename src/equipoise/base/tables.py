@@ -72,17 +72,35 @@ def between(low: float, high: float) -> str:
     return f"about {ends[0]}" if ends[0] == ends[1] else " to ".join(ends)
 
 
-def duration(low: float, high: float) -> str:
+# Units of time: name, symbol, seconds, and the shortest time that is given in it.
+_TIMES: Final = (
+    ("day", "d", 86400.0, 3 * 86400.0),
+    ("hour", "h", 3600.0, 3 * 3600.0),
+    ("minute", "min", 60.0, 3 * 60.0),
+    ("second", "s", 1.0, 1.0),
+    ("millisecond", "ms", 1e-3, 0.0),
+)
+
+
+def duration(seconds: float, digits: int = 2) -> str:
+    """Return a time in a unit that suits it, such as "25.3 ms", "45 s", "12 min" or "3.5 h"."""
+    _, symbol, each = _unit_of_time(seconds)
+    return f"{amount(seconds / each, digits)} {symbol}"
+
+
+def duration_range(low: float, high: float) -> str:
     """Return a range of seconds in words, such as "3 to 6 minutes", in whole units that include it."""
-    unit, each = next(
-        ((unit, each) for unit, each in (("day", 86400), ("hour", 3600), ("minute", 60)) if high >= 3 * each),
-        ("second", 1),
-    )
+    unit, _, each = _unit_of_time(max(high, 1.0))
     first, last = math.floor(low / each), max(1, math.ceil(high / each))
     units = unit if last == 1 else f"{unit}s"
     if first == 0:
         return f"up to {last:,} {units}"
     return f"about {last:,} {units}" if first == last else f"{first:,} to {last:,} {units}"
+
+
+def _unit_of_time(seconds: float) -> tuple[str, str, float]:
+    """Return the name, the symbol and the length of the unit that suits a time."""
+    return next((name, symbol, each) for name, symbol, each, shortest in _TIMES if max(seconds, 0.0) >= shortest)
 
 
 def percent(level: float) -> str:

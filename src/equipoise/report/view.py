@@ -14,13 +14,13 @@ from typing import Any, Final
 
 from equipoise import chart
 from equipoise.base.inputs import text_of, texts
-from equipoise.base.tables import PLAIN, SHARES, Unit, amount, json_ready, percent, plus_minus, rounded
+from equipoise.base.tables import PLAIN, SHARES, Unit, amount, duration, json_ready, percent, plus_minus, rounded
 from equipoise.inference import ranking
 from equipoise.inference.arm_intervals import intervals, reached_by_arm
 from equipoise.inference.forecast import left_by_arm
 from equipoise.report import series
 from equipoise.report.watch import Report
-from equipoise.report.words import axes, duration, settings, warnings
+from equipoise.report.words import axes, settings, warnings
 from equipoise.result import IntervalsByArm, Result
 from equipoise.result.summary import left_out, priced, remarks, verdict
 

@@ -140,14 +140,6 @@ def axes(report: Report) -> tuple[str, str]:
     return ("mean", "±") if unit is None else (f"mean {unit}", f"± in {unit}")
 
 
-def duration(seconds: float) -> str:
-    """Return a time in one unit, such as "45 s", "12 min" or "3.5 h"."""
-    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{amount(seconds / size, 2)} {unit}"
-    return f"{amount(seconds, 2)} s" if seconds >= 0.1 else "<0.1 s"
-
-
 def _flat(about: dict[str, Any]) -> Iterable[tuple[str, str]]:
     """Yield what was sampled as pairs of texts; those of a nested mapping one by one."""
     for key, value in about.items():

@@ -9,7 +9,7 @@ import numpy as np
 
 from equipoise.base import tables
 from equipoise.base.inputs import named, text_of
-from equipoise.base.tables import MOST_ROWS, PLAIN, Unit, about, amount, between, count, duration, percent, rounded
+from equipoise.base.tables import MOST_ROWS, PLAIN, Unit, about, amount, between, count, percent, rounded
 from equipoise.inference import forecast, ranking
 from equipoise.inference.arm_intervals import intervals, reached, reached_by_arm
 from equipoise.inference.baseline import baseline
@@ -70,7 +70,7 @@ def what_is_left(known: Known) -> str:
     more = f"{between(left.low, left.high)} more samples needed"
     if math.isnan(left.seconds_high):
         return more
-    return f"{more} ({duration(left.seconds_low, left.seconds_high)})"
+    return f"{more} ({tables.duration_range(left.seconds_low, left.seconds_high)})"
 
 
 def _verdict_of_sums(known: Known, wanted: Precision, asked: Sums, unit: Unit) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 from equipoise.base import terminal as people
 from equipoise.base.inputs import named, shown
-from equipoise.base.tables import count, plus_minus
+from equipoise.base.tables import count, duration, plus_minus
 from equipoise.inference.arm_intervals import intervals
 from equipoise.inference.ranking import least_precise
 from equipoise.result import Result
@@ -234,7 +234,7 @@ def worst_text(progress: Progress) -> str:
 
 def left_text(progress: Progress) -> str:
     """
-    Return such as "1,900 to 4,300 more samples needed (3 to 6 minutes)" for a precision, else such as "1:05 left".
+    Return such as "1,900 to 4,300 more samples needed (3 to 6 minutes)" for a precision, else such as "12 min left".
 
     The time alone where the budget or the time limit ends the study before the precision is reached; nothing if that
     is not known.
@@ -242,14 +242,8 @@ def left_text(progress: Progress) -> str:
     left = progress.result.left
     if left is not None and not progress.seconds_left < left.seconds_low:
         return what_is_left(progress.result.known)
-    return f"{_duration(progress.seconds_left)} left" if math.isfinite(progress.seconds_left) else ""
+    return f"{duration(progress.seconds_left)} left" if math.isfinite(progress.seconds_left) else ""
 
 
 def _amount(spent: float) -> str:
     return f"{spent:,.0f}" if spent == int(spent) else f"{spent:,.2f}"
-
-
-def _duration(seconds: float) -> str:
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

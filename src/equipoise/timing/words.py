@@ -37,7 +37,7 @@ def verdict(found: Timings) -> str:
             return f"{runs} of {commands}."
         return f"{head}{runs} of {commands} instead of {found.wanted:,} of each; {_more(found)}{tail}."
     assert found.precision is not None
-    wanted = f"±{found.precision}" if isinstance(found.precision, str) else f"±{duration(found.precision)}"
+    wanted = f"±{found.precision}" if isinstance(found.precision, str) else f"±{tables.duration(found.precision, 3)}"
     wide = [each for each in found.commands if not each.reached]
     if not wide:
         return f"✓ {'Every mean' if len(found.commands) > 1 else 'The mean'} is known to {wanted} ({runs})."
@@ -73,7 +73,7 @@ def _more(found: Timings) -> str:
         return "more runs are needed"
     # To two digits, where it is an estimate.
     number = tables.count(int(runs), "more run") if found.wanted else f"about {tables.about(runs, 0, 100 * runs)} more"
-    return f"{number} {'is' if runs == 1 else 'are'} needed ({tables.duration(0.8 * seconds, 1.25 * seconds)})"
+    return f"{number} {'is' if runs == 1 else 'are'} needed ({tables.duration_range(0.8 * seconds, 1.25 * seconds)})"
 
 
 def comparison(ratio: Ratio) -> str:
@@ -264,12 +264,6 @@ def _cut(name: str) -> str:
 
 
 # ---- numbers
-
-
-def duration(seconds: float) -> str:
-    """Return a time in a unit that suits it, such as "25.3 ms"."""
-    unit, per_second = _unit(seconds)
-    return f"{tables.amount(seconds * per_second, 3)} {unit}"
 
 
 def _unit(seconds: float, wanted: str | None = None) -> tuple[str, float]:

@@ -177,7 +177,16 @@ def test_a_number_has_the_digits_of_its_range() -> None:
 )
 def test_a_range_of_seconds(low: float, high: float, words: str) -> None:
     """In whole units that include it, of which there are three at least."""
-    assert tables.duration(low, high) == words
+    assert tables.duration_range(low, high) == words
+
+
+def test_a_time_is_in_the_unit_that_suits_it() -> None:
+    """From a millisecond to a day; of those from the minute on there are three at least."""
+    times = (0.0, 0.02534, 0.78, 1.0, 45, 119, 190, 7199, 10_800, 200_000, 300_000)
+    assert [tables.duration(seconds) for seconds in times] == [
+        "0 ms", "25 ms", "780 ms", "1 s", "45 s", "119 s", "3.2 min", "120 min", "3 h", "56 h", "3.5 d",
+    ]  # fmt: skip
+    assert tables.duration(0.02534, 3) == "25.3 ms"
 
 
 ASCII = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "'=1", "''=1"]

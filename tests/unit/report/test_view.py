@@ -21,7 +21,6 @@ from equipoise.inference.baseline import Baseline
 from equipoise.report import series
 from equipoise.report.charts import HEADINGS, charts, png, specs
 from equipoise.report.history import Moment
-from equipoise.report.words import duration
 from equipoise.result.summary import remarks
 
 RATES = {"rare": 0.05, "even": 0.5, "often": 0.9}
@@ -282,9 +281,3 @@ def test_short(view: dict[str, Any]) -> None:
     found = report.short(view)
     assert found["verdict"] == view["verdict"]
     assert found["line"][-1] == pytest.approx(max(arm["half_width"] for arm in view["arms"]), rel=1e-3)
-
-
-def test_durations() -> None:
-    assert [duration(seconds) for seconds in (0.005, 0.78, 45, 119, 130, 7199, 7200, 200_000)] == [
-        "<0.1 s", "0.78 s", "45 s", "119 s", "2.2 min", "120 min", "2 h", "2.3 d",
-    ]  # fmt: skip

@@ -35,7 +35,7 @@ def half_way() -> Progress:
 
 def test_words(half_way: Progress) -> None:
     assert progress.spent_text(half_way) == "300 of 3,000 samples"
-    assert progress.left_text(half_way) == "9:00 left"
+    assert progress.left_text(half_way) == "9 min left"
     low, high = half_way.result.intervals(0.95)["rough"]
     mean = half_way.result.means[half_way.worst]
     assert half_way.margin == max(mean - low, high - mean)
@@ -106,6 +106,6 @@ def test_a_notebook(monkeypatch: pytest.MonkeyPatch, half_way: Progress) -> None
     worst = progress.worst_text(half_way)
     assert shown == [
         "<progress></progress>",
-        f'<progress value="0.100"></progress> 300 of 3,000 samples · {worst} · 9:00 left',
+        f'<progress value="0.100"></progress> 300 of 3,000 samples · {worst} · 9 min left',
         "",
     ]
