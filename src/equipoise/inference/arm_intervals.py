@@ -154,7 +154,17 @@ def widths(known: Known, places: Sequence[int] | None = None, level: float | Non
 
 @remembered
 def reached_by_arm(known: Known) -> Bools:
-    """Return which arms' intervals lie within their mean ± the precision, in the arms' order; none without one."""
+    """
+    Return which arms have reached their precision, in the arms' order; all False without a precision.
+
+    Their intervals lie within their mean ± the precision, or did when the arm was stopped for that.
+    """
+    found = _narrow_enough(known)
+    return found if known.settled is None else found | known.settled
+
+
+def _narrow_enough(known: Known) -> Bools:
+    """Return which arms' intervals are narrow enough now."""
     if known.precision is not None and known.precision.sums is not None:
         return linear_targets.reached_by_arm(known.precision.sums, linear_targets.sums_found(known).reached)
     if not by_width(known):
@@ -197,10 +207,15 @@ def _deciding(
         the study.
     """
     found = widths(known, places)
-    targets = _targets(known) if places is None else _targets(known)[np.asarray(places)]
+    where = slice(None) if places is None else np.asarray(places)
+    targets = _targets(known)[where]
     least, most = known.sequences.limits
     with np.errstate(invalid="ignore"):
         fixed = found.half <= targets
+        if known.settled is not None and known.precision is not None:
+            # An arm that was stopped keeps its fixed-width interval, where that is trusted for a target of this kind.
+            whole = targets >= known.precision.targets(known.means)[where]
+            fixed |= known.settled[where] & whole & np.isfinite(found.half)
         half = found.half if level == known.level else widths(known, places, level).plain
         wide = np.nan_to_num(found.caution - 1, nan=0.0, posinf=0.0)
         low = low - wide * np.maximum(found.centres - low, 0)

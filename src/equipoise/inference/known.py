@@ -39,11 +39,14 @@ class Known:
         The level of the intervals, and the precision that was asked for, if any.
     cost_unit
         The unit of costs, such as "tokens"; empty where none was given.
+    settled
+        Which arms were stopped because they had reached the precision; None for none.
     """
 
     snapshot: Snapshot
     goal: Goal = field(default_factory=Goal)
     cost_unit: str = ""
+    settled: Bools | None = None
     # What functions found that are `remembered`, by their names.
     found: dict[str, Any] = field(default_factory=dict, init=False)
 

@@ -94,6 +94,9 @@ def look(known: Known, asked: Sums, everything: bool = False) -> Found:
         follow = ~fixed & (everything | (least <= targets))
         _sequences(known, weights, alpha, np.flatnonzero(follow), np.nan_to_num(caution, nan=1.0), low, high)
         reached = fixed | (np.maximum(values - low, high - values) <= targets)
+    if known.settled is not None:
+        # Its arms are stopped once all of their sums have reached their precision.
+        reached |= (inside & known.settled).any(1)
     return Found(values, targets, low, high, fixed, reached)
 
 

@@ -87,7 +87,9 @@ class Course:
         # Where durations are what is measured, slow ones differ from fast ones by their nature.
         compared = None if about.get("measure") == "seconds" or not len(seconds) else seconds
         unit = str(about.get("cost_unit", ""))
-        return replica.study.result(goal=self.goal(replica), seconds=compared, pace=pace, cost_unit=unit)
+        return replica.study.result(
+            goal=self.goal(replica), seconds=compared, pace=pace, cost_unit=unit, settled=replica.settled.copy()
+        )
 
     # ---- who comes first
 
@@ -144,7 +146,10 @@ class Course:
 
     def judge(self, turn: Turn, gone: Bools | None = None) -> bool:
         """
-        Retire the arms that are known well enough or have no more samples, reopen the others.
+        Retire the arms that have reached their precision or have no more samples, and reopen arms that may go on.
+
+        An arm that has reached its precision is reopened if another one is asked for, and otherwise stays retired, even
+        where late answers widen its interval; one that had no more samples is reopened when it has some again.
 
         Parameters
         ----------

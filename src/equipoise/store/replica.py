@@ -26,14 +26,15 @@ from equipoise.store import events as log
 from equipoise.store.database import Row, link
 from equipoise.store.events import Damaged, Events
 from equipoise.store.header import Header, check_goal, unreadable
-from equipoise.store.plain import UNREADABLE, loads
+from equipoise.store.plain import UNREADABLE, dumps, loads
 from equipoise.study import Study
 
 # What compiled code folds, by kind; -1 for the rest.
 _ACTIONS = np.full(len(log.KINDS), -1, np.int64)
 _ACTIONS[[log.ASK, log.TELL, log.DECLINE]] = steps.ASK, steps.TELL, steps.DECLINE
 
-# Why an arm is retired where nobody said so; it is reopened when that no longer holds.
+# Why an arm is retired where the user did not ask for it. A precise one is reopened when another precision is asked
+# for, an exhausted one when it has samples again.
 PRECISE, EXHAUSTED = JUDGEMENTS = ("precise enough", "exhausted")
 # Why a ticket was given back that was never sampled.
 RETIRED: Final = "arm retired"
@@ -81,7 +82,9 @@ class Replica:
         Whether the weights follow the precision rather than what somebody set; and how many samples there were when
         they were set for the precision that is asked for now, -1 if they were not.
     judged
-        For each arm, whether it is retired because it is known well enough or has no more samples, not by somebody.
+        For each arm, whether it is retired because it is known well enough or has no more samples, not by the user.
+    settled
+        For each arm, whether it is retired because the precision that is asked for now was reached.
     counts
         How many events of each kind there were.
     began, latest
@@ -93,7 +96,7 @@ class Replica:
         self.study = header.study()
         self.precision, self.level, self.interval = header.precision, header.level, header.interval
         self.followed, self.weighed = False, -1
-        self.judged = np.zeros(len(self.study.arms), bool)
+        self.judged, self.settled = np.zeros((2, len(self.study.arms)), bool)
         self.counts: Counter[str] = Counter()
         self.began = self.latest = math.nan
         # As far as somebody told them: of a poll, none.
@@ -234,9 +237,10 @@ class Replica:
                     ledger.forget(place, withdrawn=text in WITHDRAWALS)
                 elif kind == log.RETIRE:
                     ledger.retire(place)
-                    self.judged[place] = text in JUDGEMENTS
+                    self.retired(place, text)
                 elif kind == log.REOPEN:
                     ledger.reopen(place)
+                    self.settled[place] = False
                 elif kind == log.BUDGET:
                     study.set_budget(loads(text or ""))
                 elif kind == log.WEIGHTS:
@@ -255,8 +259,14 @@ class Replica:
             raise Damaged(f"an event {log.KINDS[kind]!r} cannot be: {printable(said)}") from None
 
     def set_goal(self, precision: Any, level: float, interval: Stopping) -> None:
-        """Change what is asked for; weights that followed another precision are set again when they are due."""
+        """Change what is asked for. No arm has reached it yet, and weights that follow it are set when they are due."""
+        if (dumps(precision), level, interval) != (dumps(self.precision), self.level, self.interval):
+            self.settled[:] = False
         self.precision, self.level, self.interval, self.weighed = precision, level, interval, -1
+
+    def retired(self, place: int, why: str | None) -> None:
+        """Note why an arm was retired."""
+        self.judged[place], self.settled[place] = why in JUDGEMENTS, why == PRECISE
 
     def weights_set(self, followed: bool) -> None:
         """Note that weights were set, and whether they follow the precision."""
@@ -269,6 +279,7 @@ class Replica:
         return {
             "seconds": self.seconds if self.timed else self._seconds.array,
             "judged": self.judged,
+            "settled": self.settled,
             "firsts": self._firsts.array,
             "tags": self._tags.array,
             "precision": self.precision,
@@ -284,7 +295,8 @@ class Replica:
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Take what `arrays` gave; ValueError or TypeError where it cannot be that."""
         issued, firsts = self.study.ledger.issued, saved["firsts"].astype(np.int64)
-        if len(saved["seconds"]) > issued or len(firsts) != len(saved["tags"]) or saved["judged"].dtype != bool:
+        masks = saved["judged"].dtype == saved["settled"].dtype == bool
+        if len(saved["seconds"]) > issued or len(firsts) != len(saved["tags"]) or not masks:
             raise ValueError("its arrays do not fit")
         # From the first ticket on, each turn's after those of the turn before.
         if (np.diff(firsts, prepend=-1, append=max(issued, 0)) <= 0).any() or (issued and firsts[:1].tolist() != [0]):
@@ -297,7 +309,7 @@ class Replica:
         if type(saved["followed"]) is not bool or not type(saved["began"]) is type(saved["latest"]) is float:
             raise TypeError("its numbers cannot be read")
         self._seconds.extend(saved["seconds"])
-        self.judged[:] = saved["judged"]
+        self.judged[:], self.settled[:] = saved["judged"], saved["settled"]
         self.numbered(saved["firsts"], saved["tags"])
         self.precision, self.level, self.interval = saved["precision"], saved["level"], saved["interval"]
         self.followed, self.weighed = saved["followed"], saved["weighed"]

@@ -26,7 +26,7 @@ from equipoise.store import events
 from equipoise.store.database import NOBODY, Database, Lease
 from equipoise.store.events import Draft
 from equipoise.store.plain import dumps
-from equipoise.store.replica import JUDGEMENTS, WITHDRAWALS, Replica, tag_of
+from equipoise.store.replica import WITHDRAWALS, Replica, tag_of
 from equipoise.study import Study
 
 
@@ -198,11 +198,12 @@ class Turn:
     def retire(self, place: int, why: str) -> None:
         """Retire an arm: no more of its samples are asked for."""
         self._change(lambda: self.ledger.retire(place), events.RETIRE, place, why)
-        self.replica.judged[place] = why in JUDGEMENTS
+        self.replica.retired(place, why)
 
     def reopen(self, place: int) -> None:
         """Reopen a retired arm."""
         self._change(lambda: self.ledger.reopen(place), events.REOPEN, place)
+        self.replica.settled[place] = False
 
     def set_budget(self, budget: Any) -> None:
         """Change the budget."""

@@ -13,7 +13,7 @@ from typing import Any, Final, SupportsFloat, overload
 import numpy as np
 
 from equipoise.base import tables
-from equipoise.base.arrays import Floats, Ints
+from equipoise.base.arrays import Bools, Floats, Ints
 from equipoise.base.errors import EquipoiseError
 from equipoise.base.inputs import MISSING, Names, integer, number, shown
 from equipoise.base.keywords import suggests_keywords
@@ -188,6 +188,7 @@ class Study:
         seconds: Floats | None = None,
         pace: Floats | None = None,
         cost_unit: str = "",
+        settled: Bools | None = None,
     ) -> Result:
         """
         Return what is known now; later samples do not change it.
@@ -204,9 +205,12 @@ class Study:
             how long a precision will take.
         cost_unit
             What costs are counted in, such as "tokens".
+        settled
+            Which arms were stopped because they had reached the precision, in the arms' order: they count as precise
+            even if late answers have widened their intervals since.
         """
         with self._lock:
-            return Result(Known(self._ledger.snapshot(seconds, pace), goal or Goal(), cost_unit))
+            return Result(Known(self._ledger.snapshot(seconds, pace), goal or Goal(), cost_unit, settled))
 
     def __repr__(self) -> str:
         return f"<Study of {', '.join(self._facts().values())}>"

@@ -93,6 +93,8 @@ class StoreLaws:
             assert (found.turns, found.chain, found.counts) == (truth.turns, truth.chain, truth.counts)
             asked = [(each.precision, each.level, each.interval) for each in (found, truth)]
             assert asked[0] == asked[1]
+            retired = [(each.judged.tolist(), each.settled.tolist()) for each in (found, truth)]
+            assert retired[0] == retired[1]
             issued = truth.study.ledger.issued
             assert np.array_equal(found.seconds[:issued], truth.seconds[:issued], equal_nan=True)
             assert np.array_equal(found.numbers(np.arange(issued)), truth.numbers(np.arange(issued)))

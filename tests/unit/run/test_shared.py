@@ -127,6 +127,37 @@ def test_another_precision(where: str) -> None:
         assert other.result().level == 0.9
 
 
+@pytest.mark.parametrize("wanted", [0.8, eq.Contrasts(0.8)])
+def test_an_arm_that_reached_its_precision_stays_retired_until_another_one_is_asked_for(
+    where: str, wanted: Any
+) -> None:
+    """Late answers widen its interval beyond the precision, which it has reached all the same."""
+    rng = random.Random(4)
+    with eq.open(where, arms=ARMS, precision=wanted) as study:
+        late = 0
+        while tickets := study.ask(30):
+            for ticket in tickets:
+                stopped = ticket.arm in study.retired
+                study.tell(
+                    ticket, [-30.0, 50.0][late % 2] if stopped else rng.gauss(10, 4 if ticket.arm == "rough" else 1)
+                )
+                late += stopped
+        assert late > 0
+        assert set(study.retired) == set(ARMS)
+        found = study.result()
+        assert found.reached is True
+        assert found.samples_left == 0
+        if wanted == 0.8:
+            assert found.intervals().kinds == ("fixed-width", "fixed-width")
+            assert found.intervals().half_widths.max() > 0.8
+        with eq.open(where, arms=ARMS, precision=wanted) as same:
+            assert set(same.retired) == set(ARMS)
+            assert same.result().reached is True
+        study.set_precision(0.7)
+        assert study.result().reached is False
+        assert len(study.retired) < 2
+
+
 def test_a_precision_that_is_refused_changes_nothing(where: str) -> None:
     with eq.open(where, arms=ARMS, budget=50, precision=0.8) as study:
         for wanted, level in ((-1, 0.95), ("much", 0.95), ([1.0], 0.95), (0.5, 95)):
