@@ -1,4 +1,4 @@
-"""A result as plain numbers: a dictionary, JSON, a table."""
+"""A result in other forms: a dictionary, JSON, a table, a chart."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
+from equipoise import chart
 from equipoise.base import tables
-from equipoise.base.inputs import plain_name, texts
-from equipoise.inference import errors, forecast, losses
+from equipoise.base.inputs import plain_name, text_of, texts
+from equipoise.inference import errors, forecast, losses, ranking
 from equipoise.inference.arm_intervals import intervals, reached
 from equipoise.inference.baseline import baseline
 from equipoise.inference.comparisons import contrasts_of
 from equipoise.inference.known import Known
-from equipoise.inference.ranking import least_precise
 from equipoise.inference.strata import combine, combined_kind
 from equipoise.result.by_arm import ByArm, IntervalsByArm
 
@@ -69,7 +69,7 @@ def to_dict(known: Known) -> dict[str, Any]:
     if objective.shares is not None:
         combined = combine(known)._asdict() | {"level": known.level, "kind": combined_kind(known)}
         found |= {"combined": combined, "proportional_loss": losses.proportional_loss(known)}
-    worst = plain_name(known.arms[least_precise(known)])  # a tuple stays one
+    worst = plain_name(known.arms[ranking.least_precise(known)])  # a tuple stays one
     return {**tables.json_ready(found), "worst": worst}
 
 
@@ -108,3 +108,14 @@ def to_frame(known: Known, library: tables.FrameLibrary | None) -> Any:
     if known.snapshot.costs is not None:
         columns["cost"] = known.snapshot.costs
     return tables.frame(columns, library)
+
+
+def plot(known: Known, title: str, x_title: str, width: int) -> Any:
+    """Return a chart of the means with their intervals, as `Result.plot` documents it."""
+    ends = ranking.intervals_shown(known)
+    rows = [
+        {"arm": text_of(known.arms[k]), "mean": float(mean), "low": float(low), "high": float(high)}
+        for k, mean, low, high in zip(ranking.shown(known), ends.means, ends.low, ends.high, strict=True)
+    ]
+    axis = x_title or f"mean, with its {tables.percent(known.level)} interval"
+    return chart.intervals(tables.json_ready(rows), x_title=axis, title=title, width=width)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import random
 import re
 import sys
 from dataclasses import FrozenInstanceError, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,6 +37,23 @@ def result_of(samples: dict[Any, list[float]]) -> eq.Result:
         for value in values:
             study.tell(arm=arm, value=value)
     return study.result()
+
+
+def test_the_public_names_are_those_on_the_page() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "api" / "results.rst").read_text(encoding="utf-8")
+    overview, _, below = page.partition("In full\n")
+    public = {name for name in [*vars(eq.Result), *inspect.get_annotations(eq.Result)] if not name.startswith("_")}
+    assert set(re.findall(r"\bResult\.(\w+)", overview)) == public
+    assert ":exclude-members:" not in below.partition("Parts of a result\n")[0]
+
+
+def test_every_public_name_is_described() -> None:
+    described = re.findall(r"^([a-z][a-z_, ]*)\n    \S", inspect.getdoc(eq.Result) or "", re.MULTILINE)
+    attributes = {name for line in described for name in line.split(", ")}
+    methods = {name for name, value in vars(eq.Result).items() if inspect.isfunction(value) and name[0] != "_"}
+    public = {name for name in [*vars(eq.Result), *inspect.get_annotations(eq.Result)] if not name.startswith("_")}
+    assert public - methods == attributes
+    assert all(inspect.getdoc(getattr(eq.Result, name)) for name in methods)
 
 
 def asked_for(samples: dict[Any, list[float]], **options: Any) -> eq.Result:
