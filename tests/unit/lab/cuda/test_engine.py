@@ -84,7 +84,7 @@ blocks.PILOT = 16  # it runs there too
 cuda_sums.THREADS = 4
 s = eq.strategies
 strategies = [s.Auto(), s.BAS(exploration=0.5), s.CHAS(), s.GAFSMAX(), s.TwoStage(pilot=3), s.Greedy()]
-strategies += [s.Oracle(), s.Uniform(), Odd(), Several()]
+strategies += [s.Oracle(), s.EvenSplit(), Odd(), Several()]
 laws = [eq.Gaussian(1, 4), eq.Rademacher(), eq.Bernoulli(0.3), eq.Uniform(), eq.Laplace(), eq.Empirical([1, 2, 7])]
 laws += [eq.Exponential()]
 report = {}
