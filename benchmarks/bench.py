@@ -29,7 +29,7 @@ import numpy as np
 
 from equipoise.base.arrays import Floats
 from equipoise.intervals.fixed_n import student_quantile
-from equipoise.timing import Bench, ProcessTimer, Run
+from equipoise.timing import Bench, BenchOptions, ProcessTimer, Run
 
 Draw = Callable[[np.random.Generator], float]
 
@@ -77,7 +77,7 @@ def coverage(law: str, studies: int, first: int = 0) -> dict[str, Any]:
         ) -> Run:
             return Run(draws[arm](rng))
 
-        found = Bench({"a": "true", "b": "true"}, timer, shell="none").run()
+        found = Bench(BenchOptions({"a": "true", "b": "true"}, shell="none"), timer).run()
         [ratio] = found.ratios
         true = 1.5 if ratio.fast.name == "a" else 1 / 1.5
         held += ratio.times.low <= true <= ratio.times.high

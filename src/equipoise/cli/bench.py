@@ -158,8 +158,8 @@ def bench(
     2 invalid input; 3 a command failed; 128 + n ended by signal n (130 for Ctrl-C).
     """
     from equipoise.cli.bench_progress import BenchBar
-    from equipoise.timing import Bench, ProcessTimer, parameters, words
-    from equipoise.timing.measure import names_of
+    from equipoise.timing import Bench, BenchOptions, ProcessTimer, parameters, words
+    from equipoise.timing.options import names_of
     from equipoise.timing.timer import OUTPUTS
 
     if time_unit is not None:
@@ -186,9 +186,8 @@ def bench(
     timer = ProcessTimer(where, aside=aside)
     watch = BenchBar(people.terminal() and where != "inherit")
     named = names_of(filled.commands, filled.names)
-    benchmark = Bench(
+    options = BenchOptions(
         named,
-        timer,
         precision=_precision(precision),
         runs=runs,
         min_runs=1 if min_runs is None else min_runs,
@@ -201,8 +200,8 @@ def bench(
         shell="none" if no_shell else shell,
         ignore_failure=ignore_failure,
         parameters=dict(zip(named, filled.chosen, strict=True)),
-        watch=watch,
     )
+    benchmark = Bench(options, timer, watch=watch)
     ending = ""
     with exits.Signals() as signals:
         try:

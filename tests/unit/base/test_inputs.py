@@ -19,7 +19,7 @@ from equipoise.base import inputs
 from equipoise.base.inputs import MISSING, Names, by_arm, in_order, labelled, named, plain_name, shown, text_of, texts
 from equipoise.numeric import moments
 from equipoise.run.spec import load
-from equipoise.timing.measure import Bench
+from equipoise.timing import Bench, BenchOptions
 from equipoise.timing.timer import ProcessTimer
 
 
@@ -97,7 +97,7 @@ def test_no_call_takes_seconds_that_clocks_cannot_add_up(tmp_path: Path) -> None
             "lease of an ask": lambda: study.ask(lease=1e308),
             "patience of connect": lambda: eq.connect("http://127.0.0.1:1", "key", patience=1e308),
             "timeout of a file": lambda: load(tmp_path / "spec.toml"),
-            "max_seconds of bench": lambda: Bench({"a": "true"}, ProcessTimer(), max_seconds=1e308),
+            "max_seconds of bench": lambda: Bench(BenchOptions({"a": "true"}, max_seconds=1e308), ProcessTimer()),
         }
         for where, call in calls.items():
             name = where.split()[0]

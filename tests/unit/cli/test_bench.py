@@ -16,7 +16,7 @@ import pytest
 
 from equipoise.cli import main
 from equipoise.cli.bench_progress import BenchBar, known, title
-from equipoise.timing import Bench, BenchStage
+from equipoise.timing import Bench, BenchOptions, BenchStage
 from tests.timers import Drawn, normal
 from tests.unit.cli.test_run import Done, never
 from tests.waiting import HANG, until
@@ -253,7 +253,7 @@ def test_ctrl_c_prints_what_is_known(tmp_path: Path) -> None:
 def test_progress_in_words() -> None:
     seen: list[BenchStage] = []
     times = {"a": normal(1, 0.1), "": normal(0.01, 0.1)}
-    Bench({"a": "true | true"}, Drawn(times), warmup=2, watch=seen.append).run()
+    Bench(BenchOptions({"a": "true | true"}, warmup=2), Drawn(times), watch=seen.append).run()
     assert [title(stage) for stage in seen if stage.name == "warm up"] == ["warm up 1/2", "warm up 2/2"]
     assert title(seen[0]) == "calibrate 1/50"
     assert title(seen[-1]).startswith("measure, ")

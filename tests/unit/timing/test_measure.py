@@ -13,8 +13,8 @@ from equipoise.base.errors import EquipoiseError
 from equipoise.base.inputs import check_names
 from equipoise.result import Result
 from equipoise.run.estimate import estimate
-from equipoise.timing import Bench, BenchStage, Run, margins, measure
-from equipoise.timing.measure import names_of
+from equipoise.timing import Bench, BenchOptions, BenchStage, Run, margins, measure
+from equipoise.timing.options import names_of
 from tests.timers import Drawn, Heating, normal
 
 COMMANDS = {"gzip": "true", "xz": "true"}
@@ -23,7 +23,7 @@ TIMES = {"gzip": normal(0.02, 0.05), "xz": normal(0.074, 0.15)}
 
 
 def test_it_runs_until_every_mean_is_known() -> None:
-    found = Bench(COMMANDS, Drawn(TIMES)).run()
+    found = Bench(BenchOptions(COMMANDS), Drawn(TIMES)).run()
     gzip, xz = found.commands
     assert found.reached is True
     for each in found.commands:
@@ -43,7 +43,7 @@ def test_commands_are_interleaved() -> None:
 
     That is until one of them is known.
     """
-    found = Bench(COMMANDS, Drawn(TIMES)).run()
+    found = Bench(BenchOptions(COMMANDS), Drawn(TIMES)).run()
     last = max(i for i, k in enumerate(found.order) if k == 0)
     assert last > 40
     assert found.order[:40] == (0, 1, 1, 0) * 10
@@ -53,11 +53,11 @@ def test_commands_are_interleaved() -> None:
 def test_short_commands_are_run_in_turn_in_blocks() -> None:
     """Commands of 1 and 2 ms: about six rounds a block."""
     timer = Drawn({"a": normal(0.001, 0.3), "b": normal(0.002, 0.3)})
-    found = Bench(COMMANDS_AB, timer, runs=50).run()
+    found = Bench(BenchOptions(COMMANDS_AB, runs=50), timer).run()
     assert [arm for arm, _ in timer.ran] == ["a", "b", "b", "a"] * 25
     assert found.order == (0, 1, 1, 0) * 25
     timer.ran.clear()
-    found = Bench(COMMANDS_AB, timer, max_runs=100).run()
+    found = Bench(BenchOptions(COMMANDS_AB, max_runs=100), timer).run()
     assert [arm for arm, _ in timer.ran[:40]] == ["a", "b", "b", "a"] * 10
     assert len(timer.ran) <= 200
     assert [len(each.runs) for each in found.commands] == [found.order.count(0), found.order.count(1)]
@@ -70,7 +70,7 @@ def test_a_failure_leaves_the_runs_before_it(seconds: float) -> None:
             run = super().__call__(words, arm)
             return run if len(self.ran) <= 17 else Run(1.0, code=1, said="exit code 1")
 
-    bench = Bench(COMMANDS_AB, Failing({arm: normal(seconds, 0.1) for arm in "ab"}))
+    bench = Bench(BenchOptions(COMMANDS_AB), Failing({arm: normal(seconds, 0.1) for arm in "ab"}))
     with pytest.raises(EquipoiseError, match=r"^'b' failed: exit code 1"):
         bench.run()
     found = bench.so_far()
@@ -81,7 +81,7 @@ def test_a_failure_leaves_the_runs_before_it(seconds: float) -> None:
 
 
 def test_a_number_of_runs() -> None:
-    found = Bench(COMMANDS, Drawn(TIMES), runs=6).run()
+    found = Bench(BenchOptions(COMMANDS, runs=6), Drawn(TIMES)).run()
     assert found.order == (0, 1, 1, 0) * 3
     assert found.reached is True
     # Student's interval, as nothing was decided by looking; Bonferroni for two commands: t(5) at 97.5%.
@@ -90,7 +90,7 @@ def test_a_number_of_runs() -> None:
 
 
 def test_runs_are_limited() -> None:
-    found = Bench({"a": "true"}, Drawn({"a": normal(1, 0.5)}), precision="0.1%", max_runs=40).run()
+    found = Bench(BenchOptions({"a": "true"}, precision="0.1%", max_runs=40), Drawn({"a": normal(1, 0.5)})).run()
     assert len(found.order) == 40
     assert found.reached is False
 
@@ -105,7 +105,7 @@ def test_time_is_up(runs: int | None) -> None:
 
     for seconds, order in ((0.1, (0, 1)), (7, (0, 1, 1)), (1000, (0, 1, 1, 0) * 2 + (0, 1))):
         timer.ran.clear()
-        found = Bench(COMMANDS_AB, timer, runs=runs, max_runs=5, max_seconds=seconds, clock=clock).run()
+        found = Bench(BenchOptions(COMMANDS_AB, runs=runs, max_runs=5, max_seconds=seconds), timer, clock=clock).run()
         assert found.order == order
         assert found.out_of_time is (seconds < 1000)
         assert found.reached is (runs is not None and seconds == 1000)
@@ -118,7 +118,9 @@ def test_setup_prepare_warm_up_and_cleanup() -> None:
         seen.append((stage.name, stage.done, stage.of))
 
     own = ["ready", "set"]
-    Bench(COMMANDS, timer, runs=1, warmup=2, setup=["make"], prepare=own, cleanup=["clean"], watch=watch).run()
+    Bench(
+        BenchOptions(COMMANDS, runs=1, warmup=2, setup=["make"], prepare=own, cleanup=["clean"]), timer, watch=watch
+    ).run()
     one = [("gzip", "ready"), ("gzip", "true"), ("xz", "set"), ("xz", "true")]
     assert timer.ran == [("", "make"), *one * 3, ("", "clean")]
     assert seen[:4] == [("warm up", i, 4) for i in range(4)]
@@ -136,13 +138,13 @@ def test_the_first_runs_follow_the_warm_up_before_the_study_begins(monkeypatch: 
             return estimate(*args, **kwargs)
 
         monkeypatch.setattr(measure, "estimate", begin)
-        Bench(COMMANDS_AB, timer, warmup=2, **options).run()  # type: ignore[arg-type]
+        Bench(BenchOptions(COMMANDS_AB, warmup=2, **options), timer).run()  # type: ignore[arg-type]
         assert begun[-1] == runs
 
 
 def test_one_prepare_is_for_all() -> None:
     timer = Drawn(TIMES)
-    Bench(COMMANDS, timer, runs=1, prepare=["sync"]).run()
+    Bench(BenchOptions(COMMANDS, runs=1, prepare=["sync"]), timer).run()
     assert timer.ran == [("gzip", "sync"), ("gzip", "true"), ("xz", "sync"), ("xz", "true")]
 
 
@@ -151,7 +153,7 @@ def test_one_prepare_is_for_all() -> None:
 
 def test_the_shells_own_time_is_subtracted() -> None:
     timer = Drawn({"a": normal(0.05, 0.02), "b": normal(0.09, 0.02)}, other=0.01)
-    found = Bench({"a": "true | true", "b": "true"}, timer, runs=30).run()
+    found = Bench(BenchOptions({"a": "true | true", "b": "true"}, runs=30), timer).run()
     assert found.overhead is not None
     assert found.overhead.shell == "/bin/sh"
     assert found.overhead.seconds == pytest.approx(0.01)
@@ -165,7 +167,7 @@ def test_the_error_of_the_shells_time_is_counted() -> None:
 
     def bench(seconds: float) -> Bench:
         timer = Drawn({"a": normal(0.01 + seconds, 0.001), "": normal(0.01, 0.2)})
-        return Bench({"a": "true | true"}, timer)
+        return Bench(BenchOptions({"a": "true | true"}), timer)
 
     short, long = bench(0.0005).run(), bench(1.0).run()
     assert short.reached is False
@@ -187,7 +189,7 @@ def test_the_shell_is_timed_until_it_is_known_well_enough() -> None:
 
     for seconds, least, most in ((1.0, 53, 53), (0.01, 656, 956)):
         drawn = timer(seconds)
-        found = Bench({"a": "true | true"}, drawn).run()
+        found = Bench(BenchOptions({"a": "true | true"}), drawn).run()
         assert found.reached
         arms = [arm for arm, _ in drawn.ran]
         assert arms[53:55] == ["a", ""]
@@ -201,7 +203,7 @@ def test_the_shell_is_timed_until_it_is_known_well_enough() -> None:
 def test_what_the_shell_hides_is_not_run_to_the_limit() -> None:
     """Commands that take no time besides the shell's, one of which is found to take less; and the other is 1 s."""
     timer = Drawn({"no": normal(0.01, 0.2), "": normal(0.0101, 0.2), "yes": normal(1.0, 0.1)})
-    found = Bench({"no": "true | true", "yes": "true"}, timer).run()
+    found = Bench(BenchOptions({"no": "true | true", "yes": "true"}), timer).run()
     no, yes = found.commands
     assert 20 <= len(no.runs) <= 22
     assert (no.reached, yes.reached) == (False, True)
@@ -222,7 +224,7 @@ def test_a_shell_that_drifts_is_timed_while_the_commands_are() -> None:
             return Run(run.seconds + 0.01 * (len(self.ran) > 53))
 
     timer = Drifting({"a": normal(0.02, 0.0), "": normal(0.01, 0.0)})
-    found = Bench({"a": "true | true"}, timer, runs=60).run()
+    found = Bench(BenchOptions({"a": "true | true"}, runs=60), timer).run()
     assert found.overhead is not None
     assert found.overhead.seconds == pytest.approx(0.02)
     assert found.commands[0].mean == pytest.approx(0.01)
@@ -240,7 +242,7 @@ def test_where_nobody_looked_it_is_students() -> None:
 
     for options in ({"max_seconds": 4.0}, {"max_runs": 2}, {"runs": 9, "max_seconds": 4.0}):
         timer.ran.clear()
-        for each in Bench(COMMANDS_AB, timer, clock=clock, **options).run().commands:
+        for each in Bench(BenchOptions(COMMANDS_AB, **options), timer, clock=clock).run().commands:
             assert (len(each.runs), each.interval) == (2, "fixed-n")
             # t(1) at 97.5%
             assert each.margin == pytest.approx(25.4517 * each.deviation / math.sqrt(2), rel=1e-4)
@@ -248,7 +250,7 @@ def test_where_nobody_looked_it_is_students() -> None:
 
 def test_a_least_number_of_runs() -> None:
     """Where the precision is reached before: the interval of as many runs as were asked for."""
-    found = Bench(COMMANDS_AB, Drawn({arm: normal(1.0, 0.02) for arm in "ab"}), min_runs=60).run()
+    found = Bench(BenchOptions(COMMANDS_AB, min_runs=60), Drawn({arm: normal(1.0, 0.02) for arm in "ab"})).run()
     assert found.order == (0, 1, 1, 0) * 30
     assert [each.interval for each in found.commands] == ["fixed-n"] * 2
     assert found.reached
@@ -272,7 +274,7 @@ def failing(code: int) -> Drawn:
 
 def test_a_command_that_fails_ends_it() -> None:
     timer = failing(7)
-    bench = Bench({"a": "true", "b": "false"}, timer, cleanup=["clean"])
+    bench = Bench(BenchOptions({"a": "true", "b": "false"}, cleanup=["clean"]), timer)
     with pytest.raises(
         EquipoiseError, match=r"^'b' failed: exit code 7; its stderr ends with: oh \(-i ignores"
     ) as error:
@@ -281,11 +283,11 @@ def test_a_command_that_fails_ends_it() -> None:
     assert bench.so_far() is None
     assert timer.ran[-1] == ("", "clean")
     with pytest.raises(EquipoiseError, match=r"^'b' failed: exit code 7"):
-        Bench({"b": "false"}, failing(7), warmup=1).run()
+        Bench(BenchOptions({"b": "false"}, warmup=1), failing(7)).run()
     with pytest.raises(EquipoiseError, match=r"^the setup command 'x' failed: exit code 7"):
-        Bench({"a": "true"}, Aside(7), setup=["x"]).run()
+        Bench(BenchOptions({"a": "true"}, setup=["x"]), Aside(7)).run()
     with pytest.raises(EquipoiseError, match=r"^the prepare command 'x' failed: exit code 7"):
-        Bench({"a": "true"}, Aside(7), prepare=["x"]).run()
+        Bench(BenchOptions({"a": "true"}, prepare=["x"]), Aside(7)).run()
 
 
 @pytest.mark.parametrize(
@@ -300,7 +302,7 @@ def test_a_command_that_fails_ends_it() -> None:
 def test_a_cleanup_that_fails_hides_nothing(
     commands: dict[str, str], options: dict[str, Any], error: type[BaseException], sentence: str
 ) -> None:
-    bench = Bench(commands, Aside(7), runs=2, cleanup=["x 1", "x 2"], **options)
+    bench = Bench(BenchOptions(commands, runs=2, cleanup=["x 1", "x 2"], **options), Aside(7))
     with pytest.raises(error, match=sentence):
         bench.run()
     assert bench.unclean == [f"the cleanup command 'x {i}' failed: exit code 7" for i in (1, 2)]
@@ -319,7 +321,7 @@ class Aside:
 
 
 def test_failures_may_be_ignored() -> None:
-    found = Bench({"a": "true", "b": "false"}, failing(7), runs=3, ignore_failure=True).run()
+    found = Bench(BenchOptions({"a": "true", "b": "false"}, runs=3, ignore_failure=True), failing(7)).run()
     assert [each.failures for each in found.commands] == [0, 3]
 
 
@@ -331,7 +333,7 @@ def test_an_interrupt_leaves_what_is_known() -> None:
             return super().__call__(words, arm)
 
     # The first two runs take 0.1 s: time for 40 of each.
-    bench = Bench(COMMANDS, Interrupted(TIMES), precision="0.1%", max_seconds=4.0, clock=lambda: 0.0)
+    bench = Bench(BenchOptions(COMMANDS, precision="0.1%", max_seconds=4.0), Interrupted(TIMES), clock=lambda: 0.0)
     with pytest.raises(KeyboardInterrupt):
         bench.run()
     found = bench.so_far()
@@ -353,7 +355,7 @@ def test_before_there_is_a_precision_to_look_at_an_interrupt_says_nothing_about_
                 raise KeyboardInterrupt
             return super().__call__(words, arm)
 
-    bench = Bench(COMMANDS, Interrupted(TIMES), precision="0.1%")
+    bench = Bench(BenchOptions(COMMANDS, precision="0.1%"), Interrupted(TIMES))
     with pytest.raises(KeyboardInterrupt):
         bench.run()
     found = bench.so_far()
@@ -373,7 +375,7 @@ def test_a_machine_that_heats_up() -> None:
     means = {arm: np.mean([one_by_one([], arm).seconds for _ in range(10)]) for arm in seconds}
     assert means["fast"] > 1.1 * means["slow"]
     for options in ({"runs": 10}, {"precision": "10%"}):
-        found = Bench({"slow": "true", "fast": "true"}, Heating(seconds, hot), **options).run()
+        found = Bench(BenchOptions({"slow": "true", "fast": "true"}, **options), Heating(seconds, hot)).run()
         assert found.drifts
         [ratio] = found.ratios
         assert (ratio.fast.name, ratio.slow.name) == ("fast", "slow")
@@ -390,7 +392,7 @@ def test_a_steady_drift_does_not_bias_the_ratio(ratio: float) -> None:
     studies, held, values = 1000, 0, []
     for seed in range(studies):
         timer = Heating({"slow": ratio, "fast": 1.0}, 0.02, noise=0.02, seed=seed)
-        [found] = Bench({"slow": "true", "fast": "true"}, timer, runs=10).run().ratios
+        [found] = Bench(BenchOptions({"slow": "true", "fast": "true"}, runs=10), timer).run().ratios
         times = found.times
         low, value, high = (
             (times.low, times.value, times.high)
@@ -433,7 +435,7 @@ def test_what_is_refused_before_anything_is_run(
 ) -> None:
     timer = Drawn(TIMES)
     with pytest.raises(ValueError) as error:
-        Bench(commands, timer, setup=["make"], **options)  # type: ignore[arg-type]
+        Bench(BenchOptions(commands, setup=["make"], **options), timer)  # type: ignore[arg-type]
     assert str(error.value).startswith(sentence)
     assert timer.ran == []
 
