@@ -26,7 +26,6 @@ import numpy as np
 
 import equipoise as eq
 from equipoise.problem import Law
-from equipoise.run.course import Course
 from equipoise.run.options import objective_for, options_of
 from equipoise.store import Header, Turn
 from equipoise.store.memory import Memory
@@ -227,27 +226,25 @@ def to_precision(arms: Arms, strategy: str, seed: int, step: float = math.inf) -
     names = tuple(range(len(arms.laws)))
     options = options_of(objective_for(arms.precision, arms.objective), None, None)
     header = Header(names, resolve(strategy), arms.support, None, 0, options, precision=arms.precision)
-    memory, course, samples = Memory(header), Course(header), Samples(arms.laws, seed)
+    memory, samples = Memory(header), Samples(arms.laws, seed)
     on_the_way: list[eq.Result] = []
 
     def work(turn: Turn) -> None:
         due = 40.0
         while True:
-            first = course.first(turn.replica)[:1]
-            found = turn.ask_for(first) if len(first) else turn.ask(1)
+            found = turn.ask_next(1)
             if not found:
-                if not course.judge(turn):
+                if not turn.judge():
                     return
                 continue
             turn.tell(found[0], samples.next(int(turn.ledger.arm_of[found[0]])))
-            if course.look_due(turn.replica):
-                course.judge(turn)
+            turn.look()
             if turn.ledger.samples >= due * step:
                 due = turn.ledger.samples
-                on_the_way.append(course.result(turn.replica))
+                on_the_way.append(turn.replica.result())
 
     memory.turn(work)
-    return course.result(memory.replica), on_the_way
+    return memory.replica.result(), on_the_way
 
 
 def _pair(arms: Arms, seed: int) -> tuple[tuple[float, float], int, int]:

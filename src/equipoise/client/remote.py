@@ -17,7 +17,6 @@ from equipoise.client.transport import Refused, Transport
 from equipoise.ledger.ledger import TooLate
 from equipoise.problem import Contrasts
 from equipoise.result import Result
-from equipoise.run.course import Course
 from equipoise.run.options import savable
 from equipoise.store import Replica, wire
 
@@ -70,7 +69,6 @@ class RemoteStudy:
             if error.status != HTTPStatus.FORBIDDEN:  # an *ask* key may ask and tell, and not read what a study is
                 raise
         self._replica: Replica | None = None
-        self._course: Course | None = None
 
     def __repr__(self) -> str:
         arms = "" if self._made is None else f": {len(self.arms):,} arms"
@@ -136,12 +134,10 @@ class RemoteStudy:
     def result(self) -> Result:
         """Return what is known now; later samples do not change it."""
         try:
-            replica = self._caught_up()
+            return self._caught_up().result()
         except BaseException:
             self._replica = None  # in doubt, it is folded again
             raise
-        assert self._course is not None
-        return self._course.result(replica)
 
     def _caught_up(self) -> Replica:
         while True:
@@ -151,7 +147,6 @@ class RemoteStudy:
                 return self._replica
             if self._replica is None:
                 self._replica = Replica.begin(rows[0])
-                self._course = Course(self._replica.header)
                 rows = rows[1:]
             self._replica.fold(rows)
 

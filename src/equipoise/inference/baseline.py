@@ -32,7 +32,7 @@ from equipoise.inference.known import Known, remembered
 from equipoise.inference.linear_targets import sums_found
 from equipoise.inference.replay import adaptivity
 from equipoise.inference.variance_posterior import spread
-from equipoise.ledger.goal import until_next_look
+from equipoise.ledger import looks
 
 if TYPE_CHECKING:
     from equipoise.ledger.goal import Sums
@@ -178,7 +178,7 @@ def _with_a_precision(known: Known) -> Floats | None:
         variances = np.where(np.isnan(replayed), variances, replayed**2)
     # That of this study, and that of the other.
     scatter = math.sqrt(2 * float(variances.sum()))
-    half = NormalDist().inv_cdf(0.95) * scatter + until_next_look(known.samples, len(counts))
+    half = NormalDist().inv_cdf(0.95) * scatter + looks.step(known.samples, len(counts))
     return np.array([known.samples - half, known.samples, known.samples + half])
 
 
@@ -198,5 +198,5 @@ def _of_sums(known: Known, asked: Sums) -> Floats | None:
     needed = seen @ squares.T * takes
     all_arms = np.sum([needed[:, rows].max(axis=1, initial=0.0) for rows in inside.T], axis=0)
     low, middle, high = np.quantile(all_arms, [0.05, 0.5, 0.95])
-    step = until_next_look(known.samples, len(now))
+    step = looks.step(known.samples, len(now))
     return np.array([low - step, middle, high + step])

@@ -27,7 +27,8 @@ from equipoise.inference.known import Known, remembered
 from equipoise.inference.linear_targets import sums_found
 from equipoise.inference.needed import MOST, Needed, of_arms, of_sums
 from equipoise.inference.variance_posterior import LawDraws, Spread, spread
-from equipoise.ledger.goal import Sums, until_next_look
+from equipoise.ledger import looks
+from equipoise.ledger.goal import Sums
 
 # Draws, fewer where there are many arms, and the quantiles of their sums that are reported. Those of nine draws in ten
 # would be too close: laws need not be like gamma laws, most of which would take more samples, and quantiles of so few
@@ -213,7 +214,7 @@ def _of_sums(known: Known, posterior: Spread, asked: Sums, rng: np.random.Genera
 
 def _at_the_next_look(known: Known, more: Floats, rng: np.random.Generator) -> Floats:
     """Return draws of how many more samples arms get until somebody looks and finds them known well enough."""
-    step = until_next_look(known.samples + int(min(np.median(more.sum(axis=1)), MOST)), len(known.arms))
+    step = looks.step(known.samples + int(min(np.median(more.sum(axis=1)), MOST)), len(known.arms))
     if known.precision is not None and known.precision.sums is not None:
         # All arms are closed at the last look.
         return np.asarray(more + step / more.shape[1] * rng.random((len(more), 1)))

@@ -11,16 +11,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from equipoise.base.arrays import Floats
 from equipoise.compiled import jit
 from equipoise.intervals import Intervals, fixed_width
+from equipoise.ledger import looks
 
-# A look for each of this many shares of the samples, as `run.course` has it.
-LOOKS: Final = 128
 # A replay ends after this many times the samples that it draws from, or after this many if those are few.
 _MOST_TIMES, _MOST = 20, 10_000
 
@@ -186,7 +185,7 @@ def _replayer(update: Any, bounds: Any) -> Any:
                 t += 1
                 if t < look:
                     continue
-                look = min(t + max(1, t // LOOKS), most)
+                look = min(t + looks.step(t, 1), most)
                 mean = row[fixed_width.SHIFT] + row[fixed_width.MEAN]
                 wanted = target * abs(mean) if relative > 0 else target
                 half = math.inf

@@ -27,16 +27,15 @@ from equipoise.ledger.goal import precision as precision_of
 from equipoise.problem import Stratified
 from equipoise.result import Result
 from equipoise.run import seeds
-from equipoise.run.course import Course
 from equipoise.run.estimate import explain
 from equipoise.run.options import objective_for, options_of, savable
-from equipoise.run.pace import Pace
 from equipoise.run.progress import Display, Progress, check_progress, display, so_far
 from equipoise.store import Header, Log, Turn
 from equipoise.store.leases import DRIVER_SECONDS, Owner, sweep
 from equipoise.store.memory import Memory
-from equipoise.store.replica import EXHAUSTED
 from equipoise.strategies import Strategy, Support, check_support, resolve
+from equipoise.study.pace import Pace
+from equipoise.study.policy import EXHAUSTED, Policy
 
 # A batch has this many items for each group at first, and later this share of the samples so far, of the groups that
 # are still sampled: what is in a batch was decided without its answers.
@@ -125,7 +124,7 @@ def sample(
     header = header_of(
         groups, budget, precision, level, interval, strategy, support, objective, costs, finite, seed, about
     )
-    Course(header)  # refuses what cannot be used, before anything is written
+    Policy(header)  # refuses what cannot be used, before anything is written
     log = Memory(header) if store is None else Log(store, header)
     owner = Owner(log, store, DRIVER_SECONDS) if isinstance(log, Log) and store is not None else None
     watcher = display(progress)
@@ -191,7 +190,6 @@ class _Pools:
     ) -> None:
         self._log, self._groups, self._answer = log, groups, answer
         self._batch, self._owner, self._watcher, self._clock = batch, owner, watcher, clock
-        self._course = Course(log.header)
         self._arms: Sequence[Hashable] = log.header.arms
         self._sizes = np.array([len(groups[arm]) for arm in self._arms])
         self._orders: dict[int, Ints] = {}
@@ -235,14 +233,14 @@ class _Pools:
     def _hand_out(self, turn: Turn, size: int) -> Sequence[int]:
         """Hand out up to so many tickets: no more than what is left pays for at the largest costs seen, or one."""
         if self._largest is None:
-            return self._course.hand_out(turn, size)
+            return turn.hand_out(size)
         ledger = turn.ledger
         size = min(size, max(ledger.samples + int(ledger.declined.sum()), 1))
         largest = np.where(np.isnan(self._largest), np.fmax.reduce(self._largest), self._largest)
         tickets: list[int] = []
         left = ledger.remaining
         while len(tickets) < size and not ledger.done:
-            tickets += self._course.hand_out(turn, 1)
+            tickets += turn.hand_out(1)
             left -= largest[ledger.arm_of[tickets[-1]]]
             assert ledger.costs is not None
             possible = ~ledger.retired & (ledger.costs <= ledger.remaining)
@@ -285,7 +283,7 @@ class _Pools:
 
     def _judge(self, turn: Turn) -> bool:
         """Close the groups that are known well enough or have no more items; return whether any was reopened."""
-        return self._course.judge(turn, self._handed_out(turn))
+        return turn.judge(self._handed_out(turn))
 
     # ---- telling
 
@@ -302,8 +300,7 @@ class _Pools:
                 turn.decline(job.ticket, cost)
             else:
                 turn.tell(job.ticket, answer.value, cost=cost)
-        if self._course.look_due(turn.replica):
-            self._judge(turn)
+        turn.look(lambda: self._handed_out(turn))
 
     # ---- what is known, and who is told
 
@@ -319,7 +316,7 @@ class _Pools:
             )
 
     def _result(self) -> Result:
-        return self._course.result(self._log.replica, self._pace.seconds)
+        return self._log.replica.result(self._pace.seconds)
 
     def _show(self) -> None:
         now, study = self._clock(), self._log.study

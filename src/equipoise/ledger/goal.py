@@ -142,15 +142,6 @@ class Goal:
             raise ValueError("by_precision needs a precision")
 
 
-def until_next_look(samples: int, arms: int) -> int:
-    """
-    Return after how many more samples to look again whether arms are known well enough.
-
-    A look takes time for each arm: so one a round, or less often where that is a small share of the samples.
-    """
-    return max(1, arms // 2, samples // 128)
-
-
 def precision(
     given: Any,
     level: float,

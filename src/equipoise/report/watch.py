@@ -17,7 +17,6 @@ from equipoise.report.drift import Drift, Drifts
 from equipoise.report.history import History, Moment, RecentPace
 from equipoise.result import Result
 from equipoise.result.certificate import Certificate
-from equipoise.run.course import Course
 from equipoise.store import Header, Log, Replica
 from equipoise.store.database import Row
 
@@ -139,7 +138,6 @@ class Watch:
 
     def __init__(self, first: Row, level: float | None = None) -> None:
         self.replica = Replica.begin(first)
-        self._course = Course(self.replica.header)
         self._history = History(self.replica, self.replica.level if level is None else level)
         self._drifts = Drifts(len(self.replica.study.arms))
         self._pace = RecentPace()
@@ -158,7 +156,7 @@ class Watch:
     def result(self, running: bool = True) -> Result:
         """Return what is known now; how long the rest takes only if the study goes on as it did."""
         pace = self._pace.per_second(self.replica.began, self.replica.latest)
-        return self._course.result(self.replica, 1 / pace if running and pace > 0 else None)
+        return self.replica.result(1 / pace if running and pace > 0 else None)
 
     def report(self, name: str, running: bool = True) -> Report:
         """Return how it stands."""

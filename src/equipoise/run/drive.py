@@ -32,8 +32,6 @@ from equipoise.ledger.ledger import Ledger, TooLate
 from equipoise.ledger.state import IN_FLIGHT
 from equipoise.result import Result
 from equipoise.run import seeds
-from equipoise.run.course import Course
-from equipoise.run.pace import Pace
 from equipoise.run.progress import Display, Progress, so_far
 from equipoise.run.samplers import ENDLESS, Outcome, Samplers, perform
 from equipoise.run.workers import Answer, Workers
@@ -41,8 +39,9 @@ from equipoise.store import Log, Replica, Turn
 from equipoise.store.inside import turns_tried
 from equipoise.store.leases import Owner, sweep
 from equipoise.store.memory import Memory
-from equipoise.store.replica import EXHAUSTED
 from equipoise.study import Study
+from equipoise.study.pace import Pace
+from equipoise.study.policy import EXHAUSTED
 
 T = TypeVar("T")
 
@@ -105,7 +104,6 @@ class Driver:
         self._clock, self._pause = clock, pause
         self._log, self._owner = log, owner
         self._samplers, self._settings, self._display = samplers, settings, display
-        self._course = Course(log.header)
         arms = len(samplers.arms)
         self._finite = bool((samplers.limits < ENDLESS).any())
         # Tickets of each arm so far, in a replica, up to some ticket: the next one's i.
@@ -161,7 +159,7 @@ class Driver:
         self._begin(turn)
         until = self._clock() + TURN
         while True:
-            if self._samplers.vectorised or self._resumed or self._course.leads(turn.ledger):
+            if self._samplers.vectorised or self._resumed or turn.replica.policy.leads(turn.ledger):
                 jobs = self._next_jobs(turn, self._batch())
                 if self._quick(jobs):
                     self._sample(turn, jobs)
@@ -208,8 +206,7 @@ class Driver:
             turn.tell(ticket, value, seconds)
         except EquipoiseError as error:  # the strategy failed; the sample is kept
             self._end(str(error))
-        if self._course.look_due(turn.replica):
-            self._judge(turn)
+        turn.look(self._exhausted)
 
     def _outside(self, jobs: Jobs) -> None:
         """Queue jobs whose samplers were refused a turn within this one: they are sampled again outside of it."""
@@ -415,8 +412,10 @@ class Driver:
             self._next_sweep = now + self._owner.seconds / 4
             self._resume(turn, sweep(turn, self._owner.number, self._owner.seconds))
         self._absorb_all(turn)
-        if first or self._course.look_due(turn.replica):
+        if first:
             self._judge(turn)
+        else:
+            turn.look(self._exhausted)
 
     def _resume(self, turn: Turn, tickets: list[int]) -> None:
         """Queue tickets that are to be sampled again, as the very samples they were."""
@@ -476,7 +475,7 @@ class Driver:
                 if not rows:
                     continue
                 return Jobs(*np.array(rows, np.int64).T)
-            found = self._course.ask(turn, m)
+            found = turn.ask_next(m)
             if not found:
                 return _NONE
             ids = np.arange(found.start, found.stop)
@@ -566,8 +565,7 @@ class Driver:
         if len(parts):
             each = float(took.mean())
             self._each = each if self._each == 0 else 0.8 * self._each + 0.2 * each
-        if self._course.look_due(turn.replica):
-            self._judge(turn)
+        turn.look(self._exhausted)
 
     def _fail(self, turn: Turn, jobs: Jobs, j: int, wrong: str, trace: str, late: bool) -> None:
         """Sampling went wrong: try again, or end."""
@@ -607,13 +605,17 @@ class Driver:
     def _judge(self, turn: Turn) -> bool:
         """Retire the arms that are known well enough or used up, reopen the others; whether any was reopened."""
         self._follow(turn.replica)
-        return self._course.judge(turn, self._dry | (self._asked >= self._samplers.limits))
+        return turn.judge(self._exhausted())
+
+    def _exhausted(self) -> Bools:
+        """Return which arms have no more samples."""
+        return self._dry | (self._asked >= self._samplers.limits)
 
     # ---- what is known, and who is told
 
     def result(self) -> Result:
         """What is known now."""
-        return self._course.result(self._log.replica, self._pace.seconds)
+        return self._log.replica.result(self._pace.seconds)
 
     def finish(self) -> None:
         """Take what has come, and commit."""

@@ -18,7 +18,6 @@ from equipoise.ledger.goal import Stopping, check_stopping
 from equipoise.ledger.goal import precision as precision_of
 from equipoise.problem import Contrasts, Stratified
 from equipoise.result import Result
-from equipoise.run.course import Course
 from equipoise.run.drive import Driver, DriverOptions
 from equipoise.run.options import objective_for, options_of, savable
 from equipoise.run.progress import Progress, check_progress, display
@@ -29,6 +28,7 @@ from equipoise.store import Header, Log, inside
 from equipoise.store.leases import DRIVER_SECONDS, Owner
 from equipoise.store.memory import Memory
 from equipoise.strategies import Strategy, Support, check_support, resolve
+from equipoise.study.policy import Policy
 
 # The most times that a sample is tried again.
 _MOST_RETRIES: Final = 1_000_000
@@ -216,7 +216,7 @@ def estimate(
         rounds=None if rounds is None else integer("rounds", rounds, least=1),
         about=None if about is None else dict(about),
     )
-    Course(header)  # refuses a guess that cannot be used, before anything is written
+    Policy(header)  # refuses a guess that cannot be used, before anything is written
     log = Memory(header) if store is None else Log(store, header, run=True)
     try:
         return _drive(log, store, drawn, executor, settings, progress)

@@ -21,7 +21,6 @@ from equipoise.ledger.goal import precision as precision_of
 from equipoise.problem import Objective, Stratified
 from equipoise.problem.objective import Wholes, wholes_by_arm
 from equipoise.result import Result
-from equipoise.run.course import Course
 from equipoise.run.options import objective_for, options_of, savable
 from equipoise.store import Header, Log, Replica, Turn
 from equipoise.store.database import VISITOR
@@ -145,7 +144,6 @@ class SharedStudy:
 
     def __init__(self, log: Log, lease: float) -> None:
         self._log, self._lease = log, lease
-        self._course = Course(log.header)
         self._next_sweep = -math.inf
 
     def close(self) -> None:
@@ -223,7 +221,7 @@ class SharedStudy:
 
     def result(self) -> Result:
         """Return what is known now; later samples do not change it."""
-        return self._log.look(self._course.result)
+        return self._log.look(lambda replica: replica.result())
 
     # ---- ask and tell
 
@@ -278,10 +276,10 @@ class SharedStudy:
             turn.own(VISITOR, seconds)
             if time.monotonic() >= self._next_sweep:
                 self._sweep(turn)
-            ids = self._course.hand_out(turn, many)
+            ids = turn.hand_out(many)
             if not ids:
                 self._sweep(turn)
-                ids = self._course.hand_out(turn, many)
+                ids = turn.hand_out(many)
             if m is None and not ids:
                 raise EquipoiseError(turn.study.nothing_left())
             for call in (key, person):
@@ -385,11 +383,7 @@ class SharedStudy:
         if precision is not None:
             precision_of(precision, level, self.arms, interval, self._log.header.options.get("objective", math.inf))
 
-        def work(turn: Turn) -> None:
-            turn.set_goal(savable(precision), level, interval)
-            self._course.judge(turn)
-
-        self._log.turn(work)
+        self._changed(lambda turn: turn.set_goal(savable(precision), level, interval))
 
     def retire(self, arm: Hashable) -> None:
         """Ask for no more samples of an arm. Its answers in flight are taken, and `reopen` makes it available again."""
@@ -400,12 +394,7 @@ class SharedStudy:
         self._changed(lambda turn: turn.reopen(turn.ledger.names.find(arm)))
 
     def _changed(self, change: Any) -> None:
-        def work(turn: Turn) -> None:
-            change(turn)
-            if self._course.look_due(turn.replica):
-                self._course.judge(turn)
-
-        self._log.turn(work)
+        self._log.turn(change)
 
     def _own(self, replica: Replica, ticket: Ticket) -> int:
         """Return the id of a ticket of this study, whose arm must be right."""

@@ -15,7 +15,6 @@ from equipoise.base.inputs import text_of
 from equipoise.ledger.ledger import TooLate
 from equipoise.ledger.state import ANSWERED, ANSWERED_LATE, DECLINED
 from equipoise.ledger.ticket import BITS, Ticket
-from equipoise.run.course import Course
 from equipoise.store import Replica, Turn
 from equipoise.store.replica import RETIRED
 from equipoise.store.turn import first_of_each
@@ -94,9 +93,9 @@ class Ask:
                 return Handed([], nothing_left(turn.replica))
         return Handed(turn.tickets(ids))
 
-    def do(self, turn: Turn, course: Course) -> Handed:
+    def do(self, turn: Turn) -> Handed:
         """Hand out tickets, whoever asks."""
-        ids = course.hand_out(turn, self.many)
+        ids = turn.hand_out(self.many)
         if not ids:
             return Handed([], nothing_left(turn.replica))
         turn.take_over(ids, self.owner, self.seconds)
@@ -125,7 +124,7 @@ class Tell:
     costs: Sequence[float]
     seconds: Sequence[float]
 
-    def do(self, turn: Turn, course: Course) -> Outcomes:
+    def do(self, turn: Turn) -> Outcomes:
         """Record the answers; those that are known are passed over."""
         ids = ids_of(turn.replica, self.numbers)
         if len(ids) > 1 and None not in ids and None not in self.values:
@@ -172,7 +171,7 @@ class Forget:
 
     numbers: Sequence[int | None]
 
-    def do(self, turn: Turn, course: Course) -> Outcomes:
+    def do(self, turn: Turn) -> Outcomes:
         """Give them back."""
         each, refused = [], []
         for j, ticket in enumerate(ids_of(turn.replica, self.numbers)):
@@ -192,11 +191,11 @@ class Forget:
 class Change:
     """A change of the study."""
 
-    change: Callable[[Turn, Course], Any]
+    change: Callable[[Turn], Any]
 
-    def do(self, turn: Turn, course: Course) -> Any:
+    def do(self, turn: Turn) -> Any:
         """Make it."""
-        return self.change(turn, course)
+        return self.change(turn)
 
 
 Work = Ask | Tell | Forget | Change

@@ -14,7 +14,6 @@ from equipoise.base.inputs import shown, text_of
 from equipoise.ledger.goal import precision as precision_of
 from equipoise.problem import Contrasts, Stratified
 from equipoise.run import open_study
-from equipoise.run.course import Course
 from equipoise.run.options import savable
 from equipoise.server import access
 from equipoise.server.access import Action, Role
@@ -187,7 +186,7 @@ async def extend(request: Request, name: str) -> Response:
     desk = await service.desk(entry)
     goal_given = bool({"precision", "level", "interval"} & body.model_fields_set)
 
-    def work(turn: Turn, course: Course) -> None:
+    def work(turn: Turn) -> None:
         replica = turn.replica
         given = "precision" in body.model_fields_set
         precision = savable(_meant(body.precision)) if given else replica.precision
@@ -198,7 +197,6 @@ async def extend(request: Request, name: str) -> Response:
             turn.set_budget(body.budget)
         if goal_given:
             turn.set_goal(precision, level, interval)
-            course.judge(turn)
 
     try:
         await desk.change(work)

@@ -20,7 +20,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from equipoise.base.errors import EquipoiseError
 from equipoise.base.patience import Patience
-from equipoise.run.course import Course
 from equipoise.server.commands import Ask, Change, Handed, Work
 from equipoise.server.problems import HTTPProblem, deleted, unavailable
 from equipoise.server.tickets import Signer
@@ -95,7 +94,6 @@ class Desk:
         self.arms, self.support = header.arms, header.support
         self.signer, self.hashed = Signer(secret), header.hashed
         self._count = count or Count()
-        self._course = Course(header)
         self._most, self._retired = most_waiting, False
         self._clock, self._next_sweep = clock, -math.inf
         # Whether as many as are expected wait, where a turn waits for them.
@@ -130,7 +128,7 @@ class Desk:
             self._all_here.set()
         return await future
 
-    async def change(self, change: Callable[[Turn, Course], T]) -> T:
+    async def change(self, change: Callable[[Turn], T]) -> T:
         """Change the study in the next turn."""
         return await self.do(Change(change))  # type: ignore[no-any-return]
 
@@ -232,10 +230,9 @@ class Desk:
             if isinstance(work, Ask):
                 asks.append((j, work))
             else:
-                outcomes[j] = self._alone(turn, lambda work=work: work.do(turn, self._course))  # type: ignore[misc]
+                outcomes[j] = self._alone(turn, lambda work=work: work.do(turn))  # type: ignore[misc]
                 self._changed = True
-        if self._course.look_due(turn.replica):
-            self._course.judge(turn)
+        turn.look()
         if asks:
             if self._clock() >= self._next_sweep:
                 self._sweep(turn)
@@ -274,9 +271,9 @@ class Desk:
             self._sweep(turn)
         if self._most_open(ask) > ask.most_open:
             raise HTTPProblem(429, f"this key has too many open tickets (limit {ask.most_open:,})", "open-tickets")
-        handed = ask.do(turn, self._course)
+        handed = ask.do(turn)
         if not handed.tickets and self._sweep(turn):
-            handed = ask.do(turn, self._course)
+            handed = ask.do(turn)
         self._open[ask.owner] += len(handed.tickets)
         self._handed[ask.owner] += len(handed.tickets)
         return handed

@@ -10,7 +10,6 @@ from typing import Any, Final
 from equipoise.base.errors import EquipoiseError
 from equipoise.demo import TASTE
 from equipoise.run import open_study
-from equipoise.run.course import Course
 from equipoise.server.access import Role, new_key
 from equipoise.server.commands import Ask, Tell, nothing_left
 from equipoise.server.problems import HTTPProblem
@@ -45,7 +44,7 @@ def prepare(registry: Registry, name: str) -> None:
         registry.add_key(page.study, identity, Role.ASK, "poll", digest, public)
 
 
-def go_on(turn: Turn, course: Course) -> None:
+def go_on(turn: Turn) -> None:
     """Let a poll that is over go on, to half the half-width or with twice the budget: a page should move."""
     if not turn.study.done:  # another process was here
         return
@@ -54,7 +53,6 @@ def go_on(turn: Turn, course: Course) -> None:
         turn.set_budget(2 * turn.study.budget)
     elif isinstance(replica.precision, float):
         turn.set_goal(replica.precision / 2, replica.level, replica.interval)
-    course.judge(turn)
 
 
 async def visit(service: StudyServer, name: str, rng: random.Random) -> None:

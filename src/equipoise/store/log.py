@@ -360,6 +360,7 @@ class Log:
             try:
                 with inside.turn(lambda: self._thread == threading.get_ident()):
                     outcome = work(turn)
+                    turn.look()
             except BaseException as error:
                 # A child that was forked in the turn leaves it by an exception too; the turn is its parent's.
                 if not turn.whole or isinstance(error, Lost) or os.getpid() != self._pid:

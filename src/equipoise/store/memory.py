@@ -34,7 +34,10 @@ class Memory:
 
     def turn(self, work: Callable[[Turn], T]) -> T:
         """Return what `work` returns, given a turn."""
-        return work(Turn(self.replica))
+        turn = Turn(self.replica)
+        outcome = work(turn)
+        turn.look()
+        return outcome
 
     def close(self) -> None:
         """Do nothing: there is nothing to close."""

@@ -21,21 +21,22 @@ from equipoise.base.errors import EquipoiseError
 from equipoise.base.inputs import choice, integer, printable
 from equipoise.ledger import steps
 from equipoise.ledger.goal import Stopping
+from equipoise.ledger.ledger import Ledger
 from equipoise.ledger.ticket import BITS
+from equipoise.result import Result
 from equipoise.store import events as log
 from equipoise.store.database import Row, link
 from equipoise.store.events import Damaged, Events
 from equipoise.store.header import Header, check_goal, unreadable
 from equipoise.store.plain import UNREADABLE, dumps, loads
 from equipoise.study import Study
+from equipoise.study.pace import by_arm
+from equipoise.study.policy import EXHAUSTED, JUDGEMENTS, PRECISE, Policy
 
 # What compiled code folds, by kind; -1 for the rest.
 _ACTIONS = np.full(len(log.KINDS), -1, np.int64)
 _ACTIONS[[log.ASK, log.TELL, log.DECLINE]] = steps.ASK, steps.TELL, steps.DECLINE
 
-# Why an arm is retired where the user did not ask for it. A precise one is reopened when another precision is asked
-# for, an exhausted one when it has samples again.
-PRECISE, EXHAUSTED = JUDGEMENTS = ("precise enough", "exhausted")
 # Why a ticket was given back that was never sampled.
 RETIRED: Final = "arm retired"
 WITHDRAWALS: Final = (EXHAUSTED, RETIRED)
@@ -72,8 +73,8 @@ class Replica:
     ----------
     header
         What the study is made of.
-    study
-        The study.
+    study, policy
+        The study, and its policy.
     turns, chain
         How many turns are folded, and the chain of the last one.
     precision, level, interval
@@ -93,7 +94,7 @@ class Replica:
 
     def __init__(self, header: Header, turns: int, chain: bytes) -> None:
         self.header, self.turns, self.chain = header, turns, chain
-        self.study = header.study()
+        self.study, self.policy = header.study(), Policy(header)
         self.precision, self.level, self.interval = header.precision, header.level, header.interval
         self.followed, self.weighed = False, -1
         self.judged, self.settled = np.zeros((2, len(self.study.arms)), bool)
@@ -317,6 +318,30 @@ class Replica:
         self.began, self.latest = saved["began"], saved["latest"]
 
     # ---- what else is known
+
+    @property
+    def ledger(self) -> Ledger:
+        """The state of the study, by ids and places."""
+        return self.study.ledger
+
+    def result(self, each: float | None = None) -> Result:
+        """
+        Return what is known now.
+
+        Parameters
+        ----------
+        each
+            Recent seconds from one sample to the next, if they are known.
+        """
+        about, seconds, pace = self.header.about or {}, self.seconds if self.timed else np.empty(0), None
+        if each is not None:
+            pace = by_arm(each, self.ledger.arms_of(slice(len(seconds))), seconds, len(self.header.arms))
+        # Where durations are what is measured, slow samples differ from fast ones by their nature.
+        compared = None if about.get("measure") == "seconds" or not len(seconds) else seconds
+        unit = str(about.get("cost_unit", ""))
+        return self.study.result(
+            goal=self.policy.goal(self), seconds=compared, pace=pace, cost_unit=unit, settled=self.settled.copy()
+        )
 
     @property
     def timed(self) -> bool:

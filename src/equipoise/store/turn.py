@@ -10,12 +10,12 @@ from __future__ import annotations
 import itertools
 import math
 import secrets
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
-from equipoise.base.arrays import Floats, Ints
+from equipoise.base.arrays import Bools, Floats, Ints
 from equipoise.base.errors import EquipoiseError
 from equipoise.ledger import Ticket
 from equipoise.ledger.goal import Stopping
@@ -63,6 +63,8 @@ class Turn:
         self.whole = True
         self.identity = secrets.token_bytes(8)
         self.first = self.ledger.issued
+        # The number of samples at which to look next. Each turn ends with no look due, so all earlier looks were made.
+        self._began, self._next_look = self.ledger.samples, -1
         self._settled: list[int] = []
         self._owner: tuple[int, float] | None = None
         self._leases: list[tuple[Sequence[int], int, float]] = []
@@ -88,6 +90,18 @@ class Turn:
             self.draft.asked(self.ledger.arm_of[ids.start : ids.stop].tolist())
         self.whole = True
         return ids
+
+    def ask_next(self, most: int) -> range:
+        """Hand out tickets, none only where none is left: for arms that come first, or of the strategy's choice."""
+        places = self.replica.policy.first(self.replica)[:most]
+        return (self.ask_for(places) if len(places) else range(0)) or self.ask(most)
+
+    def hand_out(self, m: int) -> range:
+        """Hand out up to m tickets: for the arms that come first, then of the strategy's choice; return their ids."""
+        first = self.ledger.issued
+        while (left := m - (self.ledger.issued - first)) > 0 and self.ask_next(left):
+            pass
+        return range(first, self.ledger.issued)
 
     def tickets(self, ids: range) -> list[Ticket]:
         """Return tickets for users, whether this turn handed them out or an earlier one."""
@@ -179,6 +193,43 @@ class Turn:
             lambda: self.ledger.tell_moments(place, count, mean, m2), events.MOMENTS, place, dumps([count, mean, m2])
         )
 
+    # ---- which arms are known well enough
+
+    def look(self, exhausted: Callable[[], Bools] | None = None) -> bool:
+        """Apply the policy if a look is due, as `judge` does; a log calls this at the end of each turn too."""
+        if self._next_look < 0:
+            self._next_look = self.replica.policy.next_look(self.replica, self._began)
+        if self.ledger.samples < self._next_look:
+            return False
+        return self.judge(None if exhausted is None else exhausted())
+
+    def judge(self, exhausted: Bools | None = None) -> bool:
+        """
+        Look now: retire the arms that have reached their precision or have no more samples, reopen arms that may go on.
+
+        Parameters
+        ----------
+        exhausted
+            For each arm, whether it has no more samples.
+
+        Returns
+        -------
+        bool
+            Whether any arm was reopened.
+        """
+        replica = self.replica
+        decided = replica.policy.look(replica, exhausted)
+        self._next_look = replica.policy.next_look(replica, self.ledger.samples)
+        if decided.drop_weights:
+            self.set_weights(None)
+        if decided.weights is not None:
+            self.set_weights(list(decided.weights), followed=True)
+        for k, why in decided.retire:
+            self.retire(k, why)
+        for k in decided.reopen:
+            self.reopen(k)
+        return bool(decided.reopen)
+
     # ---- the rest
 
     def forget(self, ticket: int, why: str) -> None:
@@ -219,6 +270,7 @@ class Turn:
         """Change the precision and the level that are asked for, and which intervals decide."""
         goal = dumps({"precision": precision, "level": level, "interval": interval})
         self._change(lambda: self.replica.set_goal(precision, level, interval), events.GOAL, 0, goal)
+        self._next_look = 0  # at once
 
     def _change(self, change: Any, kind: int, place: int, text: str | None = None) -> None:
         """Make a change, and add its event if it was not refused."""

@@ -20,7 +20,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from equipoise.base.errors import EquipoiseError
-from equipoise.run.course import Course
 from equipoise.store import Header, Log, Replica, Turn, events, snapshots
 from equipoise.store.database import Row, link
 from equipoise.store.events import Damaged
@@ -254,7 +253,7 @@ def sentence(row: Row) -> str:
     """Return how a header is refused; an empty text where it is read, and its study has a result."""
     try:
         replica = Replica.begin(row)
-        Course(replica.header).result(replica)
+        replica.result()
     except (EquipoiseError, Damaged) as error:
         return str(error) or "nothing"
     return ""
@@ -278,7 +277,7 @@ def test_a_forged_snapshot_is_read_or_passed_over(step: int) -> None:
         made = struct.pack("<I", len(line)) + line + arrays
         found = read(replica, checksum(made) + made)
         if found is not None:
-            Course(HEADER).result(found)
+            found.result()
             found.numbers(np.arange(found.study.ledger.issued))
             found.study.ledger.ask(3)
         return found is not None

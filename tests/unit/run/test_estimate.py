@@ -24,8 +24,8 @@ from equipoise import report
 from equipoise.inference import arm_intervals
 from equipoise.inference.known import Known
 from equipoise.intervals import asymptotic
-from equipoise.run import course
 from equipoise.store import Log, differences, replay
+from equipoise.study import policy
 from tests.driving import Clock, drive
 from tests.logs import events, kinds
 from tests.unit.ledger.moments import result_of_moments
@@ -501,7 +501,7 @@ def test_the_first_rounds_look_at_all_arms_a_few_times_only(arms: int, monkeypat
             raise OSError("that will do")
         return 10.0 + arm % 7
 
-    monkeypatch.setattr(course, "reached_by_arm", counted)
+    monkeypatch.setattr(policy, "reached_by_arm", counted)
     with pytest.raises(eq.EquipoiseError, match="that will do"):
         eq.estimate(measure, arms=arms, precision="5%")
     assert 1 <= looks <= 1 + 1000 / 100 + 32

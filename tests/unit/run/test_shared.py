@@ -13,6 +13,7 @@ import pytest
 
 import equipoise as eq
 from equipoise import report
+from equipoise.ledger import looks
 from equipoise.store import differences, replay
 from tests.driving import Clock, drive
 from tests.logs import events, expire_leases, kinds
@@ -103,6 +104,23 @@ def test_a_precision_retires_arms(where: str) -> None:
     with eq.open(where) as again:
         assert differences(replay(where).study, again._log.study) == []
     assert report.read(where).reached
+
+
+def test_looks_follow_from_the_log(where: str, tmp_path: Any) -> None:
+    """A study that is opened again for each call is looked at when one that stays open is, at the same samples."""
+    other, arms = str(tmp_path / "other.db"), [*ARMS, *map(str, range(8))]
+    with eq.open(where, arms=arms, precision=1.5) as study:
+        answered = answer(study, 2000, random.Random(3))
+    eq.open(other, arms=arms, precision=1.5).close()
+    rng = random.Random(3)
+    for _ in range(answered):
+        with eq.open(other) as study:
+            answer(study, 1, rng)
+    one, two = ([(line.kind, line.ticket, line.arm, line.text) for line in events(each)] for each in (where, other))
+    assert one == two
+    retired = [sum(line[0] == "tell" for line in one[:place]) for place, line in enumerate(one) if line[0] == "retire"]
+    assert len(retired) == len(arms)
+    assert all(looks.next_look(samples - 1, len(arms)) == samples for samples in retired)
 
 
 def test_another_precision(where: str) -> None:

@@ -18,7 +18,6 @@ import pytest
 import equipoise as eq
 from equipoise.base.errors import EquipoiseError
 from equipoise.report import Watch
-from equipoise.run.course import Course
 from equipoise.server import Limits, export, visitors
 from equipoise.server.access import COOKIE
 from equipoise.server.follow import Follower
@@ -333,9 +332,8 @@ def test_the_demonstration_goes_on(tmp_path: Any, over: str) -> None:
         while tickets := study.ask(2):
             study.tell_many([(ticket, 1.0) for ticket in tickets])
     with Log(where) as log:
-        course = Course(log.header)
         for _ in range(2):
-            log.turn(lambda turn: visitors.go_on(turn, course))
+            log.turn(visitors.go_on)
         assert not log.study.done
         assert (log.replica.precision, log.study.budget) == ((0.15, None) if over == "reached" else (None, 8))
 

@@ -13,7 +13,6 @@ import pytest
 import equipoise as eq
 from equipoise.base.errors import EquipoiseError
 from equipoise.ledger.ledger import Ledger
-from equipoise.run.course import Course
 from equipoise.server.commands import Ask, Change, Tell, Work
 from equipoise.server.problems import HTTPProblem
 from equipoise.server.turn_queue import Desk
@@ -46,7 +45,7 @@ def together(desk: Desk, works: list[Work]) -> list[Any]:
     """Have several pieces of work arrive while a turn is under way; return what came of each."""
     begun, release = threading.Event(), threading.Event()
 
-    def hold(turn: Turn, course: Course) -> None:
+    def hold(turn: Turn) -> None:
         begun.set()
         assert release.wait(HANG)
 
@@ -148,7 +147,7 @@ def test_the_same_respondent_twice_in_one_turn(desk: Desk, where: str) -> None:
 
 
 def test_a_refusal_hurts_nobody_else(desk: Desk, where: str) -> None:
-    def refuse(turn: Turn, course: Course) -> None:
+    def refuse(turn: Turn) -> None:
         turn.set_budget(-5)
 
     found = together(desk, [ask(), Change(refuse), tell(12345, 1.0), ask()])
@@ -190,7 +189,7 @@ def test_who_waits_is_served_before_the_end(where: str) -> None:
     begun, release = threading.Event(), threading.Event()
 
     async def main() -> list[Any]:
-        def hold(turn: Turn, course: Course) -> None:
+        def hold(turn: Turn) -> None:
             begun.set()
             assert release.wait(HANG)
 

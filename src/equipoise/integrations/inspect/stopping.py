@@ -22,7 +22,6 @@ from equipoise.integrations.pools import header_of
 from equipoise.ledger.evidence import LEVEL
 from equipoise.ledger.goal import Stopping
 from equipoise.result import Result
-from equipoise.run.course import Course
 from equipoise.store import Turn
 from equipoise.store.memory import Memory
 from equipoise.strategies import Support
@@ -195,7 +194,6 @@ class _Task:
         self._study, self._limited_from, self._chosen = study, limited_from, chosen
         self._most_at_once = 0
         self._retried: set[Any] = set()
-        self._course = Course(study.header)
         self._tickets: dict[Any, int] = {}
 
     @property
@@ -224,8 +222,7 @@ class _Task:
             turn.decline(self._tickets[id])
         else:
             turn.tell(self._tickets[id], score)
-        if self._course.look_due(turn.replica):
-            self._course.judge(turn)
+        turn.look()
 
     def end(self, id: Any) -> None:
         """Note that a sample has ended: without a score, if it is still waited for."""
@@ -235,7 +232,7 @@ class _Task:
 
     def result(self) -> Result:
         """Return what is known."""
-        return self._course.result(self._study.replica)
+        return self._study.replica.result()
 
     def summary(self) -> dict[str, Any]:
         """Return what is known about the groups as JSON can hold it."""

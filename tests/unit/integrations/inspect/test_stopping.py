@@ -230,7 +230,7 @@ def test_a_sample_that_is_tried_again_is_asked_for_once() -> None:
         return stopping.result()
 
     result = asyncio.run(use())
-    assert result.snapshot.evidence.answered.asked == 1
+    assert result.known.snapshot.evidence.answered.asked == 1
     assert dict(result.declined) == {"alpha": 1}
 
 

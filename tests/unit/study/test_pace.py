@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.run.pace import Pace, by_arm
+from equipoise.study.pace import Pace, by_arm
 from tests.driving import Clock, drive
 
 
