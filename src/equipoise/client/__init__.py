@@ -1,4 +1,4 @@
-"""Studies of a service elsewhere, with the face of those here."""
+"""Studies of a service: ask and tell over HTTP."""
 
 from equipoise.client.remote import RemoteStudy, RemoteTicket
 from equipoise.client.service import Service, connect

@@ -1,11 +1,12 @@
-"""A study of a service, with the face of one here."""
+"""A study of a service: ask and tell over HTTP."""
 
 from __future__ import annotations
 
 import hashlib
 import math
 import secrets
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 from http import HTTPStatus
 from operator import itemgetter
 from typing import Any, Final, SupportsFloat, cast, overload
@@ -13,12 +14,17 @@ from urllib.parse import quote
 
 from equipoise.base.errors import EquipoiseError
 from equipoise.base.inputs import MISSING, check_study_name, integer, number, number_of_seconds, shown
+from equipoise.base.keywords import suggests_keywords
 from equipoise.client.transport import Refused, Transport
+from equipoise.ledger.answers import read_answers
 from equipoise.ledger.ledger import TooLate
 from equipoise.problem import Contrasts
 from equipoise.result import Result
+from equipoise.run.drive import DriverOptions
 from equipoise.run.options import savable
+from equipoise.run.remote_driver import Source, sample
 from equipoise.store import Replica, wire
+from equipoise.study import StudyLike
 
 # The most tickets or answers of one request; more are divided.
 _BATCH: Final = 10_000
@@ -30,7 +36,6 @@ _WORDS: Final = {
     "used up": "every population is used up",
     "paused": "the study is paused",
     "archived": "the study is archived",
-    "answered": "this respondent has answered",
 }
 
 
@@ -49,12 +54,13 @@ class RemoteTicket(tuple[str, Hashable]):
         return ((self[0], self[1]),)
 
 
-class RemoteStudy:
+class RemoteStudy(StudyLike[RemoteTicket]):
     """
     A study of a service; made by `connect(...).study(name)`.
 
-    Every call is a request, which is repeated while the service is away: asks have an idempotency key, and an answer
-    counts once however often it is told. `result` fetches what was written since the last time, and folds it here.
+    Every call is a request, which is repeated while the service is unavailable: asks have an idempotency key, and an
+    answer counts once however often it is told. `result` fetches the turns since the last time, and folds them here.
+    `run` samples for the study with your functions.
     """
 
     def __init__(self, transport: Transport, name: str) -> None:
@@ -78,12 +84,10 @@ class RemoteStudy:
 
     @property
     def arms(self) -> Sequence[Hashable]:
-        """The names of the arms, in order."""
         return tuple(self._described()["names"])
 
     @property
     def support(self) -> Any:
-        """The possible values."""
         found = self._described()["support"]
         return tuple(found) if isinstance(found, list) else found
 
@@ -102,7 +106,6 @@ class RemoteStudy:
 
     @property
     def budget(self) -> float | None:
-        """How many samples may be asked for in all, or with costs how much they may cost; None for no limit."""
         return self._progress()["budget"]  # type: ignore[no-any-return]
 
     @property
@@ -112,27 +115,26 @@ class RemoteStudy:
 
     @property
     def spent(self) -> float:
-        """The cost of all tickets that were handed out and not forgotten; their number without costs."""
         return self._progress()["spent"]  # type: ignore[no-any-return]
 
     @property
     def remaining(self) -> float:
-        """How many tickets may still be handed out, or with costs how much is left; infinite without a budget."""
         found = self._progress()["remaining"]
         return math.inf if found is None else found
 
     @property
     def in_flight(self) -> int:
-        """How many tickets are neither answered nor declined nor forgotten."""
         return int(self._progress()["in_flight"])
 
     @property
     def done(self) -> bool:
-        """Whether no further sample can be asked for. Tickets may still be in flight: their answers are taken."""
         return bool(self._progress()["done"])
 
+    @property
+    def retired(self) -> tuple[Hashable, ...]:
+        return tuple(self._transport.get(self._path).json()["retired"])
+
     def result(self) -> Result:
-        """Return what is known now; later samples do not change it."""
         try:
             return self._caught_up().result()
         except BaseException:
@@ -181,7 +183,8 @@ class RemoteStudy:
         idempotency_key
             A text of the caller's choice, by which the ask is known if it is repeated; by default a random one.
         respondent
-            Who is asked. Somebody who was asked before gets the same ticket again, or none if it was answered.
+            Who is asked, for one ticket: a respondent who was asked before gets the same one again, but with an *ask*
+            key none once it is answered.
 
         Raises
         ------
@@ -213,44 +216,34 @@ class RemoteStudy:
     def tell(
         self, ticket: RemoteTicket = MISSING, value: SupportsFloat = MISSING, *, cost: SupportsFloat | None = None
     ) -> None:
-        """
-        Take the value of a sample.
+        self._tell_together([_answer(ticket, value, cost)])
 
-        Parameters
-        ----------
-        ticket
-            The ticket that was answered. Telling the same value again changes nothing. A late answer is taken as long
-            as the budget has a place for it.
-        value
-            The sample.
-        cost
-            What the sample really cost, in a study with costs.
-        """
-        self._tell([_answer(ticket, value, cost)])
+    def tell_many(
+        self,
+        answers: Iterable[
+            tuple[RemoteTicket, SupportsFloat] | tuple[RemoteTicket, SupportsFloat, SupportsFloat | None]
+        ],
+    ) -> None:
+        texts, names, values, costs = read_answers(answers)
+        if not texts:
+            return
+        if len(texts) > _BATCH:
+            raise ValueError(f"answers must be at most {_BATCH:,} to be told all or none, got {len(texts):,}")
+        paid = [None] * len(texts) if costs is None else [None if math.isnan(cost) else cost for cost in costs.tolist()]
+        tickets = zip(texts, names, strict=True)
+        self._tell_together(list(map(_answer, tickets, values.tolist(), paid)))
 
-    def tell_many(self, answers: Iterable[tuple[Any, ...]]) -> None:
-        """
-        Take many answers (ticket, value) or (ticket, value, cost), in order.
-
-        Each is taken by itself; if any is refused, an error says which, and the others are taken.
-        """
-        given = [tuple(answer) for answer in answers]
-        if any(len(answer) not in (2, 3) for answer in given):
-            raise TypeError("tell_many takes pairs (ticket, value), or (ticket, value, cost)")
-        self._tell([_answer(*answer) for answer in given])
+    def _tell_together(self, answers: list[dict[str, Any]]) -> None:
+        self._transport.post(f"{self._path}/tell", {"answers": answers, "atomic": True})
 
     def decline(self, ticket: RemoteTicket, *, cost: SupportsFloat | None = None) -> None:
-        """Record that a respondent declined to answer."""
         paid = {} if cost is None else {"cost": number("cost", cost)}
-        self._tell([{"ticket": _text(ticket), "declined": True, **paid}])
+        self._settle("tell", "answers", [{"ticket": _text(ticket), "declined": True, **paid}])
 
     def forget(self, ticket: RemoteTicket | Iterable[RemoteTicket]) -> None:
         """Give back a ticket that will not be answered, or several, so that samples can be asked for again."""
         tickets = [ticket] if isinstance(ticket, RemoteTicket) else list(ticket)
         self._settle("forget", "tickets", list(map(_text, tickets)))
-
-    def _tell(self, answers: list[dict[str, Any]]) -> None:
-        self._settle("tell", "answers", answers)
 
     def _settle(self, what: str, name: str, given: list[Any]) -> None:
         """Send answers or tickets, in several requests where there are many; raise what is refused in the end."""
@@ -268,6 +261,63 @@ class RemoteStudy:
             error = TooLate if outcomes[first] == "late" else ValueError
             raise error(f"{which}{detail}{f' (and {others:,} others)' if others else ''}")
 
+    # ---- sampling
+
+    @suggests_keywords
+    def run(
+        self,
+        samplers: Mapping[Any, Callable[..., Any]] | Callable[..., Any],
+        *,
+        executor: int | Executor | Any | None = None,
+        in_flight: int | None = None,
+        retries: int = 0,
+        lease: float | None = None,
+        max_seconds: float | None = None,
+        seed: int = 0,
+    ) -> Result:
+        """
+        Sample with your functions until the study hands out no more tickets.
+
+        The service decides which arm is sampled and when to stop. Any number of processes can sample for one study.
+
+        Parameters
+        ----------
+        samplers
+            A mapping from the names of all arms to functions, or one function of an arm's name, as in `estimate`. The
+            seed that a function may take depends on `seed` and the ticket alone.
+        executor
+            Where to sample: None for this thread, a number of threads, an executor or a Dask client, as in `estimate`.
+        in_flight
+            The most samples in flight.
+        retries
+            How often to repeat a sample that failed.
+        lease
+            Seconds after which the service gives up a ticket without an answer; by default an hour.
+        max_seconds
+            Start no more samples after this many seconds; those in flight are waited for.
+        seed
+            Decides the samplers' seeds.
+
+        Returns
+        -------
+        Result
+            What the study knows at the end.
+
+        Raises
+        ------
+        EquipoiseError
+            If a sampler fails more often than `retries`, or the service or the executor fails. Tickets without an
+            answer are given back.
+        """
+        settings = DriverOptions.checked(max_seconds, retries, lease, in_flight)
+        source = Source(self.arms, lambda m, seconds: self.ask(m, lease=seconds), self._tell_each, self.forget)
+        sample(source, samplers, settings, executor, integer("seed", seed, least=0))
+        return self.result()
+
+    def _tell_each(self, answers: list[tuple[RemoteTicket, float]]) -> None:
+        """Tell answers, each by itself; raise what is refused, or TooLate, after the others are taken."""
+        self._settle("tell", "answers", [_answer(ticket, value) for ticket, value in answers])
+
     # ---- for the administrator
 
     def pause(self) -> None:
@@ -282,8 +332,13 @@ class RemoteStudy:
         """Close the study: it can be read, and takes no more answers until it is resumed."""
         self._transport.post(f"{self._path}/archive")
 
+    def retire(self, arm: Hashable) -> None:
+        self._transport.post(f"{self._path}/retire", {"arm": arm})
+
+    def reopen(self, arm: Hashable) -> None:
+        self._transport.post(f"{self._path}/reopen", {"arm": arm})
+
     def set_budget(self, budget: float | None) -> None:
-        """Change how many samples may be asked for in all, or what they may cost."""
         self._transport.post(f"{self._path}/extend", {"budget": budget})
 
     def set_precision(self, precision: Any, level: float = 0.95, interval: str = "fixed-width") -> None:

@@ -12,9 +12,12 @@ from typing import Any, Final
 from equipoise.base.errors import EquipoiseError
 from equipoise.base.inputs import install_hint, integer_in, shown
 from equipoise.base.patience import Patience
+from equipoise.ledger.ledger import TooLate
 
 # A service that answers so may answer otherwise a moment later.
 _AGAIN: Final = (408, 425, 429, 500, 502, 503, 504)
+# The type of the problem that a ticket's place was taken.
+_LATE: Final = "urn:equipoise:problem:late"
 # The most characters of a refusal that are passed on.
 _QUOTED: Final = 2000
 _FIRST_PAUSE: Final = 0.1
@@ -162,12 +165,20 @@ def _checked(answer: Answer, repeated: bool) -> Answer:
         return answer
     if answer.status == HTTPStatus.UNPROCESSABLE_ENTITY:
         raise ValueError(_detail(answer))
+    if _member(answer, "type") == _LATE:
+        raise TooLate(_detail(answer))
     raise Refused(_detail(answer), answer.status, repeated)
 
 
 def _detail(answer: Answer) -> str:
+    found = _member(answer, "detail")
+    return f"the service answered {answer.status}" if found is None else found[:_QUOTED]
+
+
+def _member(answer: Answer, name: str) -> str | None:
+    """Return a text of the problem details; None without one."""
     try:
-        found = answer.json()["detail"]
+        found = answer.json()[name]
     except (EquipoiseError, LookupError, TypeError):
-        found = None
-    return found[:_QUOTED] if isinstance(found, str) else f"the service answered {answer.status}"
+        return None
+    return found if isinstance(found, str) else None

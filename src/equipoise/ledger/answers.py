@@ -16,13 +16,13 @@ from equipoise.problem.objective import real_cost
 PAIRS: Final = "tell_many takes pairs (ticket, value) or triples (ticket, value, cost), as in [(ticket, 0.3)]"
 
 
-def read_answers(answers: Iterable[Any]) -> tuple[list[int], list[Hashable], Floats, Floats | None]:
+def read_answers(answers: Iterable[Any]) -> tuple[list[Any], list[Hashable], Floats, Floats | None]:
     """
-    Return the tickets' numbers, the names of their arms, the values, and the costs if any is given, else None.
+    Return what identifies the tickets, the names of their arms, the values, and the costs if any is given, else None.
 
     Costs that are not given are NaN. Errors of the iterator itself, such as those of a generator, are left as they are.
     """
-    numbers: list[int] = []
+    numbers: list[Any] = []
     names: list[Hashable] = []
     samples: list[Any] = []
     paid: dict[int, Any] = {}

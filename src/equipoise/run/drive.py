@@ -21,13 +21,13 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
 from equipoise.base.arrays import Bools, Floats, Ints
 from equipoise.base.errors import EquipoiseError
-from equipoise.base.inputs import printable
+from equipoise.base.inputs import integer, number_of_seconds, printable
 from equipoise.ledger.ledger import Ledger, TooLate
 from equipoise.ledger.state import IN_FLIGHT
 from equipoise.result import Result
@@ -59,6 +59,8 @@ HOPELESS: Final = 10
 LARGEST_BATCH: Final = 2**16
 # How often to look for what other drivers did, while one waits for them.
 POLL: Final = 0.1
+# The most times that a sample is tried again.
+_MOST_RETRIES: Final = 1_000_000
 
 
 class Jobs(NamedTuple):
@@ -86,6 +88,16 @@ class DriverOptions:
     retries: int = 0
     lease: float | None = None
     in_flight: int | None = None
+
+    @classmethod
+    def checked(cls, max_seconds: Any, retries: Any, lease: Any, in_flight: Any) -> DriverOptions:
+        """Return the options that were given, or refuse them."""
+        return cls(
+            max_seconds=None if max_seconds is None else number_of_seconds("max_seconds", max_seconds),
+            retries=integer("retries", retries, least=0, most=_MOST_RETRIES),
+            lease=None if lease is None else number_of_seconds("lease", lease),
+            in_flight=None if in_flight is None else integer("in_flight", in_flight, least=1),
+        )
 
 
 class Driver:

@@ -8,10 +8,10 @@ import os
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
-from typing import Any, Final
+from typing import Any
 
 from equipoise.base.errors import EquipoiseError
-from equipoise.base.inputs import integer, number_of_seconds, probability, shown
+from equipoise.base.inputs import integer, probability, shown
 from equipoise.base.keywords import suggests_keywords
 from equipoise.base.tables import count
 from equipoise.ledger.goal import Stopping, check_stopping
@@ -21,7 +21,6 @@ from equipoise.result import Result
 from equipoise.run.drive import Driver, DriverOptions
 from equipoise.run.options import objective_for, options_of, savable
 from equipoise.run.progress import Progress, check_progress, display
-from equipoise.run.remote_driver import Elsewhere, Manner, sample
 from equipoise.run.samplers import ENDLESS, Samplers
 from equipoise.run.workers import Workers, count_of, workers_for
 from equipoise.store import Header, Log, inside
@@ -29,9 +28,6 @@ from equipoise.store.leases import DRIVER_SECONDS, Owner
 from equipoise.store.memory import Memory
 from equipoise.strategies import Strategy, Support, check_support, resolve
 from equipoise.study.policy import Policy
-
-# The most times that a sample is tried again.
-_MOST_RETRIES: Final = 1_000_000
 
 
 @suggests_keywords
@@ -60,7 +56,6 @@ def estimate(
     store: str | os.PathLike[str] | None = None,
     progress: bool | Callable[[Progress], Any] | None = None,
     about: Mapping[str, Any] | None = None,
-    study: Elsewhere | None = None,
 ) -> Result:
     """
     Sample arms with your functions until the budget is spent or the precision is reached.
@@ -138,10 +133,6 @@ def estimate(
     about
         A description of what is sampled, by strings and numbers, which is saved in the store and shown in reports.
         "cost_unit", such as "tokens", is what costs are counted in.
-    study
-        A study of a service, `connect(url, key).study(name)`, which decides what is sampled and when to stop; any
-        number of processes can sample for it. What the study is made of is left out here, and every arm must have a
-        function. The seed of a sample follows from its ticket.
 
     Returns
     -------
@@ -164,29 +155,13 @@ def estimate(
     >>> dict(result.counts)
     {'calm': 16, 'rough': 184}
     """
-    if study is not None:
-        given = {
-            "budget": budget, "precision": precision, "strategy": strategy if strategy != "auto" else None,
-            "support": support, "objective": objective if objective != math.inf else None, "weights": weights,
-            "costs": costs, "populations": populations, "guess": guess, "rounds": rounds, "store": store,
-            "about": about, "progress": progress or None,
-        }  # fmt: skip
-        for name, value in given.items():
-            if value is not None:
-                raise ValueError(f"{name} cannot be given with study, which has its own, got {shown(value)}")
-        return sample(study, samplers, arms, _manner(executor, in_flight, retries, lease, max_seconds, seed))
     if store is not None and not isinstance(store, str | os.PathLike):
         raise TypeError(f"store must be a path or a URL, got {shown(store)}")
     check_progress(progress)
     if about is not None and not isinstance(about, Mapping):
         raise TypeError(f"about must be a mapping of strings and numbers, got {shown(about)}")
     given_seed = seed if seed is None else integer("seed", seed, least=0)
-    settings = DriverOptions(
-        max_seconds=None if max_seconds is None else number_of_seconds("max_seconds", max_seconds),
-        retries=integer("retries", retries, least=0, most=_MOST_RETRIES),
-        lease=None if lease is None else number_of_seconds("lease", lease),
-        in_flight=None if in_flight is None else integer("in_flight", in_flight, least=1),
-    )
+    settings = DriverOptions.checked(max_seconds, retries, lease, in_flight)
     if rounds is not None and costs is not None:
         raise ValueError("rounds cannot be combined with costs: every arm would be sampled, whatever it costs")
     # The store may hold another seed; nothing is drawn before that is known.
@@ -222,18 +197,6 @@ def estimate(
         return _drive(log, store, drawn, executor, settings, progress)
     finally:
         log.close()
-
-
-def _manner(executor: Any, in_flight: Any, retries: Any, lease: Any, max_seconds: Any, seed: Any) -> Manner:
-    """Return how to sample for a study that a service keeps."""
-    return Manner(
-        executor,
-        None if in_flight is None else integer("in_flight", in_flight, least=1),
-        integer("retries", retries, least=0, most=_MOST_RETRIES),
-        None if lease is None else number_of_seconds("lease", lease),
-        None if max_seconds is None else number_of_seconds("max_seconds", max_seconds),
-        0 if seed is None else integer("seed", seed, least=0),
-    )
 
 
 def _drive(

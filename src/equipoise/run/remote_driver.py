@@ -1,5 +1,5 @@
 """
-Sample for a study that somebody else keeps: ask, have it sampled, tell.
+Sample for a study of a service: ask, have the samples taken, tell.
 
 The study decides; this only keeps workers busy. What has arrived is told in one call, and short samples go out in
 chunks, so that a sample costs little more than itself.
@@ -13,17 +13,17 @@ import math
 import queue
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
 from equipoise.base.errors import EquipoiseError
 from equipoise.base.inputs import Names, printable, shown
 from equipoise.ledger.ledger import TooLate
-from equipoise.result import Result
+from equipoise.run.drive import DriverOptions
 from equipoise.run.samplers import ENDLESS, Outcome, Samplers
 from equipoise.run.workers import Answer, Workers, workers_for
 
@@ -32,58 +32,58 @@ CHUNK_SECONDS: Final = 0.2
 LARGEST: Final = 1000
 
 
-class Elsewhere(Protocol):
-    """What is needed of a study that somebody else keeps."""
-
-    @property
-    def arms(self) -> Any: ...
-    def ask(self, m: int, *, lease: float | None = ...) -> list[Any]: ...
-    def tell_many(self, answers: Any) -> None: ...
-    def forget(self, ticket: Any) -> None: ...
-    def result(self) -> Result: ...
-
-
 @dataclass(frozen=True)
-class Manner:
-    """How to sample: see `estimate`."""
+class Source:
+    """
+    Where tickets come from and answers go.
 
-    executor: Any = None
-    in_flight: int | None = None
-    retries: int = 0
-    lease: float | None = None
-    max_seconds: float | None = None
-    seed: int = 0
+    Attributes
+    ----------
+    arms
+        The names of the arms.
+    ask
+        Takes a number of tickets and the seconds of their lease; returns as many tickets, or fewer at the end.
+    tell
+        Takes pairs (ticket, value), each by itself; raises TooLate for those whose place was taken, and takes the rest.
+    forget
+        Takes tickets that will not be answered.
+    """
+
+    arms: Sequence[Hashable]
+    ask: Callable[[int, float | None], list[Any]]
+    tell: Callable[[list[tuple[Any, float]]], None]
+    forget: Callable[[list[Any]], None]
 
 
 def sample(
-    study: Elsewhere, samplers: Any, arms: Any, manner: Manner, clock: Callable[[], float] = time.perf_counter
-) -> Result:
+    source: Source,
+    samplers: Any,
+    settings: DriverOptions,
+    executor: Any = None,
+    seed: int = 0,
+    clock: Callable[[], float] = time.perf_counter,
+) -> None:
     """
-    Sample until the study hands out no more tickets, and return what it knows then.
+    Sample until the source hands out no more tickets.
 
     Parameters
     ----------
-    study
-        The study.
-    samplers, arms
-        As in `estimate`: functions, for all arms of the study. The seed of a sample follows from its ticket.
-    manner
-        How to sample.
+    source
+        Where tickets come from and answers go.
+    samplers
+        Functions for all arms, as in `estimate`. The seed of a sample follows from its ticket.
+    settings, executor, seed
+        As in `estimate`.
     clock
         Seconds.
     """
-    for name in ("ask", "tell_many", "forget", "result"):
-        if not callable(getattr(study, name, None)):
-            raise TypeError(f"study must be one of a service, as connect(...).study(name) is, got {shown(study)}")
-    if arms is not None:
-        raise ValueError("arms are those of the study; leave arms out")
-    drawn = Samplers(samplers, study.arms if callable(samplers) else None, None, manner.seed)
-    if set(drawn.arms) != set(study.arms):
-        raise ValueError(f"samplers must have the arms of the study, {shown(list(study.arms))}")
+    drawn = Samplers(samplers, source.arms if callable(samplers) else None, None, seed)
+    if set(drawn.arms) != set(source.arms):
+        raise ValueError(f"samplers must have the arms of the study, {shown(list(source.arms))}")
     if drawn.local or bool((drawn.limits < ENDLESS).any()):
-        raise ValueError("with study, every arm must have a function, got a list of samples or another iterable")
-    workers = workers_for(manner.executor, drawn)
-    driver = _Driver(study, drawn, workers, manner, clock)
+        raise ValueError("every arm must have a function, got a list of samples or another iterable")
+    workers = workers_for(executor, drawn)
+    driver = _Driver(source, drawn, workers, settings, clock)
     try:
         driver.run()
     except BaseException:
@@ -91,17 +91,16 @@ def sample(
         raise
     finally:
         workers.close()
-    return study.result()
 
 
 class _Driver:
     def __init__(
-        self, study: Elsewhere, samplers: Samplers, workers: Workers, manner: Manner, clock: Callable[[], float]
+        self, source: Source, samplers: Samplers, workers: Workers, settings: DriverOptions, clock: Callable[[], float]
     ) -> None:
-        self._study, self._samplers, self._workers, self._manner = study, samplers, workers, manner
+        self._source, self._samplers, self._workers, self._settings = source, samplers, workers, settings
         self._clock = clock
         self._place = Names.of(samplers.arms).place
-        self._last = math.inf if manner.max_seconds is None else clock() + manner.max_seconds
+        self._last = math.inf if settings.max_seconds is None else clock() + settings.max_seconds
         self._running: dict[Answer, list[Any]] = {}
         self._done: queue.SimpleQueue[Answer] = queue.SimpleQueue()
         self._again: deque[Any] = deque()
@@ -127,19 +126,18 @@ class _Driver:
             over = over and not self._again
 
     def give_back(self) -> None:
-        """Give back what is not sampled any more, so that others need not wait for it."""
+        """Give back the tickets without an answer, so that others need not wait for their leases to end."""
         left = [ticket for tickets in self._running.values() for ticket in tickets] + list(self._again)
         with contextlib.suppress(EquipoiseError, ValueError):
-            for ticket in left:
-                self._study.forget(ticket)
+            self._source.forget(left)
 
     def _room(self) -> int:
         """How many samples may be submitted now."""
         if len(self._running) >= self._workers.width * (2 if 0 < self._each < CHUNK_SECONDS else 1):
             return 0
-        if self._manner.in_flight is None:
+        if self._settings.in_flight is None:
             return self._chunk()
-        return min(self._chunk(), self._manner.in_flight - sum(map(len, self._running.values())))
+        return min(self._chunk(), self._settings.in_flight - sum(map(len, self._running.values())))
 
     def _chunk(self) -> int:
         if not self._workers.chunks or self._each == 0:
@@ -152,7 +150,7 @@ class _Driver:
             return [self._again.popleft()]
         if self._clock() >= self._last:
             return []
-        return self._study.ask(self._room(), lease=self._manner.lease)
+        return self._source.ask(self._room(), self._settings.lease)
 
     def _submit(self, tickets: list[Any]) -> None:
         calls = [self._samplers.call(self._place(ticket.arm), _index(ticket)) for ticket in tickets]
@@ -176,11 +174,11 @@ class _Driver:
                     continue
                 self._attempts[ticket] = self._attempts.get(ticket, 0) + 1
                 self._again.append(ticket)
-                if self._attempts[ticket] > self._manner.retries:
+                if self._attempts[ticket] > self._settings.retries:
                     failure = f"sampling arm {shown(ticket.arm)} failed: {outcome.wrong}"
         if answers:
-            with contextlib.suppress(TooLate):  # of some, whose places others took; the rest is told
-                self._study.tell_many(answers)
+            with contextlib.suppress(TooLate):  # of some, whose places others took; the rest is taken
+                self._source.tell(answers)
             self._told += len(answers)
         if failure is not None:
             raise EquipoiseError(failure)

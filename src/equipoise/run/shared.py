@@ -27,6 +27,7 @@ from equipoise.store.database import VISITOR
 from equipoise.store.leases import VISITOR_SECONDS, sweep
 from equipoise.store.replica import RETIRED
 from equipoise.strategies import Strategy, Support, check_support, resolve
+from equipoise.study import StudyLike
 
 # Seconds between two looks for tickets whose leases are over, unless nothing else is left to ask for.
 SWEEP = 1.0
@@ -134,7 +135,7 @@ def open_study(
     return SharedStudy(Log(store, header), lease)
 
 
-class SharedStudy:
+class SharedStudy(StudyLike[Ticket]):
     """
     A study in a store, with the face of `Study`; made by `open`.
 
@@ -166,7 +167,6 @@ class SharedStudy:
 
     @property
     def arms(self) -> Sequence[Hashable]:
-        """The names of the arms, in order."""
         return self._log.study.arms
 
     @property
@@ -176,7 +176,6 @@ class SharedStudy:
 
     @property
     def support(self) -> Support:
-        """The possible values."""
         return self._log.study.support
 
     @property
@@ -186,7 +185,6 @@ class SharedStudy:
 
     @property
     def budget(self) -> float | None:
-        """How many samples may be asked for in all, or with costs how much they may cost; None for no limit."""
         return self._read(lambda study: study.budget)  # type: ignore[no-any-return]
 
     @property
@@ -196,31 +194,25 @@ class SharedStudy:
 
     @property
     def spent(self) -> float:
-        """The cost of all tickets that were handed out and not forgotten; their number without costs."""
         return self._read(lambda study: study.spent)  # type: ignore[no-any-return]
 
     @property
     def remaining(self) -> float:
-        """How many tickets may still be handed out, or with costs how much is left; infinite without a budget."""
         return self._read(lambda study: study.remaining)  # type: ignore[no-any-return]
 
     @property
     def in_flight(self) -> int:
-        """How many tickets are neither answered nor forgotten."""
         return self._read(lambda study: study.in_flight)  # type: ignore[no-any-return]
 
     @property
     def done(self) -> bool:
-        """Whether no further sample can be asked for. Tickets may still be in flight: their answers are taken."""
         return self._read(lambda study: study.done)  # type: ignore[no-any-return]
 
     @property
     def retired(self) -> tuple[Hashable, ...]:
-        """The arms that are retired."""
         return self._read(lambda study: study.retired)  # type: ignore[no-any-return]
 
     def result(self) -> Result:
-        """Return what is known now; later samples do not change it."""
         return self._log.look(lambda replica: replica.result())
 
     # ---- ask and tell
@@ -254,8 +246,8 @@ class SharedStudy:
         idempotency_key
             A text of the caller's choice. An ask with a key that was used before returns the same tickets again.
         respondent
-            Who is asked, for one ticket: somebody who was asked before gets the same one again. Only salted hashes of
-            keys and respondents are kept.
+            Who is asked, for one ticket: a respondent who was asked before gets the same one again, answered or not.
+            Only salted hashes of keys and respondents are kept.
 
         Raises
         ------
@@ -272,6 +264,8 @@ class SharedStudy:
         def work(turn: Turn) -> list[Ticket]:
             known = turn.repeated(key, person, many)
             if known is not None:
+                if m is None and not known:
+                    raise EquipoiseError(turn.study.nothing_left())
                 return turn.tickets(known)
             turn.own(VISITOR, seconds)
             if time.monotonic() >= self._next_sweep:
@@ -333,12 +327,10 @@ class SharedStudy:
         paid = math.nan if cost is None else number("cost", cost)
         self._changed(lambda turn: turn.tell(self._own(turn.replica, ticket), sample, cost=paid))
 
-    def tell_many(self, answers: Iterable[tuple[Any, ...]]) -> None:
-        """
-        Take many answers (ticket, value) or (ticket, value, cost), in order.
-
-        If one of them is refused, none is taken.
-        """
+    def tell_many(
+        self,
+        answers: Iterable[tuple[Ticket, SupportsFloat] | tuple[Ticket, SupportsFloat, SupportsFloat | None]],
+    ) -> None:
         numbers, names, values, costs = read_answers(answers)
         if not numbers:
             return
@@ -354,13 +346,10 @@ class SharedStudy:
         self._changed(lambda turn: turn.moments(arm, count, number("mean", mean), number("m2", m2)))
 
     def decline(self, ticket: Ticket, *, cost: SupportsFloat | None = None) -> None:
-        """Record that a respondent declined to answer."""
         paid = math.nan if cost is None else number("cost", cost)
         self._changed(lambda turn: turn.decline(self._own(turn.replica, ticket), paid))
 
     def forget(self, ticket: Ticket) -> None:
-        """Give back a ticket that will not be answered, so that its sample can be asked for again."""
-
         def forget(turn: Turn) -> None:
             place = self._own(turn.replica, ticket)
             retired = turn.ledger.retired[turn.ledger.arm_of[place]]
@@ -369,7 +358,6 @@ class SharedStudy:
         self._changed(forget)
 
     def set_budget(self, budget: float | None) -> None:
-        """Change how many samples may be asked for in all, or what they may cost."""
         self._changed(lambda turn: turn.set_budget(budget))
 
     def set_weights(self, weights: Iterable[float] | Mapping[Any, float] | None) -> None:
@@ -386,11 +374,9 @@ class SharedStudy:
         self._changed(lambda turn: turn.set_goal(savable(precision), level, interval))
 
     def retire(self, arm: Hashable) -> None:
-        """Ask for no more samples of an arm. Its answers in flight are taken, and `reopen` makes it available again."""
         self._changed(lambda turn: turn.retire(turn.ledger.names.find(arm), "by hand"))
 
     def reopen(self, arm: Hashable) -> None:
-        """Ask for samples of a retired arm again."""
         self._changed(lambda turn: turn.reopen(turn.ledger.names.find(arm)))
 
     def _changed(self, change: Any) -> None:

@@ -193,6 +193,12 @@ class Create(Body):
         return self
 
 
+class OneArm(Body):
+    """An arm of a study, by its name."""
+
+    arm: ArmText | Number
+
+
 class Extend(Body):
     """A larger budget, or another precision; what is left out stays as it is."""
 
@@ -214,8 +220,9 @@ class AskBody(Body):
     An ask for tickets.
 
     With an `idempotency_key` that was used before, the same tickets are returned. A `respondent` who was asked before
-    gets the same ticket again, or none if it was answered. Where the caller can show only some kinds of `answers`, a
-    poll of another kind is refused. An *ask* key gets one ticket at a time, and cannot choose its `lease`.
+    gets the same ticket again, or with an *ask* key none if it was answered. Where the caller can show only some kinds
+    of `answers`, a poll of another kind is refused. An *ask* key gets one ticket at a time, and cannot choose its
+    `lease`.
     """
 
     count: int = Field(1, ge=1)
@@ -245,9 +252,20 @@ class AnswerBody(Body):
 
 
 class TellBody(Body):
-    """Answers to tickets. Each is taken or refused by itself; one that is known already is passed over."""
+    """
+    Answers to tickets; one that is known already is passed over.
+
+    Each is taken or refused by itself. If the request is `atomic`, all are taken or none, and each must have a value.
+    """
 
     answers: Several[AnswerBody] = Field(min_length=1)
+    atomic: bool = False
+
+    @model_validator(mode="after")
+    def _values_if_atomic(self) -> TellBody:
+        if self.atomic and any(answer.value is None for answer in self.answers):
+            raise ValueError("each answer of an atomic request must have a value")
+        return self
 
 
 class ForgetBody(Body):
@@ -270,9 +288,9 @@ class Tickets(BaseModel):
     """
     The tickets of an ask.
 
-    `reason` says why there are none: answered, spent, reached, retired, used up, paused, archived or do-not-track. With
-    an *ask* key there is no response without tickets, but the status 204; `question`, `answer`, `show` and `support`
-    are what a web page needs.
+    `reason` says why there are none: spent, reached, retired, used up, paused, archived or do-not-track; or that the
+    respondent whose ticket it is has answered. With an *ask* key there is no response with a reason, but the status
+    204; `question`, `answer`, `show` and `support` are what a web page needs.
     """
 
     tickets: list[HandedTicket]
@@ -321,10 +339,11 @@ class StudyProgress(BaseModel):
 
 
 class StudyDetails(StudyProgress):
-    """A study: how far it is, and what it is made of."""
+    """A study: its progress and its options."""
 
     created: float | None
     names: list[str | int | float]
+    retired: list[str | int | float]
     strategy: str
     support: Literal["binary"] | list[float] | None
     poll: Poll | None

@@ -27,7 +27,7 @@ _PLACE: Final = (1 << BITS) - 1
 
 
 class Handed(NamedTuple):
-    """The tickets of an ask; and why there are none, where there are none."""
+    """The tickets of an ask; and why there are none, or that its respondent has answered."""
 
     tickets: list[Ticket]
     reason: str | None = None
@@ -85,13 +85,12 @@ class Ask:
         ids = turn.repeated(self.key, self.respondent, self.many)
         if ids is None:
             return None
-        if self.key not in turn.called(self.calls):  # but its respondent is known
-            status = turn.ledger.status(slice(ids.start, ids.stop))
-            if np.isin(status, (ANSWERED, ANSWERED_LATE, DECLINED)).all():
-                return Handed([], "answered")
-            if turn.ledger.is_too_late(ids.start):
-                return Handed([], nothing_left(turn.replica))
-        return Handed(turn.tickets(ids))
+        if not ids:
+            return Handed([], nothing_left(turn.replica))
+        by_respondent = self.key not in turn.called(self.calls)
+        status = turn.ledger.status(slice(ids.start, ids.stop))
+        answered = by_respondent and np.isin(status, (ANSWERED, ANSWERED_LATE, DECLINED)).all()
+        return Handed(turn.tickets(ids), "answered" if answered else None)
 
     def do(self, turn: Turn) -> Handed:
         """Hand out tickets, whoever asks."""
@@ -117,16 +116,23 @@ class Tell:
         The samples; None for a ticket that was declined.
     costs, seconds
         What each sample cost, and how long it took; NaN where that is not known.
+    atomic
+        Whether to take all answers or none, instead of each by itself; then each has a value.
     """
 
     numbers: Sequence[int | None]
     values: Sequence[float | None]
     costs: Sequence[float]
     seconds: Sequence[float]
+    atomic: bool = False
 
     def do(self, turn: Turn) -> Outcomes:
         """Record the answers; those that are known are passed over."""
         ids = ids_of(turn.replica, self.numbers)
+        if self.atomic:
+            if None in ids:
+                raise ValueError(f"answer {ids.index(None)}: {FOREIGN}")
+            return self._together(turn, np.array(ids))
         if len(ids) > 1 and None not in ids and None not in self.values:
             try:
                 return self._together(turn, np.array(ids))

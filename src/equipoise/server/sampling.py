@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request, Response
 
 from equipoise.base.errors import EquipoiseError
 from equipoise.base.inputs import text_of
+from equipoise.ledger.ledger import TooLate
 from equipoise.server.access import Action, Caller, Role
 from equipoise.server.bodies import AnswerBody, AskBody, ForgetBody, TellBody, TicketOutcomes, Tickets
 from equipoise.server.commands import Ask, Forget, Handed, Outcomes, Tell, Work, plain_arm
@@ -72,8 +73,8 @@ async def tell(request: Request, name: str) -> Response:
     """
     Tell the answers to tickets.
 
-    Each answer is taken or refused by itself. Telling the same answer again changes nothing, so that a request without
-    a response can be repeated.
+    Each answer is taken or refused by itself, or with `atomic` all are taken or none. Telling the same answer again
+    changes nothing, so that a request without a response can be repeated.
     """
     service: StudyServer = request.app.state.service
     caller, entry = await service.admit(request, name, Action.TELL)
@@ -92,6 +93,7 @@ async def tell(request: Request, name: str) -> Response:
         [answer.value for answer in answers],
         [math.nan if answer.cost is None else answer.cost for answer in answers],
         [math.nan if answer.seconds is None else answer.seconds for answer in answers],
+        body.atomic,
     )
     return _outcomes(await _done(desk, work))
 
@@ -113,6 +115,8 @@ async def _done(desk: Desk, work: Work) -> Any:
     """Do some work; what the study refuses is a problem."""
     try:
         return await desk.do(work)
+    except TooLate as error:
+        raise HTTPProblem(409, str(error), "late") from None
     except (ValueError, TypeError) as error:
         raise HTTPProblem(422, in_json(str(error)), "invalid") from None
     except EquipoiseError as error:
@@ -137,7 +141,7 @@ def _is_not_to_be_tracked(request: Request, page: Page) -> bool:
 
 
 def _handed(caller: Caller, page: Page, desk: Desk | None, handed: Handed) -> Response:
-    if caller.role is Role.ASK and not handed.tickets:
+    if caller.role is Role.ASK and (handed.reason is not None or not handed.tickets):
         return Response(status_code=204)
     found: dict[str, Any] = {"tickets": [], "reason": handed.reason}
     if desk is not None and handed.tickets:
@@ -148,6 +152,8 @@ def _handed(caller: Caller, page: Page, desk: Desk | None, handed: Handed) -> Re
                 for text, ticket in zip(texts, handed.tickets, strict=True)
             ]
         }
+        if handed.reason is not None:
+            found["reason"] = handed.reason
         if caller.role is Role.ASK:
             found |= _shown(page, desk, handed)
     return reply(found)

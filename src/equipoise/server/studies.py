@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
@@ -25,6 +26,7 @@ from equipoise.server.bodies import (
     Keys,
     NewKey,
     OfContrasts,
+    OneArm,
     Poll,
     Precision,
     Shares,
@@ -38,6 +40,7 @@ from equipoise.server.problems import HTTPProblem, in_json
 from equipoise.server.registry import ARCHIVED, OPEN, PAUSED, Key, Page
 from equipoise.server.routing import describe, read, reply
 from equipoise.server.service import StudyEntry, StudyServer
+from equipoise.server.turn_queue import Desk
 from equipoise.store import Replica, Turn
 
 router = APIRouter(prefix="/api/v1/studies", tags=["studies"])
@@ -198,6 +201,36 @@ async def extend(request: Request, name: str) -> Response:
         if goal_given:
             turn.set_goal(precision, level, interval)
 
+    return await _changed(service, entry, desk, work)
+
+
+@router.post("/{name}/retire", **describe(409, 422, body=OneArm, returns={200: StudyProgress}))
+async def retire(request: Request, name: str) -> Response:
+    """Ask for no more samples of an arm; its answers in flight are taken."""
+    return await _set_retired(request, name, lambda turn, place: turn.retire(place, "by hand"))
+
+
+@router.post("/{name}/reopen", **describe(409, 422, body=OneArm, returns={200: StudyProgress}))
+async def reopen(request: Request, name: str) -> Response:
+    """Ask for samples of a retired arm again."""
+    return await _set_retired(request, name, lambda turn, place: turn.reopen(place))
+
+
+async def _set_retired(request: Request, name: str, change: Callable[[Turn, int], None]) -> Response:
+    service, entry = await _managed(request, name)
+    body = await read(request, OneArm, SMALL)
+    desk = await service.desk(entry)
+    place = next((k for k, arm in enumerate(desk.arms) if plain_arm(arm) == body.arm), None)
+    if place is None:
+        raise HTTPProblem(422, f"arm must be one of the study, got {shown(body.arm)}", "invalid")
+
+    def work(turn: Turn) -> None:
+        change(turn, place)
+
+    return await _changed(service, entry, desk, work)
+
+
+async def _changed(service: StudyServer, entry: StudyEntry, desk: Desk, work: Callable[[Turn], None]) -> Response:
     try:
         await desk.change(work)
     except (ValueError, TypeError) as error:
@@ -307,13 +340,14 @@ def _progress(replica: Replica) -> dict[str, Any]:
 
 
 async def described(service: StudyServer, entry: StudyEntry) -> dict[str, Any]:
-    """Return what a study is made of, and how far it is."""
+    """Return a study's progress and its options."""
     desk = await service.desk(entry)
 
     def details(replica: Replica) -> dict[str, Any]:
         header = replica.header
         return {
             "names": [plain_arm(arm) for arm in header.arms],
+            "retired": [plain_arm(arm) for arm in replica.study.retired],
             "strategy": header.strategy.name,
             "support": header.support,
         }

@@ -328,6 +328,9 @@ class Turn:
         """
         Return the ids of the tickets that the same ask got before; None where it is new.
 
+        A respondent gets the same ticket again, answered or not, but none once it was given back and nothing is left of
+        the budget or the population for a late answer.
+
         Parameters
         ----------
         key, respondent
@@ -337,9 +340,13 @@ class Turn:
         """
         if respondent is not None and tickets > 1:
             raise ValueError(f"the number of tickets must be 1 with a respondent, got {tickets:,}")
-        calls = [call for call in (key, respondent) if call is not None]
-        known = self.called(calls)
-        return next((known[call] for call in calls if call in known), None)
+        known = self.called([call for call in (key, respondent) if call is not None])
+        if key in known:
+            return known[key]
+        if respondent not in known:
+            return None
+        ids = known[respondent]
+        return ids[:0] if self.ledger.is_too_late(ids.start) else ids
 
     def remember(self, call: bytes, tickets: range) -> None:
         """Write down which tickets a call got."""

@@ -1,5 +1,6 @@
 """Ask which arm to sample next, tell what was seen."""
 
+from equipoise.study.protocol import StudyLike, TicketLike
 from equipoise.study.study import Study
 
-__all__ = ["Study"]
+__all__ = ["Study", "StudyLike", "TicketLike"]

@@ -29,12 +29,13 @@ from equipoise.problem.objective import objective as objective_of
 from equipoise.result.result import Result
 from equipoise.strategies import Strategy, Support, check_support, resolve
 from equipoise.study.precompile import compile_ahead
+from equipoise.study.protocol import StudyLike
 
 _FOREIGN: Final = "belongs to another study"
 _PLACE: Final = (1 << BITS) - 1
 
 
-class Study:
+class Study(StudyLike[Ticket]):
     """
     Spend a budget on samples of K arms so that the least precise mean is as precise as possible.
 
@@ -124,7 +125,6 @@ class Study:
 
     @property
     def arms(self) -> Sequence[Hashable]:
-        """The names of the arms, in order."""
         return self._names
 
     @property
@@ -134,7 +134,6 @@ class Study:
 
     @property
     def support(self) -> Support:
-        """The possible values."""
         return self._ledger.support
 
     @property
@@ -144,40 +143,30 @@ class Study:
 
     @property
     def budget(self) -> float | None:
-        """How many samples may be asked for in all, or with costs how much they may cost; None for no limit."""
         return self._ledger.budget
 
     @property
     def spent(self) -> float:
-        """
-        The cost of all tickets that were handed out and not forgotten; their number without costs.
-
-        Tickets whose real cost is not known are charged with what a sample of their arm is expected to cost.
-        """
         with self._lock:
             return self._ledger.spent
 
     @property
     def remaining(self) -> float:
-        """How many tickets may still be handed out, or with costs how much is left; infinite without a budget."""
         with self._lock:
             return self._ledger.remaining
 
     @property
     def in_flight(self) -> int:
-        """How many tickets are neither answered nor declined nor forgotten."""
         with self._lock:
             return self._ledger.in_flight
 
     @property
     def done(self) -> bool:
-        """Whether no further sample can be asked for. Tickets may still be in flight: their answers are taken."""
         with self._lock:
             return self._ledger.done
 
     @property
     def retired(self) -> tuple[Hashable, ...]:
-        """The arms that are retired."""
         with self._lock:
             return tuple(self._names[k] for k in np.flatnonzero(self._ledger.retired).tolist())
 
@@ -243,24 +232,6 @@ class Study:
     def ask(self, m: int) -> list[Ticket]: ...
 
     def ask(self, m: int | None = None) -> Ticket | list[Ticket]:
-        """
-        Return a ticket for the arm to sample next, or several.
-
-        Parameters
-        ----------
-        m
-            How many tickets to hand out at once. The same as asking m times with no answer in between.
-
-        Returns
-        -------
-        Ticket, or a list of them
-            One ticket without `m`. With `m`, a list of as many as the budget allows, none when it is spent.
-
-        Raises
-        ------
-        EquipoiseError
-            Without `m`, when the budget is spent or every arm is retired or used up.
-        """
         ledger = self._ledger
         if m is None:
             with self._lock:
@@ -353,14 +324,6 @@ class Study:
         self,
         answers: Iterable[tuple[Ticket, SupportsFloat] | tuple[Ticket, SupportsFloat, SupportsFloat | None]],
     ) -> None:
-        """
-        Take many pairs (ticket, value) or triples (ticket, value, cost), in order: all of them or none.
-
-        Raises
-        ------
-        ValueError, TypeError
-            As `tell` does.
-        """
         numbers, names, values, costs = read_answers(answers)
         if not numbers:
             return
@@ -391,26 +354,6 @@ class Study:
             self._ledger.tell_moments(self._ledger.names.find(arm), count, number("mean", mean), number("m2", m2))
 
     def decline(self, ticket: Ticket, *, cost: SupportsFloat | None = None) -> None:
-        """
-        Record that a respondent declined to answer.
-
-        It uses budget, unlike a forgotten one, and is not a sample: results count it by arm. An arm that never answers
-        gets at most about an even split's share of the budget.
-
-        Parameters
-        ----------
-        ticket
-            The ticket. Declining it again changes nothing. A forgotten one can still be declined, as long as the budget
-            has a place for it.
-        cost
-            What it really cost, in a study with `costs`; None if that is not known.
-
-        Raises
-        ------
-        ValueError, TypeError
-            For a ticket that was answered, or of another study; a forgotten one when the budget is spent; a cost that
-            is negative. The study is left unchanged.
-        """
         with self._lock:
             ticket_id, k = self._own(ticket)
             if cost is not None:
@@ -418,22 +361,11 @@ class Study:
             self._ledger.decline(ticket_id, k, cost)
 
     def forget(self, ticket: Ticket) -> None:
-        """
-        Give back a ticket that will not be answered, so that its sample can be asked for again.
-
-        A late answer is accepted as long as the budget has a place for it. A ticket of an arm that was retired
-        meanwhile counts as withdrawn; any other as one that was never answered, which the certificate reports.
-        """
         with self._lock:
             ticket_id, k = self._own(ticket)
             self._ledger.forget(ticket_id, k, withdrawn=bool(self._ledger.retired[k]))
 
     def set_budget(self, budget: float | None) -> None:
-        """
-        Change how many samples may be asked for in all, or what they may cost.
-
-        The strategy's parameters are updated.
-        """
         with self._lock:
             self._ledger.set_budget(budget)
 
@@ -443,12 +375,10 @@ class Study:
             self._ledger.set_weights(weights)
 
     def retire(self, arm: Hashable) -> None:
-        """Ask for no more samples of an arm. Its answers in flight are taken, and `reopen` makes it available again."""
         with self._lock:
             self._ledger.retire(self._ledger.names.find(arm))
 
     def reopen(self, arm: Hashable) -> None:
-        """Ask for samples of a retired arm again."""
         with self._lock:
             self._ledger.reopen(self._ledger.names.find(arm))
 

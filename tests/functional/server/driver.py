@@ -32,7 +32,7 @@ def main(how: str, place: str, name: str, sampled: str) -> None:
 
     if how == "http":
         with eq.connect(place, ADMIN, patience=HANG) as service:
-            eq.estimate(sample, study=service.study(name), executor=2, lease=LEASE)
+            service.study(name).run(sample, executor=2, lease=LEASE)
         return
     with eq.open(f"{place}#{name}") as study:
         arms, budget = study.arms, study.budget

@@ -91,8 +91,6 @@ def test_no_call_takes_seconds_that_clocks_cannot_add_up(tmp_path: Path) -> None
         calls: dict[str, Callable[[], Any]] = {
             "lease of estimate": lambda: eq.estimate(sample, arms=["a", "b"], budget=10, lease=1e308),
             "max_seconds of estimate": lambda: eq.estimate(sample, arms=["a", "b"], budget=10, max_seconds=1e308),
-            "lease for a service": lambda: eq.estimate(sample, study=study, lease=1e308),
-            "max_seconds for a service": lambda: eq.estimate(sample, study=study, max_seconds=1e308),
             "lease of open": lambda: eq.open(tmp_path / "other.db", arms=["a", "b"], lease=1e308),
             "lease of an ask": lambda: study.ask(lease=1e308),
             "patience of connect": lambda: eq.connect("http://127.0.0.1:1", "key", patience=1e308),

@@ -114,11 +114,15 @@ def test_answers_that_come_too_late(remote: Service) -> None:
         study.tell(tickets[1], 0.5)
     with pytest.raises(TooLate, match="nothing is left of the budget"):
         study.decline(tickets[1])
-    with pytest.raises(TooLate, match="ticket 1 of the call: ticket 1 of arm 'b' was given back"):
+    with pytest.raises(TooLate, match=r"^ticket 1 of arm 'b' was given back"):
         study.tell_many([(tickets[2], 0.5), (tickets[1], 0.5), (tickets[3], 0.5)])
-    # What is wrong is said first, as that is somebody's mistake.
+    assert (study.result().samples, study.remaining) == (1, 0)
+    # Answers that `run` tells are taken each by itself.
+    with pytest.raises(TooLate, match="ticket 1 of the call: ticket 1 of arm 'b' was given back"):
+        study._tell_each([(tickets[2], 0.5), (tickets[1], 0.5), (tickets[3], 0.5)])
+    # A mistake is reported before what is only late.
     with pytest.raises(ValueError, match=r"ticket 1 of the call: .*already answered .*and 1 others"):
-        study.tell_many([(tickets[1], 0.5), (tickets[2], 0.6), (tickets[4], 0.5)])
+        study._tell_each([(tickets[1], 0.5), (tickets[2], 0.6), (tickets[4], 0.5)])
     assert (study.result().samples, study.remaining) == (4, 0)
 
 
@@ -136,7 +140,7 @@ def test_a_machine_that_is_too_late_goes_on(service: Served, remote: Service) ->
                 study.tell_many([(ticket, 0.0) for ticket in tickets])
         return 1.0
 
-    result = eq.estimate(overtaken, study=study)
+    result = study.run(overtaken)
     assert (result.samples, study.in_flight, study.remaining) == (40, 0, 0)
     assert calls >= 10
 
@@ -163,9 +167,9 @@ def test_keys(service: Served, remote: Service) -> None:
     study = remote.create("keys", arms=["a", "b"])
     with eq.connect(service.url, study.make_key("work")) as worker:
         same = worker.study("keys")
-        same.tell(same.ask(respondent="me"), 1)
-        with pytest.raises(EquipoiseError, match="has answered"):
-            same.ask(respondent="me")
+        ticket = same.ask(respondent="me")
+        same.tell(ticket, 1)
+        assert same.ask(respondent="me") == ticket
         assert same.result().samples == 1
         with pytest.raises(EquipoiseError, match="cannot manage"):
             same.set_budget(5)
@@ -179,6 +183,8 @@ def test_a_key_of_a_page(service: Served, remote: Service) -> None:
     with eq.connect(service.url, study.make_key("ask")) as page:
         same = page.study("page")
         same.tell(same.ask(respondent="me"), 1)
+        with pytest.raises(EquipoiseError, match="there is nothing to ask for"):
+            same.ask(respondent="me")  # the page has nothing to show
         study.pause()
         assert same.ask(1) == []
         with pytest.raises(EquipoiseError, match="there is nothing to ask for"):
@@ -217,8 +223,11 @@ def test_many_are_divided_into_requests(remote: Service, monkeypatch: pytest.Mon
     assert len(set(tickets)) == 25
     assert study.ask(25, idempotency_key="first") == tickets
     assert len(study.ask(25)) == 20
+    with pytest.raises(ValueError, match="answers must be at most 10 to be told all or none, got 25"):
+        study.tell_many([(ticket, 1) for ticket in tickets])
+    assert study.result().samples == 0
     with pytest.raises(ValueError, match=r"^ticket 12 of the call: .*0 or 1.* \(and 1 others\)$"):
-        study.tell_many([(ticket, 0.5 if j in (12, 21) else 1) for j, ticket in enumerate(tickets)])
+        study._tell_each([(ticket, 0.5 if j in (12, 21) else 1.0) for j, ticket in enumerate(tickets)])
     assert study.result().samples == 23
     study.forget([tickets[12], tickets[21]])
     assert study.in_flight == 20
@@ -386,13 +395,13 @@ def test_what_cannot_be_connected_to(url: Any, key: Any) -> None:
         eq.connect(url, key)
 
 
-# ---- estimate
+# ---- run
 
 
 @pytest.mark.parametrize("executor", [None, 3])
-def test_estimate(remote: Service, executor: int | None) -> None:
-    study = remote.create(f"estimate-{executor}", arms=["calm", "rough"], budget=300)
-    result = eq.estimate(sample, study=study, executor=executor)
+def test_run(remote: Service, executor: int | None) -> None:
+    study = remote.create(f"run-{executor}", arms=["calm", "rough"], budget=300)
+    result = study.run(sample, executor=executor)
     assert result.samples == 300
     assert result.counts["rough"] > 200
     assert abs(result.means["rough"] - 10) < 5 * 4 / 200**0.5
@@ -400,20 +409,20 @@ def test_estimate(remote: Service, executor: int | None) -> None:
     assert study.in_flight == 0
 
 
-def test_estimate_with_two_workers_at_once(remote: Service, service: Served) -> None:
+def test_two_processes_run_one_study(remote: Service, service: Served) -> None:
     study = remote.create("together", arms=["calm", "rough"], budget=100)
     other = eq.connect(service.url, ADMIN)
 
     async def slowly(arm: str, seed: int) -> float:
         return sample(arm, seed)
 
-    one = eq.estimate(slowly, study=study, in_flight=4)
+    one = study.run(slowly, in_flight=4)
     assert one.samples == 100
-    assert eq.estimate({"calm": lambda: 1.0, "rough": lambda: 2.0}, study=other.study("together")).samples == 100
+    assert other.study("together").run({"calm": lambda: 1.0, "rough": lambda: 2.0}).samples == 100
     other.close()
 
 
-def test_estimate_that_fails(remote: Service) -> None:
+def test_a_run_that_fails(remote: Service) -> None:
     study = remote.create("failing", arms=["a", "b"], budget=50)
     calls = 0
 
@@ -425,30 +434,28 @@ def test_estimate_that_fails(remote: Service) -> None:
         return 1.0
 
     with pytest.raises(EquipoiseError, match=r"sampling arm '[ab]' failed: RuntimeError: no answer"):
-        eq.estimate(sometimes, study=study)
+        study.run(sometimes)
     assert study.in_flight == 0  # given back
-    assert eq.estimate(sometimes, study=study, retries=1).samples == 50
+    assert study.run(sometimes, retries=1).samples == 50
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("samplers", "given", "kind", "words"),
     [
-        ({"budget": 5}, "budget cannot be given with study"),
-        ({"store": "x.db"}, "store cannot be given with study"),
-        ({"arms": ["a"]}, "leave arms out"),
-        ({"samplers": {"a": [1, 2], "b": [1]}}, "must have a function"),
-        ({"samplers": {"a": lambda: 1.0}}, "must have the arms of the study"),
+        ({"a": [1, 2], "b": [1]}, {}, ValueError, "every arm must have a function, got a list"),
+        ({"a": lambda: 1.0}, {}, ValueError, r"samplers must have the arms of the study, \['a', 'b'\]"),
+        (lambda arm: 1.0, {"budget": 5}, TypeError, r"run\(\) has no argument 'budget'"),
+        (lambda arm: 1.0, {"retries": -1}, ValueError, "retries must be"),
+        (lambda arm: 1.0, {"seed": -1}, ValueError, "seed must be"),
+        (lambda arm: 1.0, {"lease": 1e308}, ValueError, "lease must be at most 1,000,000,000 seconds, got 1e\\+308"),
+        (lambda arm: 1.0, {"max_seconds": 1e308}, ValueError, "max_seconds must be at most 1,000,000,000 seconds"),
     ],
 )
-def test_estimate_with_what_the_study_decides(remote: Service, given: dict[str, Any], words: str) -> None:
-    study: Any = remote.create(f"decides-{len(remote.studies())}", arms=["a", "b"])
-    with pytest.raises(ValueError, match=words):
-        eq.estimate(**{"samplers": lambda arm: 1.0, "study": study, **given})
-
-
-def test_estimate_for_what_is_not_a_study() -> None:
-    with pytest.raises(TypeError, match="study must be one of a service"):
-        eq.estimate(lambda arm: 1.0, study="poll")  # type: ignore[arg-type]
+def test_runs_that_are_refused(remote: Service, samplers: Any, given: Any, kind: type[Exception], words: str) -> None:
+    study = remote.create(f"decides-{len(remote.studies())}", arms=["a", "b"])
+    with pytest.raises(kind, match=words):
+        study.run(samplers, **given)
+    assert study.spent == 0
 
 
 def test_importing_equipoise_is_light(tmp_path: Path) -> None:

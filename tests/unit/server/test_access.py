@@ -36,6 +36,8 @@ ROUTES: list[tuple[str, str, Any, Action]] = [
     ("POST", "/pause", None, Action.MANAGE),
     ("POST", "/resume", None, Action.MANAGE),
     ("POST", "/extend", {"budget": 1000}, Action.MANAGE),
+    ("POST", "/retire", {"arm": "a"}, Action.MANAGE),
+    ("POST", "/reopen", {"arm": "a"}, Action.MANAGE),
     ("PUT", "/poll", POLL, Action.MANAGE),
     ("GET", "/keys", None, Action.MANAGE),
     ("POST", "/keys", {"role": "read"}, Action.MANAGE),

@@ -89,6 +89,43 @@ def test_the_same_ticket_twice_in_a_request(study: Study) -> None:
     assert kinds(study.where).count("tell") == 3
 
 
+def test_all_answers_or_none(study: Study) -> None:
+    (one, other, third) = (each["ticket"] for each in study.ask(count=3))
+
+    def tell(*answers: dict[str, Any]) -> httpx.Response:
+        return study.post("tell", {"answers": list(answers), "atomic": True})
+
+    for bad, words in [
+        ({"ticket": other, "value": 0.5}, "ticket 1 of arm 'b': a sample must be 0 or 1, got 0.5"),
+        ({"ticket": "A" * 32, "value": 1}, "answer 1: the ticket was not handed out by this study"),
+        ({"ticket": one, "value": 0}, "comes twice in one call with different values"),
+        ({"ticket": other, "declined": True}, "each answer of an atomic request must have a value"),
+    ]:
+        response = tell({"ticket": one, "value": 1}, bad, {"ticket": third, "value": 1})
+        assert (response.status_code, words in response.json()["detail"]) == (422, True), response.text
+    assert (study.progress["samples"], kinds(study.where).count("tell")) == (0, 0)
+    answers = [{"ticket": each, "value": 1} for each in (one, other, one)]
+    assert tell(*answers).json() == {"outcomes": ["taken", "taken", "known"], "refused": []}
+    assert tell(*answers).json() == {"outcomes": ["known"] * 3, "refused": []}
+    study.post("forget", {"tickets": [third]})
+    study.ask(count=98)
+    late = tell({"ticket": third, "value": 1})
+    assert (late.status_code, late.json()["type"]) == (409, "urn:equipoise:problem:late")
+
+
+def test_an_arm_is_retired_and_reopened(service: Served, study: Study, name: str) -> None:
+    admin = Study(service, name)
+    assert study.post("retire", {"arm": "a"}).status_code == 403
+    for _ in range(2):  # a request without a response can be repeated
+        assert admin.post("retire", {"arm": "a"}).status_code == 200
+    assert admin.client.get(admin.path).json()["retired"] == ["a"]
+    assert Counter(each["arm"] for each in study.ask(count=4)) == {"b": 4}
+    assert admin.post("reopen", {"arm": "a"}).status_code == 200
+    assert admin.client.get(admin.path).json()["retired"] == []
+    refused = admin.post("retire", {"arm": "c"})
+    assert (refused.status_code, refused.json()["detail"]) == (422, "arm must be one of the study, got 'c'")
+
+
 @pytest.mark.parametrize("what", ["pause", "archive"])
 def test_an_ask_is_repeated_after_a_pause(service: Served, study: Study, name: str, what: str) -> None:
     first = study.ask(count=3, idempotency_key="x")
@@ -129,7 +166,8 @@ def test_a_respondent_is_asked_once(service: Served, name: str) -> None:
     gone = page.post("ask", {"respondent": "me"})
     assert (gone.status_code, gone.content) == (204, b"")
     worker = Study(service, name, service.key(name, "work"))
-    assert worker.post("ask", {"respondent": "me"}).json() == {"tickets": [], "reason": "answered"}
+    again = worker.post("ask", {"respondent": "me"}).json()
+    assert again == {"tickets": [{"ticket": ticket, "arm": "a"}], "reason": "answered"}
     assert page.post("ask", {"respondent": "you"}).status_code == 200
     assert kinds(worker.where).count("ask") == 2
 
@@ -146,7 +184,7 @@ def test_a_respondent_is_one_person_whatever_the_key(service: Served, study: Stu
     for other in others:
         assert other.ask(respondent="ann", idempotency_key="y") == [ticket]
     study.tell({"ticket": ticket["ticket"], "value": 1})
-    assert others[0].post("ask", {"respondent": "ann"}).json() == {"tickets": [], "reason": "answered"}
+    assert others[0].post("ask", {"respondent": "ann"}).json() == {"tickets": [ticket], "reason": "answered"}
     assert others[1].post("ask", {"respondent": "ann"}).status_code == 204
     assert study.progress["samples"] == 1
 
