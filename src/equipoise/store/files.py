@@ -34,20 +34,24 @@ class FileWatch:
 
     def __init__(self, path: Path, suffixes: tuple[str, ...] = SUFFIXES) -> None:
         self._paths = {suffix: beside(path, suffix) if suffix else os.fspath(path) for suffix in suffixes}
-        self._opened = {suffix: found for suffix in suffixes if (found := stat(self._paths[suffix])) is not None}
+        self._opened = {
+            suffix: (found.st_ino, found.st_dev)
+            for suffix in suffixes
+            if (found := stat(self._paths[suffix])) is not None
+        }
 
     def changed(self) -> str | None:
         """Return the end of the name of the first file that was removed or replaced; None where there is none."""
         for suffix, opened in self._opened.items():
             found = stat(self._paths[suffix])
-            if found is None or not os.path.samestat(found, opened):
+            if found is None or (found.st_ino, found.st_dev) != opened:
                 return suffix
         return None
 
     @property
     def main(self) -> int:
         """The inode of the database."""
-        return self._opened[""].st_ino
+        return self._opened[""][0]
 
 
 class Note(NamedTuple):

@@ -222,7 +222,8 @@ class SQLite(Database):
         super().keep_snapshot(turn, b"", kept)
 
     def head(self) -> Head:
-        self._check_files()
+        if not self._connection.in_transaction:  # they were looked at before it began
+            self._check_files()
         return super().head()
 
     def _write_row(self, study: int, row: Row) -> None:
