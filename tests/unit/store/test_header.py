@@ -51,7 +51,7 @@ def test_texts_that_are_none(text: str) -> None:
     [
         (
             {"strategy": "uniform"},
-            r"strategy must be Auto\(\) to continue the study in the store, got Uniform\(\); change it back",
+            r"strategy must be Auto\(\) to continue the study in the store, got EvenSplit\(\); change it back",
         ),
         ({"arms": ("calm", 7)}, r"arms must be \('calm', 7, \('rough', 2\.5\)\) to continue .*, got \('calm', 7\)"),
         ({"support": "binary"}, "support must be None to continue the study in the store, got 'binary'"),
