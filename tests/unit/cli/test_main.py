@@ -289,7 +289,7 @@ def test_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
         far=(1000,),
         long=(100,),
     )
-    monkeypatch.setattr("equipoise.lab.paper.Design", small)
+    monkeypatch.setattr("equipoise.lab.paper.PaperDesign", small)
     words = ["paper", "--runs", "100", "--out", str(tmp_path / "out")]
     app([*words, "--json"], standalone_mode=False)
     found = json.loads(capsys.readouterr().out)
