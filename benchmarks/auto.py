@@ -97,7 +97,7 @@ def rate(runs: int = 20_000) -> None:
     problem = eq.Problem([eq.Gaussian(0, 4), eq.Gaussian(0, 1)])
     strategies = [eq.strategies.Auto(), eq.strategies.BAS(exploration=0.5), eq.strategies.GAFSMAX()]
     budgets = [200, 1000, 2000, 5000, 10_000, 20_000]
-    curve = eq.simulate(problem, strategies, budgets, runs=runs, seed=SEED)
+    curve = eq.simulate_budgets(problem, strategies, budgets, runs=runs, seed=SEED)
     print(f"\n| n | {' | '.join(map(str, budgets))} |\n|---|{'---|' * len(budgets)}")
     for row in range(len(strategies)):
         sims = curve[row * len(budgets) : (row + 1) * len(budgets)]

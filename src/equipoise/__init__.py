@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from equipoise.run import Progress, SharedStudy
     from equipoise.run import open_study as open
     from equipoise.run.estimate import estimate
-    from equipoise.simulation import simulate
+    from equipoise.simulation import simulate, simulate_budgets
     from equipoise.study import Study
 
 __version__ = "1.0.0"
@@ -73,6 +73,7 @@ __all__ = [
     "open",
     "plan",
     "simulate",
+    "simulate_budgets",
     "strategies",
     "testing",
     "theory",
@@ -82,7 +83,7 @@ __all__ = [
 _FOUND_IN = {
     "client": ("RemoteStudy", "connect"),
     "base.errors": ("EquipoiseError",),
-    "simulation": ("simulate",),
+    "simulation": ("simulate", "simulate_budgets"),
     "planning": ("Plan", "plan"),
     "problem": (
         "Bernoulli",

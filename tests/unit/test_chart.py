@@ -131,7 +131,9 @@ def test_drift_is_drawn_by_arm() -> None:
 
 
 def test_a_curve_draws_itself() -> None:
-    curve = eq.simulate(eq.Problem([eq.Gaussian(0, 4), eq.Rademacher()]), ["auto", "uniform"], [50, 100], runs=100)
+    curve = eq.simulate_budgets(
+        eq.Problem([eq.Gaussian(0, 4), eq.Rademacher()]), ["auto", "uniform"], [50, 100], runs=100
+    )
     assert isinstance(curve, Curve)
     points = [row for layer in layers(curve.plot())[-1:] for row in layer["data"]["values"]]
     assert [(row["strategy"], row["n"]) for row in points] == [

@@ -79,7 +79,7 @@ def simulate(
     strategies = [texts.strategy(text) for text in with_own_strategies(strategy) or ["auto"]]
     with progress_bar() as progress:
         task = progress.add_task("simulating", total=None)
-        curve: Curve = equipoise.simulate(
+        curve = equipoise.simulate_budgets(
             problem,
             strategies,
             [int(n) if n.is_integer() else n for n in budget or [1000.0]],

@@ -1,11 +1,11 @@
-"""`simulate`: simulate whole studies of a problem, after checking everything that was asked for."""
+"""Simulate whole studies of a problem, at one budget or at several, after checking everything that was asked for."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, overload
+from typing import Any
 
 from equipoise.base.inputs import choice, integer, positive, shown
 from equipoise.base.keywords import suggests_keywords
@@ -43,8 +43,8 @@ ByArm = Iterable[float] | Mapping[int, float]
 Progress = Callable[[int, int], Any]
 
 
-@overload
-def simulate(  # type: ignore[overload-overlap]  # a string is an iterable of strings too; it is one strategy
+@suggests_keywords
+def simulate(
     problem: Problem,
     strategy: str | Strategy = "auto",
     budget: float = 1000,
@@ -60,84 +60,11 @@ def simulate(  # type: ignore[overload-overlap]  # a string is an iterable of st
     objective: float | Stratified = math.inf,
     weights: ByArm | None = None,
     costs: ByArm | None = None,
-) -> Simulation: ...
-@overload
-def simulate(
-    problem: Problem,
-    strategy: Iterable[str | Strategy],
-    budget: float | Iterable[float] = 1000,
-    runs: int = 10_000,
-    seed: int = 1,
-    engine: Any = "cpu",
-    support: Support = None,
-    estimator: str = "auto",
-    threads: int | None = None,
-    precision: str = "double",
-    progress: Progress | None = None,
-    in_flight: int = 1,
-    objective: float | Stratified = math.inf,
-    weights: ByArm | None = None,
-    costs: ByArm | None = None,
-) -> Curve: ...
-@overload
-def simulate(
-    problem: Problem,
-    strategy: str | Strategy | Iterable[str | Strategy] = "auto",
-    *,
-    budget: Iterable[float],
-    runs: int = 10_000,
-    seed: int = 1,
-    engine: Any = "cpu",
-    support: Support = None,
-    estimator: str = "auto",
-    threads: int | None = None,
-    precision: str = "double",
-    progress: Progress | None = None,
-    in_flight: int = 1,
-    objective: float | Stratified = math.inf,
-    weights: ByArm | None = None,
-    costs: ByArm | None = None,
-) -> Curve: ...
-@overload
-def simulate(
-    problem: Problem,
-    strategy: str | Strategy | Iterable[str | Strategy],
-    budget: Iterable[float],
-    runs: int = 10_000,
-    seed: int = 1,
-    engine: Any = "cpu",
-    support: Support = None,
-    estimator: str = "auto",
-    threads: int | None = None,
-    precision: str = "double",
-    progress: Progress | None = None,
-    in_flight: int = 1,
-    objective: float | Stratified = math.inf,
-    weights: ByArm | None = None,
-    costs: ByArm | None = None,
-) -> Curve: ...
-
-
-@suggests_keywords
-def simulate(
-    problem: Problem,
-    strategy: str | Strategy | Iterable[str | Strategy] = "auto",
-    budget: float | Iterable[float] = 1000,
-    runs: int = 10_000,
-    seed: int = 1,
-    engine: Any = "cpu",
-    support: Support = None,
-    estimator: str = "auto",
-    threads: int | None = None,
-    precision: str = "double",
-    progress: Progress | None = None,
-    in_flight: int = 1,
-    objective: float | Stratified = math.inf,
-    weights: ByArm | None = None,
-    costs: ByArm | None = None,
-) -> Simulation | Curve:
+) -> Simulation:
     """
     Simulate whole studies of a problem and measure what they lose against the best allocation.
+
+    `simulate_budgets` compares several strategies or budgets on the same samples.
 
     Parameters
     ----------
@@ -145,10 +72,9 @@ def simulate(
         The arms and their laws. A law of your own (`Law`) is simulated as an `Empirical` law of 65,536 values drawn
         from it, fewer for each if there are more than 64 of them.
     strategy, budget
-        One or several of each; every strategy is simulated at every budget, on the same samples. Budgets that do not
-        change the strategy's parameters are points along the same runs.
+        The strategy, and the number of samples of a study or, with `costs`, an amount of money.
     runs
-        How many studies to simulate with each strategy at each budget.
+        How many studies to simulate.
     seed
         Which samples. The i-th sample of an arm in a run is a function of (seed, run, arm, i) and of nothing else.
     engine
@@ -177,11 +103,6 @@ def simulate(
         best of the affordable arms by the same rule is taken, and a run ends when there is none. A strategy whose
         parameters depend on the budget is told how many samples it buys when spread evenly.
 
-    Returns
-    -------
-    Simulation or Curve
-        One simulation for one strategy and one budget; a curve where several of either were given.
-
     Examples
     --------
     >>> import equipoise as eq
@@ -189,6 +110,68 @@ def simulate(
     >>> sim = eq.simulate(problem, "uniform", budget=100, runs=2000)
     >>> print(round(sim.excess, 6))
     60.0
+    """
+    for name, given in (("strategy", strategy), ("budget", budget)):
+        if isinstance(given, Iterable) and not isinstance(given, str):
+            raise TypeError(f"{name} must be a single one, got {shown(given)}; simulate_budgets takes several")
+    [found] = simulate_budgets(
+        problem,
+        [strategy],
+        [budget],
+        runs,
+        seed,
+        engine,
+        support,
+        estimator,
+        threads,
+        precision,
+        progress,
+        in_flight,
+        objective,
+        weights,
+        costs,
+    )
+    return found
+
+
+@suggests_keywords
+def simulate_budgets(
+    problem: Problem,
+    strategies: Iterable[str | Strategy],
+    budgets: Iterable[float],
+    runs: int = 10_000,
+    seed: int = 1,
+    engine: Any = "cpu",
+    support: Support = None,
+    estimator: str = "auto",
+    threads: int | None = None,
+    precision: str = "double",
+    progress: Progress | None = None,
+    in_flight: int = 1,
+    objective: float | Stratified = math.inf,
+    weights: ByArm | None = None,
+    costs: ByArm | None = None,
+) -> Curve:
+    """
+    Simulate whole studies of a problem with every strategy at every budget, on the same samples.
+
+    Budgets that do not change a strategy's parameters are points along the same runs. Parameters that are not described
+    here are those of `simulate`.
+
+    Parameters
+    ----------
+    strategies, budgets
+        One or more of each.
+    runs
+        How many studies to simulate with each strategy at each budget.
+
+    Examples
+    --------
+    >>> import equipoise as eq
+    >>> problem = eq.Problem([eq.Gaussian(0, 4), eq.Gaussian(0, 1)])
+    >>> curve = eq.simulate_budgets(problem, ["uniform", "oracle"], [100, 200], runs=2000)
+    >>> [round(sim.excess, 6) for sim in curve]
+    [60.0, 60.0, 0.0, 0.0]
     """
     if not isinstance(problem, Problem):
         example = "eq.Problem([eq.Gaussian(0, 4), eq.Rademacher()])"
@@ -199,13 +182,13 @@ def simulate(
                 f"laws must have a variance of 0, or from {1 / GREATEST_VARIANCE:g} to {GREATEST_VARIANCE:g}, got "
                 f"{shown(law)}"
             )
-    several, grid = (isinstance(each, Iterable) and not isinstance(each, str) for each in (strategy, budget))
-    given: Any = strategy if several else [strategy]
-    strategies = [resolve(each) for each in given]
+    for name, given in (("strategies", strategies), ("budgets", budgets)):
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise TypeError(f"{name} must be a list, got {shown(given)}; simulate takes a single one")
+    compared = [resolve(each) for each in strategies]
     aim = resolve_objective(range(len(problem)), objective, weights, costs)
-    given = budget if grid else [budget]
-    budgets = sorted({_budget(n, aim) for n in given})
-    for name, values in (("strategy", strategies), ("budget", budgets)):
+    sizes = sorted({_budget(n, aim) for n in budgets})
+    for name, values in (("strategies", compared), ("budgets", sizes)):
         if not values:
             raise ValueError(f"{name} must have at least one value, got none")
     in_flight, seed = integer("in_flight", in_flight, 1), integer("seed", seed, 0)
@@ -220,8 +203,8 @@ def simulate(
     worker = engines.engine(engine, threads, choice("precision", precision, ("double", "single")), in_flight, aim)
     jobs = [
         (place, setup, estimators.choose(estimator, problem, each))
-        for place, each in enumerate(strategies)
-        for setup in setups(problem, each, budgets, support, seed, in_flight, aim)
+        for place, each in enumerate(compared)
+        for setup in setups(problem, each, sizes, support, seed, in_flight, aim)
     ]
     found: list[tuple[int, Simulation]] = []
     for done, (place, setup, chosen) in enumerate(jobs):
@@ -232,10 +215,8 @@ def simulate(
         report = partial(_report, progress, done * runs, len(jobs) * runs) if progress else None
         results = worker.measure(measurement, report)
         for n, (sums, batches) in zip(setup.checkpoints, results, strict=True):
-            sim = Simulation(problem, strategies[place], n, runs, seed, chosen, sums, batches, aim, in_flight, own)
+            sim = Simulation(problem, compared[place], n, runs, seed, chosen, sums, batches, aim, in_flight, own)
             found.append((place, sim))
-    if not several and not grid:
-        return found[0][1]
     return Curve(sim for _, sim in sorted(found, key=lambda each: (each[0], each[1].budget)))
 
 

@@ -37,10 +37,10 @@ def numbers(sim: Simulation) -> tuple[Any, ...]:
 
 def test_the_same_bits(client: Client) -> None:
     """Several strategies and budgets, and a number of runs that fills no block."""
-    given: dict[str, Any] = {"strategy": ["auto", "ch-as"], "budget": [40, 120], "runs": 5000, "seed": 7}
+    given: dict[str, Any] = {"strategies": ["auto", "ch-as"], "budgets": [40, 120], "runs": 5000, "seed": 7}
     told: list[tuple[int, int]] = []
-    there = eq.simulate(PROBLEM, **given, engine=client, progress=lambda *now: told.append(now))
-    here = eq.simulate(PROBLEM, **given)
+    there = eq.simulate_budgets(PROBLEM, **given, engine=client, progress=lambda *now: told.append(now))
+    here = eq.simulate_budgets(PROBLEM, **given)
     assert [numbers(sim) for sim in there] == [numbers(sim) for sim in here]
     assert told[-1] == (15_000, 15_000)
 

@@ -56,7 +56,7 @@ def test_estimators_agree_with_the_naive_one(problem: eq.Problem, given: dict[st
 
 def test_all_in_flight_at_once_is_uniform() -> None:
     """No answer is in when the last pull is asked for: every arm has the same number, which is 60% too much here."""
-    curve = eq.simulate(PAIR, ["auto", "b-as"], [200], runs=50, in_flight=10_000, support=(-20, 20))
+    curve = eq.simulate_budgets(PAIR, ["auto", "b-as"], [200], runs=50, in_flight=10_000, support=(-20, 20))
     for sim in curve:
         assert sim.mean_pulls.tolist() == [100, 100]
         assert sim.excess == pytest.approx(60)

@@ -89,7 +89,7 @@ LEFT: dict[str, tuple[Strategy, dict[int, float]]] = {
 def test_regret_against_n(name: str) -> None:
     """Within 4 standard errors, the known values' own 0.1 and their rounding among them; 20,000 runs."""
     strategy, known = LEFT[name]
-    for sim in eq.simulate(PAIR, strategy, list(known), runs=20_000):
+    for sim in eq.simulate_budgets(PAIR, [strategy], list(known), runs=20_000):
         value = known[int(sim.budget)]
         allowed = 4 * math.hypot(sim.rescaled_error, 0.1) + 0.05
         assert sim.rescaled_regret == pytest.approx(value, abs=allowed), sim

@@ -42,6 +42,6 @@ def test_the_default_beats_a_strategy_that_knows_no_variance(name: str) -> None:
 
     Measured 0.22% and 0.35% for auto, with standard errors of 0.03%, and 55.2% and 31.0% for uniform, exactly.
     """
-    auto, uniform = eq.simulate(UNIFORM, ["auto", "uniform"], [2000], runs=2000, **GIVEN[name])
+    auto, uniform = eq.simulate_budgets(UNIFORM, ["auto", "uniform"], [2000], runs=2000, **GIVEN[name])
     assert auto.excess + 5 * auto.excess_error < 1
     assert uniform.excess > 30

@@ -197,7 +197,7 @@ def test_simulate(tmp_path: Path) -> None:
     printed = json.loads(run(*words, "--json").stdout)
     assert [sim["regret"] for sim in printed] == [float(row["regret"]) for row in rows]
     arms = eq.Problem([eq.Gaussian(0, 4), eq.Rademacher()])
-    assert printed[0]["regret"] == eq.simulate(arms, "auto", [50, 100], runs=200, support=(-50, 50))[0].regret
+    assert printed[0]["regret"] == eq.simulate_budgets(arms, ["auto"], [50, 100], runs=200, support=(-50, 50))[0].regret
 
 
 @pytest.mark.parametrize(("width", "losses"), [("120", True), ("100", True), ("70", False), ("50", False)])

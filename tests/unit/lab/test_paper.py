@@ -58,7 +58,7 @@ class Counter:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, jobs: float = math.inf) -> None:
         self.calls = self.jobs = 0
-        one, whole = cpu.simulate, eq.simulate
+        one, whole = cpu.simulate, eq.simulate_budgets
 
         def count_one(*given: Any) -> Any:
             self.calls += 1
@@ -71,7 +71,7 @@ class Counter:
             return whole(*given, **named)
 
         monkeypatch.setattr(cpu, "simulate", count_one)
-        monkeypatch.setattr(measure, "simulate", count_whole)
+        monkeypatch.setattr(measure, "simulate_budgets", count_whole)
 
 
 def same(one: Results, other: Results) -> bool:
@@ -252,7 +252,7 @@ def test_a_curve_of_the_paper_agrees_with_a_simulation(tmp_path: Path, monkeypat
     monkeypatch.setattr(measure, "jobs", lambda design: {("left",): job})
     for here, there in zip(
         measure.measure_all(SMALL, tmp_path)["left",],
-        eq.simulate(PAIR, [job.strategy], job.budgets, runs=2000, seed=99),
+        eq.simulate_budgets(PAIR, [job.strategy], job.budgets, runs=2000, seed=99),
         strict=True,
     ):
         error = np.hypot(here.loss_errors, there.loss_errors)

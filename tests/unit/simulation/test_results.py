@@ -43,7 +43,7 @@ def test_one_strategy_at_one_budget_is_one_simulation() -> None:
 
 def test_several_are_a_curve_in_the_order_given_then_by_budget() -> None:
     strategies = ["uniform", eq.strategies.BAS(exploration=0.5), "oracle"]
-    curve = eq.simulate(PAIR, strategies, [80, 20, 40, 20], runs=10)
+    curve = eq.simulate_budgets(PAIR, strategies, [80, 20, 40, 20], runs=10)
     assert isinstance(curve, Curve)
     assert [(sim.strategy.name, sim.budget) for sim in curve] == [
         (name, n) for name in ("uniform", "b-as", "oracle") for n in (20, 40, 80)
@@ -52,20 +52,20 @@ def test_several_are_a_curve_in_the_order_given_then_by_budget() -> None:
     assert isinstance(curve[2:4], Curve)
     assert [sim.budget for sim in curve[2:4]] == [80, 20]
     assert curve[-1].strategy.name == "oracle"
-    for few in (eq.simulate(PAIR, ["uniform"], 20, runs=2), eq.simulate(PAIR, "uniform", [20], runs=2)):
-        assert isinstance(few, Curve)
-        assert len(few) == 1
+    few = eq.simulate_budgets(PAIR, ["uniform"], [20], runs=2)
+    assert isinstance(few, Curve)
+    assert len(few) == 1
 
 
 def test_a_curve_is_its_simulations_one_by_one() -> None:
     """Also where budgets share their runs (auto) and where they do not (ch-as)."""
-    curve = eq.simulate(MIXED, ["auto", "ch-as"], [40, 90], runs=70, seed=5)
+    curve = eq.simulate_budgets(MIXED, ["auto", "ch-as"], [40, 90], runs=70, seed=5)
     for sim in curve:
         assert numbers(sim) == numbers(eq.simulate(MIXED, sim.strategy, sim.budget, runs=70, seed=5))
 
 
 def test_rows_and_frames() -> None:
-    curve = eq.simulate(PAIR, ["uniform", eq.strategies.BAS(exploration=0.5)], [20, 40], runs=10)
+    curve = eq.simulate_budgets(PAIR, ["uniform", eq.strategies.BAS(exploration=0.5)], [20, 40], runs=10)
     frame = curve.to_frame()
     assert frame["strategy"].tolist() == ["uniform", "uniform", "b-as (exploration=0.5)", "b-as (exploration=0.5)"]
     assert frame["n"].tolist() == [20, 40, 20, 40]
@@ -83,7 +83,7 @@ def test_rows_and_frames() -> None:
 
 def test_what_is_printed() -> None:
     """± is a half-width of 95% everywhere, so that a standard error is called one."""
-    curve = eq.simulate(PAIR, ["uniform", "gafs-max"], [100, 200], runs=50)
+    curve = eq.simulate_budgets(PAIR, ["uniform", "gafs-max"], [100, 200], runs=50)
     assert repr(curve[0]) == (
         "uniform, n = 100: excess 60% (standard error 0%), rescaled regret 30 (standard error 0); "
         "50 runs, estimated by gaussian"
@@ -113,7 +113,7 @@ def test_what_is_printed() -> None:
 
 def test_long_tables_are_cut() -> None:
     many = eq.Problem([eq.Gaussian()] * 30)
-    curve = eq.simulate(many, "uniform", range(60, 85), runs=2)
+    curve = eq.simulate_budgets(many, ["uniform"], range(60, 85), runs=2)
     for text in (repr(curve), curve._repr_html_()):
         assert "and 5 more simulations" in text
     assert repr(curve).count("\n") == 21
@@ -130,14 +130,17 @@ def test_a_result_cannot_be_changed() -> None:
 
 
 def test_plots_show_the_excess_unless_asked_for_the_papers_scale() -> None:
-    curve = eq.simulate(PAIR, ["uniform"], [20, 40], runs=10)
+    curve = eq.simulate_budgets(PAIR, ["uniform"], [20, 40], runs=10)
     excess, paper = (json.dumps(chart.to_dict()) for chart in (curve.plot(), curve.plot(scale="paper")))
     assert "excess over the best possible loss, %" in excess
     assert "rescaled regret" in paper
     with pytest.raises(ValueError, match="scale must be one of 'excess', 'paper', got 'log'"):
         curve.plot(scale="log")  # type: ignore[arg-type]
     one = eq.simulate(PAIR, "uniform", 20, runs=10)
-    assert one.plot(scale="paper").to_dict() == eq.simulate(PAIR, ["uniform"], [20], runs=10).plot("paper").to_dict()
+    assert (
+        one.plot(scale="paper").to_dict()
+        == eq.simulate_budgets(PAIR, ["uniform"], [20], runs=10).plot("paper").to_dict()
+    )
     assert one.plot().to_dict() != one.plot("paper").to_dict()
 
 
@@ -146,7 +149,7 @@ def test_plots_show_the_excess_unless_asked_for_the_papers_scale() -> None:
 
 def test_uniform_and_oracle_are_exact() -> None:
     """On N(0,4), N(0,1) at n = 100: uniform has 4/50 where 5/100 is best, 60% too much; the oracle nothing."""
-    uniform, oracle = eq.simulate(PAIR, ["uniform", "oracle"], 100, runs=2)
+    uniform, oracle = eq.simulate_budgets(PAIR, ["uniform", "oracle"], [100], runs=2)
     assert uniform.losses.tolist() == [4 / 50, 1 / 50]
     assert uniform.excess == pytest.approx(60)
     assert uniform.regret == pytest.approx(0.03)
@@ -298,11 +301,11 @@ def test_money() -> None:
     assert sim.best == pytest.approx((4 + 1) ** 2 / 500)
     assert sim.regret == pytest.approx(0, abs=1e-12)
     # Parameters that depend on the budget go by the samples that it buys evenly: here a fifth of 300, for two arms.
-    pilot, given = eq.simulate(
+    pilot, given = eq.simulate_budgets(
         PAIR, ["two-stage", eq.strategies.TwoStage(pilot=30)], [90], runs=30, objective=1, costs=[0.1, 0.5]
     )
     assert pilot.losses.tolist() == given.losses.tolist()
-    half, whole = eq.simulate(PAIR, "auto", [250.5, 500.25], runs=30, costs=[0.5, 0.25], in_flight=4)
+    half, whole = eq.simulate_budgets(PAIR, ["auto"], [250.5, 500.25], runs=30, costs=[0.5, 0.25], in_flight=4)
     spent = np.array([0.5, 0.25]) @ whole.mean_pulls
     assert 500.25 - 0.25 < spent <= 500.25 + 1e-9
     assert (half.budget, whole.budget) == (250.5, 500.25)
@@ -434,7 +437,7 @@ def test_an_arm_far_below_does_not_widen_the_interval_of_the_largest_loss() -> N
 @pytest.mark.parametrize("runs", [2, 100, 1025, 2100, 10_000, 70_000])
 def test_a_difference_is_taken_pair_by_pair(runs: int) -> None:
     """Its error is near that of the differences of single runs, for any number of runs."""
-    one, other = eq.simulate(PAIR, ["gafs-max", "uniform"], 20, runs=runs, estimator="naive")
+    one, other = eq.simulate_budgets(PAIR, ["gafs-max", "uniform"], [20], runs=runs, estimator="naive")
     difference = one - other
     assert difference.losses == pytest.approx(one.losses - other.losses)
     assert difference.regret == pytest.approx(one.regret - other.regret)
@@ -454,8 +457,8 @@ def test_a_difference_is_taken_pair_by_pair(runs: int) -> None:
 
 def test_a_difference_is_more_precise_than_its_parts() -> None:
     """The same samples: what two B-AS that differ little lose in common goes away."""
-    one, other = eq.simulate(
-        PAIR, [eq.strategies.BAS(exploration=a) for a in (0.5, 0.51)], 500, runs=6400, estimator="naive"
+    one, other = eq.simulate_budgets(
+        PAIR, [eq.strategies.BAS(exploration=a) for a in (0.5, 0.51)], [500], runs=6400, estimator="naive"
     )
     assert (one - other).regret_error < 0.2 * one.regret_error
 
@@ -480,7 +483,7 @@ def test_what_cannot_be_compared() -> None:
 
 def test_saved_and_loaded(tmp_path: Path) -> None:
     """The same numbers, and differences can still be taken."""
-    curve = eq.simulate(
+    curve = eq.simulate_budgets(
         MIXED, ["auto", eq.strategies.CHAS(delta=0.01), eq.strategies.Oracle([1, 2])], [30, 60], runs=100
     )
     path = tmp_path / "curve.json"
@@ -499,7 +502,7 @@ def test_an_objective_is_saved_and_loaded(tmp_path: Path) -> None:
     """With the pulls in flight; a file from before there were objectives has the paper's."""
     path = tmp_path / "curve.json"
     given: dict[str, Any] = {"objective": 2, "weights": [1, 0], "costs": [0.5, 2], "in_flight": 3}
-    curve = eq.simulate(PAIR, "auto", [30, 60], runs=50, **given)
+    curve = eq.simulate_budgets(PAIR, ["auto"], [30, 60], runs=50, **given)
     curve.save(path)
     loaded = Curve.load(path)
     assert loaded.to_json() == curve.to_json()
@@ -507,7 +510,7 @@ def test_an_objective_is_saved_and_loaded(tmp_path: Path) -> None:
         assert numbers(one) == numbers(two)
         assert (two.objective, two.in_flight) == (Objective(2.0, (1.0, 0.0), (0.5, 2.0)), 3)
     assert json.loads(curve.to_json())[0]["objective"] == {"p": 2.0, "weights": [1.0, 0.0], "costs": [0.5, 2.0]}
-    plain = eq.simulate(PAIR, ["auto"], 30, runs=50)
+    plain = eq.simulate_budgets(PAIR, ["auto"], [30], runs=50)
     plain.save(path)
     saved = json.loads(path.read_text())
     assert saved["simulations"][0].pop("objective") == {"p": "inf", "weights": None, "costs": None}
@@ -557,12 +560,12 @@ def test_how_many_blocks_are_summed_at_once_does_not_matter(monkeypatch: pytest.
 def test_progress() -> None:
     """Runs done and runs in all, never falling, to the end; the same numbers with and without."""
     told: list[tuple[int, int]] = []
-    curve = eq.simulate(PAIR, ["uniform", "ch-as"], [20, 40], runs=3000, progress=lambda *now: told.append(now))
+    curve = eq.simulate_budgets(PAIR, ["uniform", "ch-as"], [20, 40], runs=3000, progress=lambda *now: told.append(now))
     done, totals = zip(*told, strict=True)
     assert set(totals) == {9000}  # both budgets of uniform are one set of runs
     assert list(done) == sorted(set(done))
     assert told[-1] == (9000, 9000)
-    plain = eq.simulate(PAIR, ["uniform", "ch-as"], [20, 40], runs=3000)
+    plain = eq.simulate_budgets(PAIR, ["uniform", "ch-as"], [20, 40], runs=3000)
     assert curve.to_json() == plain.to_json()
 
 
@@ -581,16 +584,19 @@ def test_progress() -> None:
         ),
         ({"strategy": "bas"}, ValueError, "'bas'.*did you mean 'b-as'"),
         ({"strategy": eq.strategies.BAS}, TypeError, r"BAS\(\)"),
-        ({"strategy": ["auto", 3]}, TypeError, "3"),
-        ({"strategy": []}, ValueError, "strategy must have at least one value, got none"),
+        ({"strategies": ["auto", 3]}, TypeError, "3"),
+        ({"strategies": "auto"}, TypeError, "strategies must be a list, got 'auto'; simulate takes a single one"),
+        ({"strategy": ["auto"]}, TypeError, r"strategy must be a single one, got \['auto'\]; simulate_budgets takes"),
+        ({"budget": [100]}, TypeError, r"budget must be a single one, got \[100\]; simulate_budgets takes several"),
+        ({"strategies": []}, ValueError, "strategies must have at least one value, got none"),
         ({"strategy": "b-as"}, ValueError, "b-as.*exploration"),
-        ({"budget": []}, ValueError, "budget must have at least one value, got none"),
+        ({"budgets": []}, ValueError, "budgets must have at least one value, got none"),
         (
             {"budget": 3},
             ValueError,
             "budget must be at least 4, got 3: auto starts with 2 samples of each arm",
         ),
-        ({"budget": [100, 3]}, ValueError, "budget must be at least 4, got 3"),
+        ({"budgets": [100, 3]}, ValueError, "budget must be at least 4, got 3"),
         ({"budget": 0}, ValueError, "budget must be a positive integer, got 0"),
         ({"budget": 10.5}, TypeError, "budget must be a positive integer, got 10.5"),
         ({"budget": "many"}, TypeError, "budget must be a positive integer, got 'many'"),
@@ -644,9 +650,11 @@ def test_wrong_input_is_told_before_anything_runs(
 
     monkeypatch.setattr(blocks, "collect", never)
     monkeypatch.setattr(cpu, "kernel", never)
-    given: dict[str, Any] = {"problem": PAIR, "strategy": "auto", "budget": 100, "runs": 10} | changed
+    one, several = {"strategy": "auto", "budget": 100}, {"strategies": ["auto"], "budgets": [100]}
+    call: Any
+    call, given = (eq.simulate_budgets, several) if set(changed) & set(several) else (eq.simulate, one)
     with pytest.raises(kind, match=message):
-        eq.simulate(**given)
+        call(**({"problem": PAIR, "runs": 10} | given | changed))
 
 
 class Triangle:
@@ -679,7 +687,7 @@ class Coarse(eq.Gaussian):
 def test_a_law_of_ones_own_is_simulated_by_values_drawn_from_it() -> None:
     law = Triangle(3.0)
     problem = eq.Problem([law, eq.Gaussian(0, 1), law, Coarse(0, 1)])
-    curve = eq.simulate(problem, ["uniform", "auto"], [40, 80], runs=400, support=(-6, 6))
+    curve = eq.simulate_budgets(problem, ["uniform", "auto"], [40, 80], runs=400, support=(-6, 6))
     sim = curve[0]
     one, other, same, coarse = sim.problem.arms
     assert (sim.drawn, other) == ((0, 2, 3), eq.Gaussian(0, 1))
@@ -704,7 +712,7 @@ def test_a_law_of_ones_own_is_simulated_by_values_drawn_from_it() -> None:
 
 
 def test_a_law_of_ones_own_is_saved(tmp_path: Path) -> None:
-    curve = eq.simulate(eq.Problem([Triangle(), Triangle(2)]), ["uniform"], [10], runs=4)
+    curve = eq.simulate_budgets(eq.Problem([Triangle(), Triangle(2)]), ["uniform"], [10], runs=4)
     curve.save(tmp_path / "curve.json")
     assert type(curve).load(tmp_path / "curve.json")[0].drawn == (0, 1)
 
@@ -749,7 +757,7 @@ def test_one_arm() -> None:
 def test_a_thousand_arms() -> None:
     """Half of variance 4 and half of 1, by the heap; the default beats uniform, whose loss is known exactly."""
     problem = eq.Problem([eq.Gaussian(0, 4), eq.Gaussian(0, 1)] * 500)
-    auto, uniform = eq.simulate(problem, ["auto", "uniform"], 20_000, runs=20)
+    auto, uniform = eq.simulate_budgets(problem, ["auto", "uniform"], [20_000], runs=20)
     assert set(auto.estimator) == {"gaussian"}
     assert uniform.losses.tolist() == [0.2, 0.05] * 500
     assert auto.mean_pulls.sum() == pytest.approx(20_000)

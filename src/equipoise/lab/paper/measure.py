@@ -32,7 +32,7 @@ from equipoise.lab.paper.design import CurveJob, Job, Key, PaperDesign, jobs
 from equipoise.problem import Problem
 from equipoise.simulation import blocks, engines, estimators
 from equipoise.simulation.results import Curve
-from equipoise.simulation.simulator import setups, simulate
+from equipoise.simulation.simulator import setups, simulate_budgets
 from equipoise.strategies import serialise
 
 Numbers = dict[str, float]
@@ -110,7 +110,7 @@ class _Account:
 def _measure(job: Job, seed: int, passes: _Passes, tell: Callable[[float], Any]) -> Curve | Numbers:
     if isinstance(job, CurveJob):
         engine = passes.engine(job, tell)
-        return simulate(
+        return simulate_budgets(
             job.problem,
             [job.strategy],
             job.budgets,

@@ -132,8 +132,8 @@ gaussian = eq.Problem([eq.Gaussian(0, 4), eq.Gaussian(0, 1)])
 single = cuda.simulate(Setup(gaussian, s.BAS(exploration=0.5), (60,), (0.5, 0.0), 1), 0, 200, single=True, card=card)
 pulls = single.counts.sum(axis=1)
 report["single"] = [pulls.min(), pulls.max(), float((4 / single.counts[0, 0]).mean())]
-a = eq.simulate(gaussian, "auto", [40, 60], runs=12, engine="cuda")
-b = eq.simulate(gaussian, "auto", [40, 60], runs=12)
+a = eq.simulate_budgets(gaussian, ["auto"], [40, 60], runs=12, engine="cuda")
+b = eq.simulate_budgets(gaussian, ["auto"], [40, 60], runs=12)
 oracle = Setup(gaussian, s.Oracle(), (90,), (), 1, 1, Objective(1.0))
 report["neyman"] = [cuda.simulate(oracle, 0, 2, single, card).counts[0, :, 1].tolist() for single in (False, True)]
 report["simulate"] = max(float(abs(x.losses / y.losses - 1).max()) for x, y in zip(a, b))
