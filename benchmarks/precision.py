@@ -26,8 +26,9 @@ import numpy as np
 
 import equipoise as eq
 from equipoise.base.arrays import Floats
-from equipoise.inference.stop_replay import StopRule, Stops, Target, stops
+from equipoise.inference.stop_replay import Stops, Target, stops
 from equipoise.intervals import Intervals
+from equipoise.intervals.stop_rule import StopRule
 from equipoise.ledger.goal import Stopping
 from equipoise.strategies import Support
 

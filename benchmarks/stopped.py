@@ -25,8 +25,9 @@ import equipoise as eq
 from benchmarks.precision import law
 from equipoise.base.arrays import Floats
 from equipoise.inference.replay import adaptivity
-from equipoise.inference.stop_replay import StopRule, Target, samples_of, stops
+from equipoise.inference.stop_replay import Target, samples_of, stops
 from equipoise.intervals import Intervals
+from equipoise.intervals.stop_rule import StopRule
 from equipoise.ledger.goal import Stopping
 from equipoise.strategies import Support
 

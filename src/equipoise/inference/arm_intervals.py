@@ -1,26 +1,25 @@
 """
 The arms' intervals: confidence sequences, or where a precision is asked for, those that decide when an arm is done.
 
-By default the fixed-width interval decides (`intervals.fixed_width`), and where that cannot be trusted the arm's
-confidence sequence: the arm is stopped by whichever is narrow enough first. A sequence that is asymptotic is widened
-where samples are few. Only widths decide, never where an interval lies, and what an arm's stop depends on
-are its own samples.
+The rule is in `intervals.stop_rule`; this module gives it the evidence of the arms, and shows the intervals that
+decided. An arm's stop depends on its own samples alone.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from equipoise.base.arrays import Bools, Floats
+from equipoise.base.arrays import Bools, Floats, Ints
 from equipoise.base.inputs import probability
 from equipoise.inference import linear_targets
 from equipoise.inference.known import Known, remembered
 from equipoise.inference.sequence_bounds import bounds, widened
-from equipoise.intervals import Kind, fixed_width
+from equipoise.intervals import Intervals, Kind, stop_rule
+from equipoise.intervals.stop_rule import Moments, Targets, Widths
 
 
 class ArmIntervals(NamedTuple):
@@ -84,11 +83,7 @@ def _of_all(known: Known) -> ArmIntervals:
 def _intervals(known: Known, places: Sequence[int] | None, level: float | None, kind: Kind | None) -> ArmIntervals:
     level = known.level if level is None else probability("level", level)
     sequences = known.sequences_of(kind)
-    low, high = bounds(known, sequences, places, level)
-    with np.errstate(invalid="ignore"):
-        half = (high - low) / 2
-    if kind is None:
-        low, high, half = widened(known, sequences, places, level, low, high, half)
+    low, high, half = _sequences(known, sequences, places, level, kind is None)
     fixed = np.zeros(len(low), bool)
     if kind is None and by_width(known):
         low, high, fixed = _deciding(known, places, low, high, level)
@@ -98,58 +93,32 @@ def _intervals(known: Known, places: Sequence[int] | None, level: float | None, 
     return ArmIntervals(means, low, high, half, fixed, sequences.kind, level)
 
 
+def _sequences(
+    known: Known, sequences: Intervals, places: Sequence[int] | None, level: float, widen: bool
+) -> tuple[Floats, Floats, Floats]:
+    """Return ends and half-widths of confidence sequences; `widen` those of arms whose samples are all equal."""
+    low, high = bounds(known, sequences, places, level)
+    with np.errstate(invalid="ignore"):
+        half = (high - low) / 2
+    return widened(known, sequences, places, level, low, high, half) if widen else (low, high, half)
+
+
 # ---- those that decide whether a precision is reached
-
-
-class Widths(NamedTuple):
-    """
-    Inputs of the fixed-width intervals of some arms.
-
-    Attributes
-    ----------
-    centres
-        The means that the intervals are around, of the samples in the order of asking.
-    half, plain
-        The half-widths: infinite where they cannot be trusted, and as they would be.
-    caution
-        By how much to widen sequences.
-    least
-        Half-widths of fixed n, which those of sequences are never below.
-    """
-
-    centres: Floats
-    half: Floats
-    plain: Floats
-    caution: Floats
-    least: Floats
 
 
 def by_width(known: Known) -> bool:
     """Return whether arms are stopped by fixed-width intervals of their own."""
     wanted = known.precision
-    if wanted is None or wanted.sums is not None:
-        return False
-    return wanted.interval == "fixed-width" and known.evidence is not None
+    return wanted is not None and wanted.sums is None and known.stop_rule.fixed_width
 
 
 def widths(known: Known, places: Sequence[int] | None = None, level: float | None = None) -> Widths:
-    """Return the fixed-width inputs of some arms, None for all, at a level; by default that of the study."""
-    state = known.state_of("fixed-width", places)
+    """Return the fixed-width intervals of some arms, None for all, at a level; by default that of the study."""
+    rule = known.stop_rule
+    if level is not None:
+        rule = replace(rule, alpha=(1 - level) / len(known.arms))
     where = slice(None) if places is None else np.asarray(places)
-    sizes = known.sizes[where]
-    alpha = (1 - (known.level if level is None else level)) / len(known.arms)
-    half, plain, caution = np.empty((3, len(state)))
-    fixed_width.over_arms(state, sizes, alpha, known.sequences.support == "binary", half, plain, caution)
-    counts = state[:, fixed_width.COUNT]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        errors = np.sqrt(state[:, fixed_width.M2] / counts * np.maximum(1 / counts - 1 / sizes, 0))
-    return Widths(
-        np.where(counts > 0, state[:, fixed_width.SHIFT] + state[:, fixed_width.MEAN], math.nan),
-        half,
-        plain,
-        caution if known.sequences.kind == "asymptotic" else np.ones(len(state)),
-        np.where(counts > 0, fixed_width.quantile(alpha) * errors, math.inf),
-    )
+    return stop_rule.of_arms(rule, Moments(known.state_of("fixed-width", places), known.sizes[where]))
 
 
 @remembered
@@ -159,37 +128,27 @@ def reached_by_arm(known: Known) -> Bools:
 
     Their intervals lie within their mean ± the precision, or did when the arm was stopped for that.
     """
-    found = _narrow_enough(known)
-    return found if known.settled is None else found | known.settled
+    wanted = known.precision
+    if wanted is None:
+        return np.zeros(len(known.arms), bool)
+    if wanted.sums is not None:
+        return linear_targets.reached_by_arm(wanted.sums, linear_targets.sums_found(known).reached)
+    own = by_width(known)
 
+    def sequences(places: Ints) -> tuple[Floats, Floats]:
+        if not own:
+            found = intervals(known)
+            return found.low[places], found.high[places]
+        low, high, _ = _sequences(known, known.sequences, places.tolist(), known.level, True)
+        return np.maximum(low, known.sequences.limits[0]), np.minimum(high, known.sequences.limits[1])
 
-def _narrow_enough(known: Known) -> Bools:
-    """Return which arms' intervals are narrow enough now."""
-    if known.precision is not None and known.precision.sums is not None:
-        return linear_targets.reached_by_arm(known.precision.sums, linear_targets.sums_found(known).reached)
-    if not by_width(known):
-        with np.errstate(invalid="ignore"):
-            return np.asarray(intervals(known).margins <= known.targets)
-    found = widths(known)
-    with np.errstate(invalid="ignore"):
-        fixed = found.half <= _targets(known)
-        # Of the others, sequences are followed only where they can be narrow enough.
-        places = np.flatnonzero(~fixed & (found.least <= known.targets)).tolist()
-        if places:
-            fixed[places] = intervals(known, places).margins <= known.targets[places]
-    return fixed
+    found = widths(known) if own else stop_rule.none_of(known.means)
+    return stop_rule.look(known.stop_rule, wanted.asked, known.means, found, sequences, known.settled).reached
 
 
 def reached(known: Known) -> bool | None:
-    """Return whether every interval that the precision is asked of is narrow enough; None if none was asked for."""
+    """Return whether every arm, or every sum, has reached its precision; None if none was asked for."""
     return None if known.precision is None else bool(reached_by_arm(known).all())
-
-
-def _targets(known: Known) -> Floats:
-    """Return the half-widths that fixed-width intervals must have, in the arms' order."""
-    assert known.precision is not None
-    alpha = (1 - known.level) / len(known.arms)
-    return known.precision.targets(known.means, fixed_width.largest_share(alpha))
 
 
 def _deciding(
@@ -206,20 +165,15 @@ def _deciding(
         The ends of their confidence sequences, and the level. Which intervals are of fixed width was decided at that of
         the study.
     """
-    found = widths(known, places)
+    assert known.precision is not None
     where = slice(None) if places is None else np.asarray(places)
-    targets = _targets(known)[where]
+    found, rule = widths(known, places), known.stop_rule
+    targets = Targets(*(each[where] for each in known.precision.asked))
+    settled = None if known.settled is None else known.settled[where]
+    fixed, _ = stop_rule.fixed_width_decides(rule, targets, known.means[where], found, settled)
     least, most = known.sequences.limits
     with np.errstate(invalid="ignore"):
-        fixed = found.half <= targets
-        if known.settled is not None and known.precision is not None:
-            # An arm that was stopped keeps its fixed-width interval, where that is trusted for a target of this kind.
-            whole = targets >= known.precision.targets(known.means)[where]
-            fixed |= known.settled[where] & whole & np.isfinite(found.half)
         half = found.half if level == known.level else widths(known, places, level).plain
-        wide = np.nan_to_num(found.caution - 1, nan=0.0, posinf=0.0)
-        low = low - wide * np.maximum(found.centres - low, 0)
-        high = high + wide * np.maximum(high - found.centres, 0)
-        low = np.where(fixed, found.centres - half, np.where(np.isnan(low), -math.inf, low))
-        high = np.where(fixed, found.centres + half, np.where(np.isnan(high), math.inf, high))
+        low, high = stop_rule.cautious(found.centres, low, high, found.caution)
+        low, high = np.where(fixed, found.centres - half, low), np.where(fixed, found.centres + half, high)
     return np.maximum(low, least), np.minimum(high, most), fixed

@@ -1,7 +1,7 @@
 """
 What choosing the samples by looking at samples has done to the means, by formulas of second order in 1/T.
 
-They take over where neither the study (`replay`) nor an arm's stop (`stopped`) can be replayed.
+They take over where neither the study (`replay`) nor an arm's stop (`stop_replay`) can be replayed.
 """
 
 from __future__ import annotations

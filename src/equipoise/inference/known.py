@@ -15,6 +15,7 @@ from equipoise.base.arrays import Bools, Floats, Ints
 from equipoise.base.inputs import Names
 from equipoise.inference import finite
 from equipoise.intervals import Intervals, Kind
+from equipoise.intervals.stop_rule import Moments, StopRule
 from equipoise.ledger.evidence import Bets, Evidence
 from equipoise.ledger.goal import Goal, Precision
 from equipoise.ledger.snapshot import Snapshot
@@ -223,6 +224,19 @@ class Known:
     def sequences(self) -> Intervals:
         """The confidence sequences of the arms, of the default kind."""
         return self.sequences_of(None)
+
+    @property
+    def moments(self) -> Moments:
+        """The evidence of all arms that decides when a precision is reached."""
+        return Moments(self.state_of("fixed-width", None), self.sizes)
+
+    @cached_property
+    def stop_rule(self) -> StopRule:
+        """The rule that decides when a precision is reached, at its share of the level for each arm or sum."""
+        wanted = self.precision
+        among = len(self.arms) if wanted is None or wanted.sums is None else len(wanted.sums.weights)
+        fixed_width = wanted is not None and wanted.interval == "fixed-width" and self.evidence is not None
+        return StopRule(self.sequences, (1 - self.level) / among, fixed_width)
 
     @property
     def interval_kind(self) -> Kind:

@@ -1,9 +1,8 @@
 """
 The weighted sums of means that a precision is asked of: the combined mean of strata, and contrasts.
 
-A sum has reached its precision when its interval is narrow enough: by default the fixed-width interval
-(`intervals.fixed_width_sums`), and where that cannot be trusted a confidence sequence for the sum itself, as
-`arm_intervals` has it for means. An arm is sampled until every sum that it is part of has reached its precision.
+The rule is in `intervals.stop_rule`; this module gives it the evidence of the sums. An arm is sampled until every sum
+that it is part of has reached its precision.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import numpy as np
 from equipoise.base.arrays import Bools, Floats, Ints
 from equipoise.inference.contrast_bounds import bounds
 from equipoise.inference.known import Known, remembered
-from equipoise.intervals import fixed_width, fixed_width_sums
+from equipoise.intervals import stop_rule
 
 if TYPE_CHECKING:
     from equipoise.ledger.goal import Sums
@@ -65,57 +64,40 @@ def look(known: Known, asked: Sums, everything: bool = False) -> Found:
     Parameters
     ----------
     known, asked
-        The known, and the sums that its precision is asked of.
+        The study, and the sums that its precision is asked of.
     everything
         Whether to follow the sequences of sums that cannot have reached their precision, too.
     """
     assert known.precision is not None
-    weights, alpha = asked.weights, (1 - known.level) / len(asked.weights)
+    weights, rule, targets = asked.weights, known.stop_rule, known.precision.asked
     inside = weights != 0
     means = known.means
     values = np.where(inside, weights * np.where(inside, means, 0.0), 0.0).sum(1)
-    targets = known.precision.targets(values)
-    half, caution, least = np.full((3, len(weights)), math.inf)
-    if known.evidence is not None:
-        state = known.state_of("fixed-width", None)
-        sizes = np.full(len(means), math.inf) if known.populations is None else known.populations
-        binary, power = known.sequences.support == "binary", known.objective.exponent
-        found = fixed_width_sums.half_widths(weights, state, sizes, alpha, binary, power)
-        # Of nothing at all, a sequence is the whole support.
-        caution = found.caution if known.sequences.kind == "asymptotic" else np.ones(len(weights))
-        least = found.least
-        if known.precision.interval == "fixed-width":
-            half = np.where(found.trusted, found.plain, math.inf)
-        else:
-            caution = np.ones(len(weights))
-    with np.errstate(invalid="ignore"):
-        fixed = half <= known.precision.targets(values, fixed_width.largest_share(alpha))
-        low, high = np.where(fixed, values - half, -math.inf), np.where(fixed, values + half, math.inf)
-        follow = ~fixed & (everything | (least <= targets))
-        _sequences(known, weights, alpha, np.flatnonzero(follow), np.nan_to_num(caution, nan=1.0), low, high)
-        reached = fixed | (np.maximum(values - low, high - values) <= targets)
-    if known.settled is not None:
-        # Its arms are stopped once all of their sums have reached their precision.
-        reached |= (inside & known.settled).any(1)
-    return Found(values, targets, low, high, fixed, reached)
+    if known.evidence is None:
+        widths = stop_rule.none_of(values, caution=math.inf, least=math.inf)
+    else:
+        widths = stop_rule.of_sums(rule, known.moments, weights, values, known.objective.exponent)
+    # While an arm is sampled for other sums, the interval may still change: a stop is final when all arms have stopped.
+    settled = None if known.settled is None else (known.settled | ~inside).all(1)
+    found = stop_rule.look(
+        rule, targets, values, widths, lambda which: _sequences(known, weights, rule.alpha, which), settled, everything
+    )
+    # A sum has reached nothing before each of its arms has a sample.
+    return Found(
+        values, targets.half_widths(values), found.low, found.high, found.fixed, found.reached & ~np.isnan(values)
+    )
 
 
-def _sequences(
-    known: Known, weights: Floats, alpha: float, which: Ints, caution: Floats, low: Floats, high: Floats
-) -> None:
-    """Put the ends of the sequences of some of the sums into `low` and `high`, with caution."""
+def _sequences(known: Known, weights: Floats, alpha: float, which: Ints) -> tuple[Floats, Floats]:
+    """Return the ends of the confidence sequences of some of the sums."""
     several = (weights != 0).sum(1)
+    low, high = np.empty((2, len(weights)))
     for m in np.unique(several[which]):
         rows = which[several[which] == m]
         places = np.nonzero(weights[rows])[1].reshape(len(rows), m)
         own = np.take_along_axis(weights[rows], places, axis=1)
-        ends = bounds(known, places, own, alpha)
-        means = known.means[places]
-        centres = (own * means).sum(1)
-        wide = np.minimum(caution[rows] - 1, 1e6)
-        below, above = np.maximum([centres - ends[0], ends[1] - centres], 0)
-        low[rows] = ends[0] - np.where(wide > 0, wide * below, 0.0)
-        high[rows] = ends[1] + np.where(wide > 0, wide * above, 0.0)
+        low[rows], high[rows] = bounds(known, places, own, alpha)
+    return low[which], high[which]
 
 
 def reached_by_arm(asked: Sums, reached: Bools) -> Bools:

@@ -1,5 +1,5 @@
 """
-After how many samples an interval is as narrow as a target, by the formulas of the intervals.
+After how many samples the stop rule will be met, by the formulas of its intervals (`intervals.stop_rule`).
 
 For each kind there is a function of variances, targets and squared skewnesses, which have a row for each draw and a
 column for each arm.
@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from equipoise.base.arrays import Bools, Floats, Ints
+from equipoise.base.arrays import Floats, Ints
 from equipoise.inference import arm_intervals
 from equipoise.inference import linear_targets as sums
 from equipoise.inference.known import Known
-from equipoise.intervals import fixed_width, fixed_width_sums
+from equipoise.intervals import fixed_width, stop_rule
 from equipoise.intervals.asymptotic import RHO2, START
+from equipoise.intervals.stop_rule import Moments, Widths
 
 if TYPE_CHECKING:
     from equipoise.ledger.goal import Sums
@@ -38,7 +39,7 @@ def of_arms(known: Known, places: Ints, now: Floats) -> Needed:
     Parameters
     ----------
     known, places
-        The known, and the places of the arms.
+        The study, and the places of the arms.
     now
         The variances of the arms now.
     """
@@ -48,7 +49,7 @@ def of_arms(known: Known, places: Ints, now: Floats) -> Needed:
         sooner, later = _of_fixed_width(known), endless
         # Fixed-width intervals of samples that are all equal are not trusted.
         equal = (known.variances[places] == 0) & (known.sequences.support != "binary")
-        smaller = _smaller(known, places, (1 - known.level) / len(known.arms))
+        smaller = _smaller(known, places)
 
         def needed(variances: Floats, targets: Floats, squared: Floats) -> Floats:
             fixed = np.where(equal, math.inf, sooner(variances, targets * smaller, squared))
@@ -58,12 +59,10 @@ def of_arms(known: Known, places: Ints, now: Floats) -> Needed:
     return lambda *then: 1 / (1 / endless(*then) + 1 / sizes)
 
 
-def _smaller(known: Known, which: Ints, alpha: float) -> Floats:
+def _smaller(known: Known, which: Ints) -> Floats:
     """Return by which factors fixed-width intervals of some arms or sums must be narrower than the targets."""
     assert known.precision is not None
-    most = fixed_width.largest_share(alpha)
-    wanted, relative = np.array(known.precision.wanted)[which], np.array(known.precision.relative)[which]
-    return np.where(relative, np.minimum(most / wanted, 1.0), 1.0)
+    return known.precision.asked.narrower(known.stop_rule)[which]
 
 
 def in_proportion(counts: Floats, margins: Floats, now: Floats) -> Needed:
@@ -78,7 +77,7 @@ def of_sums(known: Known, asked: Sums, which: Ints, now: Floats, skewed: Callabl
     Parameters
     ----------
     known, asked
-        The known, and the sums that its precision is asked of.
+        The study, and the sums that its precision is asked of.
     which, now
         Some of the sums, and the variances of each for one sample of all arms together.
     skewed
@@ -86,18 +85,18 @@ def of_sums(known: Known, asked: Sums, which: Ints, now: Floats, skewed: Callabl
     """
     n = np.full(len(which), float(known.samples))
     sequences = in_proportion(n, sums.look(known, asked, everything=True).margins[which], now)
-    if known.precision is None or known.precision.interval != "fixed-width" or known.evidence is None:
+    if not known.stop_rule.fixed_width:
         return sequences
-    weights = asked.weights[which]
-    plain, by_one = (np.square(_grown(known, weights, skewness).plain) for skewness in (0.0, 1.0))
-    trusted = _grown(known, weights, None).trusted
+    weights, values = asked.weights[which], sums.sums_found(known).values[which]
+    plain, by_one = (np.square(_grown(known, weights, values, skewness).plain) for skewness in (0.0, 1.0))
+    trusted = np.isfinite(_grown(known, weights, values, None).half)
     # By how much the squared skewness of the arms widens an interval, about where that is narrow enough.
     typical = np.clip((plain > sums.sums_found(known).targets[which] ** 2).sum(axis=0), 1, len(_GROWTH) - 1)
     parts = weights**2 * known.variances / known.counts
     with np.errstate(divide="ignore", invalid="ignore"):
         widens = np.nan_to_num((by_one / plain - 1)[typical, np.arange(len(which))], posinf=0.0)
         shares = np.nan_to_num(parts / parts.sum(axis=1, keepdims=True))
-    smaller = _smaller(known, which, (1 - known.level) / len(asked.weights))
+    smaller = _smaller(known, which)
     wider = 1 + skewed(float(np.median(_GROWTH[typical]))) @ shares.T * widens
 
     def needed(variances: Floats, targets: Floats, squared: Floats) -> Floats:
@@ -115,34 +114,24 @@ def of_sums(known: Known, asked: Sums, which: Ints, now: Floats, skewed: Callabl
     return needed
 
 
-class _Grown(NamedTuple):
-    """Half-widths of sums, and which of them can be trusted, by growth and sum."""
-
-    plain: Floats
-    trusted: Bools
-
-
-def _grown(known: Known, weights: Floats, skewness: float | None) -> _Grown:
-    """Return the half-widths that sums would have with more samples of the same moments, or of this skewness."""
-    sizes = np.full(len(known.arms), math.inf) if known.populations is None else known.populations
-    alpha, binary = (1 - known.level) / len(sums.sums_found(known).values), known.sequences.support == "binary"
-    found = []
+def _grown(known: Known, weights: Floats, values: Floats, skewness: float | None) -> Widths:
+    """Return the widths of sums, by growth and sum, with more samples of the same moments, or of this skewness."""
+    found, (now, sizes) = [], known.moments
     for growth in _GROWTH:
-        state = known.state_of("fixed-width", None).copy()
+        state = now.copy()
         state[:, [fixed_width.COUNT, fixed_width.M2, fixed_width.M3]] *= growth
         if skewness is not None:
             counts, m2 = state[:, fixed_width.COUNT], state[:, fixed_width.M2]
             # 6/T of its square are taken for noise.
             state[:, fixed_width.M3] = counts * (m2 / counts) ** 1.5 * np.sqrt(skewness**2 + 6 / counts)
-        half = fixed_width_sums.half_widths(weights, state, sizes, alpha, binary, known.objective.exponent)
-        found.append((half.plain, half.trusted))
-    plain, trusted = zip(*found, strict=True)
-    return _Grown(np.array(plain), np.array(trusted))
+        moments = Moments(state, sizes)
+        found.append(stop_rule.of_sums(known.stop_rule, moments, weights, values, known.objective.exponent))
+    return Widths(*map(np.array, zip(*found, strict=True)))
 
 
 def _of_fixed_width(known: Known) -> Needed:
     """Return when fixed-width intervals are narrow enough, and can be trusted."""
-    z = fixed_width.quantile((1 - known.level) / len(known.arms))
+    z = fixed_width.quantile(known.stop_rule.alpha)
     a, b, fewest = fixed_width.student_term(z), fixed_width.skewness_term(z), fixed_width.fewest(z)
 
     def needed(variances: Floats, targets: Floats, squared: Floats) -> Floats:
@@ -168,9 +157,9 @@ def _of_fixed_width(known: Known) -> Needed:
 
 def _of_sequences(known: Known, places: Ints, now: Floats, sizes: Floats) -> Needed:
     """Return when confidence sequences are narrow enough."""
-    counts, alpha = known.counts[places].astype(float), (1 - known.level) / len(known.arms)
+    counts, alpha = known.counts[places].astype(float), known.stop_rule.alpha
     varies = known.variances[places] > 0
-    care = fixed_width.fewest(fixed_width.quantile(alpha)) if arm_intervals.by_width(known) else 0.0
+    care = fixed_width.fewest(fixed_width.quantile(alpha)) if known.stop_rule.cautious else 0.0
     if known.sequences.kind == "asymptotic" and varies.all():
         return _of_asymptotic(known.sequences.kernel.settings[RHO2], alpha, care)
     margins = arm_intervals.intervals(known, places.tolist()).margins

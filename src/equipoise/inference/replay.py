@@ -11,7 +11,7 @@ Some of the replays are replayed in turn, with their samples as laws. What the f
 because a law made of few samples is not the law they came from, and the second one, f₂ and b₂, is off from the first in
 the same way; so 2 f₁ - f₂ and 2 b₁ - b₂ are reported (the iterated bootstrap [1]_).
 
-An arm that was sampled until its own interval was narrow enough is replayed alone (`stopped`). Where neither is
+An arm that was sampled until its own interval was narrow enough is replayed alone (`stop_replay`). Where neither is
 possible, formulas of second order take over (`formulas`).
 
 References
@@ -37,7 +37,7 @@ from equipoise.inference.corrections import BLIND, LEAST, MOST, MOST_ARMS, Adapt
 from equipoise.inference.formulas import formulas, second_order, stopping_biases
 from equipoise.inference.known import Known, remembered
 from equipoise.inference.replay_laws import fitted
-from equipoise.inference.stopped import stopped_alone
+from equipoise.inference.stop_corrections import stopped_alone
 from equipoise.ledger.snapshot import Design
 from equipoise.problem import Objective, money
 

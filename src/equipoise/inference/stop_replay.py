@@ -3,7 +3,7 @@ The stop of one arm at a precision, replayed.
 
 An arm that is sampled until its own interval is narrow enough stops at a number of samples that depends on its own
 samples alone, whatever the strategy does to the others. So it can be replayed alone, with its samples as its law: draw
-until the interval is narrow enough, look as often as a study does, and see where it ends.
+until the stop rule is met (`intervals.stop_rule`, compiled), with looks as often as a study has them.
 """
 
 from __future__ import annotations
@@ -17,31 +17,12 @@ import numpy as np
 
 from equipoise.base.arrays import Floats
 from equipoise.compiled import jit
-from equipoise.intervals import Intervals, fixed_width
+from equipoise.intervals import fixed_width
+from equipoise.intervals.stop_rule import StopRule, by_fixed_width, by_sequence, cautious, least_half_width
 from equipoise.ledger import looks
 
 # A replay ends after this many times the samples that it draws from, or after this many if those are few.
 _MOST_TIMES, _MOST = 20, 10_000
-
-
-@dataclass(frozen=True)
-class StopRule:
-    """
-    When an arm is stopped.
-
-    Attributes
-    ----------
-    sequences
-        The confidence sequences of the study, which decide where a fixed-width interval cannot be trusted.
-    alpha
-        The probability with which the arm's interval may miss.
-    fixed_width
-        Whether fixed-width intervals decide where they can be trusted.
-    """
-
-    sequences: Intervals
-    alpha: float
-    fixed_width: bool = True
 
 
 class Target(NamedTuple):
@@ -50,18 +31,23 @@ class Target(NamedTuple):
     wanted: float
     relative: bool = False
 
+    @property
+    def parts(self) -> tuple[float, float]:
+        """The absolute half-width and the share of the mean, one of which is 0 (`stop_rule.Targets`)."""
+        return (0.0, self.wanted) if self.relative else (self.wanted, 0.0)
+
 
 @dataclass(frozen=True)
 class Bias:
     """
-    What stopping has done to the mean of an arm.
+    Bias and error inflation of an arm's mean from stopping.
 
     Attributes
     ----------
     inflation, noise
         The expected squared error over the expected s²/T, and the square of its standard error.
     bias
-        By how much the mean is off on average.
+        The expected error of the mean.
     """
 
     inflation: float
@@ -92,7 +78,7 @@ class Stops(NamedTuple):
 
     def against(self, law: Floats) -> Bias:
         """
-        Return what stopping has done to the mean, given the law: values that are equally likely.
+        Return the bias and inflation under a law of equally likely values.
 
         S = Σ (X - μ), S² - σ² T and Σ (X - μ)² - σ² T have the mean 0 (Wald), and take out much of the noise. Each is
         divided by the mean T of the other replays, on which it does not depend.
@@ -114,7 +100,7 @@ class Stops(NamedTuple):
 
 def stops(samples: Floats, target: Target, rule: StopRule, runs: int, seed: int) -> Stops:
     """
-    Return where an arm stops whose samples are drawn from these, with replacement.
+    Replay the stop of an arm whose samples are drawn from these with replacement.
 
     Parameters
     ----------
@@ -127,20 +113,17 @@ def stops(samples: Floats, target: Target, rule: StopRule, runs: int, seed: int)
     """
     law = np.ascontiguousarray(samples, float)
     found = np.empty((6, runs))
-    sequences, kernel = rule.sequences, rule.sequences.kernel
+    kernel = rule.sequences.kernel
     most = max(_MOST, _MOST_TIMES * len(law))
-    # The cautious widening is for sequences that rest on the sample variance.
-    cautious = rule.fixed_width and sequences.kind == "asymptotic"
     replay = _replayer(kernel.update, kernel.bounds)
-    binary = sequences.support == "binary"
-    settings = (rule.alpha, float(rule.fixed_width), float(cautious), float(binary), float(target.relative))
-    replay(law, target.wanted, settings, kernel.settings, kernel.columns, most, seed % 2**32, found)
+    decides = rule.alpha, rule.fixed_width, rule.cautious, rule.binary
+    replay(law, target.parts, decides, kernel.settings, kernel.columns, most, seed % 2**32, found)
     return Stops(*found)
 
 
 def samples_of(samples: Floats, counts: Floats, seed: int) -> list[Floats]:
     """
-    Return what the first replays of an arm drew.
+    Return the samples that the first replays of an arm drew.
 
     Parameters
     ----------
@@ -167,12 +150,10 @@ def _draws(law: Any, count: int, seed: int) -> Any:
 def _replayer(update: Any, bounds: Any) -> Any:
     """Return the compiled loop for sequences with these functions."""
 
-    def replay(
-        law: Any, target: float, settings: Any, tuned: Any, columns: int, most: int, seed: int, found: Any
-    ) -> None:
-        alpha, by_width, cautious, binary, relative = settings
-        z = fixed_width.quantile(alpha)
-        narrow = min(target, fixed_width.largest_share(alpha)) if relative > 0 else target
+    def replay(law: Any, target: Any, rule: Any, tuned: Any, columns: int, most: int, seed: int, found: Any) -> None:
+        absolute, share = target
+        alpha, trusts, careful, binary = rule
+        z, largest = fixed_width.quantile(alpha), fixed_width.largest_share(alpha)
         np.random.seed(seed)
         drawn = np.empty(most)
         for run in range(found.shape[1]):
@@ -187,21 +168,20 @@ def _replayer(update: Any, bounds: Any) -> Any:
                     continue
                 look = min(t + looks.step(t, 1), most)
                 mean = row[fixed_width.SHIFT] + row[fixed_width.MEAN]
-                wanted = target * abs(mean) if relative > 0 else target
-                half = math.inf
-                if by_width > 0:
-                    half = fixed_width.half_width(row, math.inf, z, binary > 0)
-                fixed = half <= (narrow * abs(mean) if relative > 0 else narrow)
+                half = fixed_width.half_width(row, math.inf, z, binary) if trusts else math.inf
+                least = least_half_width(t, row[fixed_width.M2], math.inf, z)
+                fixed, follow = by_fixed_width(half, least, mean, absolute, share, largest)
+                reached = fixed
                 low, high = (mean - half, mean + half) if fixed else (-math.inf, math.inf)
-                # A sequence is wider than the plain interval, and takes longer to follow.
-                if not fixed and z * math.sqrt(row[fixed_width.M2] / (t * t)) <= wanted:
+                if follow:
                     for i in range(fed, t):
                         update(other, 0, drawn[i], tuned)
                     fed = t
                     low, high = bounds(other[0], alpha, tuned)
-                    care = fixed_width.caution(float(t), math.inf, z) if cautious > 0 else 1.0
-                    low, high = mean - care * (mean - low), mean + care * (high - mean)
-                if max(mean - low, high - mean) <= wanted or t >= most:
+                    if careful:
+                        low, high = cautious(mean, low, high, fixed_width.caution(float(t), math.inf, z))
+                    reached = by_sequence(mean, low, high, absolute, share)
+                if reached or t >= most:
                     break
             found[0, run], found[1, run], found[2, run] = t, mean, row[fixed_width.M2] / (t - 1)
             found[3, run], found[4, run], found[5, run] = low, high, 1.0 if fixed else 0.0

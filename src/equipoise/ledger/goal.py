@@ -12,6 +12,7 @@ import numpy as np
 from equipoise.base.arrays import Floats
 from equipoise.base.inputs import by_arm, choice, number, number_in, probability, shown
 from equipoise.base.tables import PLAIN, Unit, amount
+from equipoise.intervals.stop_rule import Targets
 from equipoise.ledger.evidence import LEVEL
 from equipoise.problem import Contrasts, Stratified
 from equipoise.problem.objective import objective as objective_of
@@ -71,11 +72,15 @@ class Precision:
     interval: Stopping = "fixed-width"
     sums: Sums | None = None
 
-    def targets(self, means: Floats, largest_share: float = math.inf) -> Floats:
-        """Return the wanted half-widths for arms, or sums, with these means; no larger share of a mean than this."""
+    @property
+    def asked(self) -> Targets:
+        """The targets of the arms, or sums, whatever their means."""
         wanted = np.array(self.wanted)
-        shares = np.where(self.relative, np.minimum(wanted, largest_share), 0.0)
-        return np.where(self.relative, shares * np.abs(means), wanted)
+        return Targets(np.where(self.relative, 0.0, wanted), np.where(self.relative, wanted, 0.0))
+
+    def targets(self, means: Floats) -> Floats:
+        """Return the wanted half-widths for arms, or sums, with these means."""
+        return self.asked.half_widths(means)
 
     @property
     def alike(self) -> bool:

@@ -11,7 +11,8 @@ import math
 import numpy as np
 
 from equipoise.base.arrays import Floats, Ints
-from equipoise.intervals import Intervals, fixed_width, populations
+from equipoise.intervals import Intervals, fixed_width, populations, stop_rule
+from equipoise.intervals.stop_rule import Moments, StopRule
 from equipoise.problem.allocation import Terms
 
 
@@ -26,13 +27,12 @@ def shares(terms: Terms) -> Floats:
     return np.asarray((1 - np.sqrt(np.maximum(1 - terms.variances / largest_variance(terms.populations), 0))) / 2)
 
 
-def fixed_width_of_arms(terms: Terms, counts: Floats, alpha: float) -> Floats:
+def fixed_width_of_arms(terms: Terms, counts: Floats, rule: StopRule) -> Floats:
     """Return the half-width of each arm's fixed-width interval, or of its sequence where that cannot be trusted."""
     state = np.zeros((len(counts), fixed_width.COLUMNS))
     state[:, fixed_width.COUNT], state[:, fixed_width.MEAN] = counts, shares(terms)
-    half, plain, care = np.empty((3, len(counts)))
-    fixed_width.over_arms(state, terms.populations, alpha, True, half, plain, care)
-    return np.where(half < math.inf, half, sequences_of_arms(terms, counts, alpha))
+    half = stop_rule.of_arms(rule, Moments(state, terms.populations)).half
+    return np.where(half < math.inf, half, sequences_of_arms(terms, counts, rule.alpha))
 
 
 def sequences_of_arms(terms: Terms, counts: Floats, alpha: float) -> Floats:

@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final, Literal, get_args
 
 import numpy as np
 
 from equipoise.base.arrays import Bools, Floats
-from equipoise.intervals import asymptotic, fixed_width, fixed_width_sums
+from equipoise.intervals import Intervals, asymptotic, fixed_width, stop_rule
 from equipoise.intervals import contrasts as sequences
 from equipoise.intervals.sequences import TARGET
+from equipoise.intervals.stop_rule import Moments, StopRule, Widths
 from equipoise.planning import binary
 from equipoise.problem.allocation import Allocation, Terms, allocate
 from equipoise.problem.contrasts import balanced
@@ -80,6 +82,11 @@ class Reach:
         """The normal quantile."""
         return fixed_width.quantile(self.alpha)
 
+    @cached_property
+    def rule(self) -> StopRule:
+        """The rule that stops a study."""
+        return StopRule(Intervals(1, "binary" if self.binary else None), self.alpha, self.interval == "fixed-width")
+
     @property
     def fewest(self) -> float:
         """The fewest samples of which there is an interval."""
@@ -94,7 +101,7 @@ class Reach:
     def half_widths(self, terms: Terms, counts: Floats) -> Floats:
         """Return the half-width of each arm's interval."""
         if self.binary and self.interval == "fixed-width":
-            return binary.fixed_width_of_arms(terms, counts, self.alpha)
+            return binary.fixed_width_of_arms(terms, counts, self.rule)
         if self.binary and self.interval == "anytime":
             return binary.sequences_of_arms(terms, counts, self.alpha)
         clocks = _clocks(counts, terms.populations)
@@ -116,20 +123,21 @@ class Reach:
         if self.interval == "fixed-n":
             return np.asarray(self.z * np.sqrt((sums.weights**2 * terms.losses(counts)).sum(1)))
         found = self._fixed_width(terms, counts, sums)
-        if not self.binary or found.trusted.all():
+        trusted = np.isfinite(found.half)
+        if not self.binary or trusted.all():
             return found.plain
         # As a study does, which is stopped by the sequence of a sum where ones or zeros are too rare.
         half = found.plain.copy()
-        half[~found.trusted] = self._sequences(terms, counts, sums.weights[~found.trusted])
+        half[~trusted] = self._sequences(terms, counts, sums.weights[~trusted])
         return half
 
     def trusts(self, terms: Terms, counts: Floats, sums: PlannedSums) -> bool:
         """Return whether there are enough samples for the interval of each sum."""
         if self.binary or self.interval != "fixed-width":
             return True
-        return bool(self._fixed_width(terms, counts, sums).trusted.all())
+        return bool(np.isfinite(self._fixed_width(terms, counts, sums).half).all())
 
-    def _fixed_width(self, terms: Terms, counts: Floats, sums: PlannedSums) -> fixed_width_sums.HalfWidths:
+    def _fixed_width(self, terms: Terms, counts: Floats, sums: PlannedSums) -> Widths:
         """Return the fixed-width intervals of sums whose samples vary as expected, and are not skewed if not binary."""
         state = np.zeros((len(counts), fixed_width.COLUMNS))
         state[:, fixed_width.COUNT] = drawn = np.maximum(counts, np.minimum(2, terms.populations))
@@ -140,7 +148,8 @@ class Reach:
             state[:, fixed_width.M2] = terms.variances * (drawn - 1)
             # What does not vary needs no sample.
             weights = np.where(terms.variances > 0, weights, 0.0)
-        return fixed_width_sums.half_widths(weights, state, terms.populations, self.alpha, self.binary)
+        moments, values = Moments(state, terms.populations), np.full(len(weights), math.nan)
+        return stop_rule.of_sums(self.rule, moments, weights, values)
 
     def _sequences(self, terms: Terms, counts: Floats, weights: Floats) -> Floats:
         clocks, deviations = _clocks(counts, terms.populations), np.sqrt(terms.variances)

@@ -217,7 +217,9 @@ class Policy:
         Decide which arms to retire (precise enough, or no more samples) and which to reopen.
 
         An arm that has reached its precision is reopened if another one is asked for, and otherwise stays retired, even
-        where late answers widen its interval; one that had no more samples is reopened when it has some again.
+        where late answers widen its interval. The interval of a sum changes as long as one of its arms is sampled:
+        until all of them have stopped, an arm of a sum is reopened where the sum is no longer narrow enough. An arm
+        that had no more samples is reopened when it has some again.
 
         Parameters
         ----------

@@ -12,8 +12,9 @@ import pytest
 import equipoise as eq
 from benchmarks import precision
 from equipoise.base.arrays import Floats
-from equipoise.inference.stop_replay import StopRule, Target, samples_of, stops
+from equipoise.inference.stop_replay import Target, samples_of, stops
 from equipoise.intervals import Intervals
+from equipoise.intervals.stop_rule import StopRule
 
 STUDIES = 16
 

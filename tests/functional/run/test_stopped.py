@@ -7,9 +7,10 @@ import math
 import numpy as np
 
 from benchmarks import precision
-from equipoise.inference.stop_replay import StopRule, Target, samples_of, stops
-from equipoise.inference.stopped import twice
+from equipoise.inference.stop_corrections import twice
+from equipoise.inference.stop_replay import Target, samples_of, stops
 from equipoise.intervals import Intervals
+from equipoise.intervals.stop_rule import StopRule
 
 STUDIES = 80
 

@@ -13,12 +13,13 @@ import equipoise as eq
 from benchmarks.inference import same
 from benchmarks.inference_tables import Row
 from equipoise.engine import cpu, streams
-from equipoise.inference import corrections, replay, stopped
+from equipoise.inference import corrections, replay, stop_corrections
 from equipoise.inference.errors import errors
 from equipoise.inference.replay import adaptivity
-from equipoise.inference.stop_replay import StopRule, Target, stops
+from equipoise.inference.stop_replay import Target, stops
 from equipoise.inference.target_weights import weights
 from equipoise.intervals import asymptotic
+from equipoise.intervals.stop_rule import StopRule
 from equipoise.ledger import Goal
 from equipoise.ledger.goal import precision
 from equipoise.simulation.simulator import setups
@@ -191,7 +192,7 @@ def test_an_arm_that_stops_at_a_precision_is_replayed_alone() -> None:
 
 
 def test_the_formula_of_an_arm_that_stops_at_a_precision(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stopped, "MOST_STOPPED", 0)
+    monkeypatch.setattr(stop_corrections, "MOST_STOPPED", 0)
     for options in ({"strategy": "uniform"}, {"arms": 1}):
         found = study(n=300, **options)
         fixed = found.result(goal=Goal(precision=precision(100.0, 0.95, found.arms)))

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from equipoise.base.arrays import Floats
-from equipoise.inference.stop_replay import StopRule, Stops, Target, samples_of, stops
+from equipoise.inference.stop_replay import Stops, Target, samples_of, stops
 from equipoise.intervals import Intervals
+from equipoise.intervals.stop_rule import StopRule
 
 RULES = [
     StopRule(Intervals(1), 0.05),

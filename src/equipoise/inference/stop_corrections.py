@@ -1,10 +1,11 @@
 """
-What stopping has done to the means of arms that were sampled until their own intervals were narrow enough.
+Bias and error inflation of arms that were sampled until their own intervals were narrow enough.
 
 Which of the arms was sampled when makes no difference to where each of them stopped, so that each is replayed alone
-(`stops`), with its samples as its law. There the inflation f = E[(mean - μ)²] / E[s²/T] and the bias b = E[mean - μ]
-are measured. As in `replay`, some of the replays are replayed in turn, and 2 f₁ - f₂ and 2 b₁ - b₂ are reported: a law
-made of an arm's samples has a lighter tail than the law they came from, and samples of that law a lighter one still.
+(`stop_replay`), with its samples as its law. There the inflation f = E[(mean - μ)²] / E[s²/T] and the bias
+b = E[mean - μ] are measured. As in `replay`, some of the replays are replayed in turn, and 2 f₁ - f₂ and 2 b₁ - b₂ are
+reported: a law made of an arm's samples has a lighter tail than the law they came from, and samples of that law a
+lighter one still.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import numpy as np
 from equipoise.base.arrays import Bools, Floats
 from equipoise.inference.corrections import LEAST, MOST, MOST_ARMS, Adaptivity, How, enough, seed_of, shrunk
 from equipoise.inference.known import Known
-from equipoise.inference.stop_replay import Bias, StopRule, Target, samples_of, stops
+from equipoise.inference.stop_replay import Bias, Target, samples_of, stops
+from equipoise.intervals.stop_rule import StopRule
 
 # Stops are replayed of studies with at most this many samples.
 MOST_STOPPED: Final = 200_000
@@ -38,12 +40,12 @@ def stopped_alone(known: Known, stopped: Bools, formula: Adaptivity) -> Adaptivi
 
     Parameters
     ----------
-    result
-        The result.
+    known
+        The study.
     stopped
-        Which arms were. The others keep what the formulas say.
+        Which arms were stopped so. The others keep the corrections of the formulas.
     formula
-        What the formulas say.
+        The corrections of the formulas.
     """
     evidence, wanted, counts = known.evidence, known.precision, known.counts
     if evidence is None or wanted is None or wanted.sums is not None or known.populations is not None:
@@ -51,7 +53,7 @@ def stopped_alone(known: Known, stopped: Bools, formula: Adaptivity) -> Adaptivi
     samples = evidence.samples() if len(counts) <= MOST_ARMS and known.samples <= MOST_STOPPED else None
     if samples is None:
         return formula
-    rule = StopRule(known.sequences, (1 - known.level) / len(counts), wanted.interval == "fixed-width")
+    rule = known.stop_rule
     betting = known.sequences.kind == "betting"
     cost = 1 if not betting else BINARY if known.sequences.support == "binary" else BOUNDED
     runs = max(min(DRAWN // known.samples, RUNS) // cost, FEWEST_RUNS)
@@ -75,16 +77,16 @@ def stopped_alone(known: Known, stopped: Bools, formula: Adaptivity) -> Adaptivi
 
 def twice(own: Floats, target: Target, rule: StopRule, runs: int, seed: int) -> tuple[Bias, float]:
     """
-    Return what stopping has done to an arm's mean, and the standard deviation of the number of samples.
+    Return the bias and inflation of an arm's mean, and the standard deviation of the number of samples.
 
     Parameters
     ----------
     own
         The arm's samples.
     target, rule
-        When it was stopped.
+        The target, and the rule that stopped it.
     runs, seed
-        How many replays, and about as many of replays; and the seed of all.
+        The number of replays, and about that of replays of replays; and the seed of all.
     """
     first = stops(own, target, rule, runs, seed)
     found = first.against(own)
