@@ -18,22 +18,11 @@ from equipoise.store.database import NOBODY, VISITOR, Database, Lease, Lost, lin
 from equipoise.store.leases import sweep
 from equipoise.store.log import connect
 from equipoise.strategies import resolve
+from equipoise.testing.refusals import refused
 
 # No pauses between attempts to connect.
 _AT_ONCE = Patience(60.0, clock=lambda: 0.0, pause=lambda seconds: None)
 _LONG = 1000.0
-
-
-@contextmanager
-def _refused(kind: type[Exception], words: str = "") -> Iterator[None]:
-    """Check that something is refused, with these words."""
-    try:
-        yield
-    except kind as error:
-        if words not in str(error):
-            raise AssertionError(f"expected {words!r} in the refusal, got {str(error)!r}") from error
-    else:
-        raise AssertionError(f"expected a refusal with {words!r}, got none")
 
 
 class StoreLaws:
@@ -158,7 +147,7 @@ class StoreLaws:
     def test_another_study_is_refused(self, where: Any) -> None:
         """A study is not continued as another one, and stays as it was."""
         Log(where, self.header()).close()
-        with _refused(ValueError, "seed must be 1 to continue the study in the store, got 2;"):
+        with refused(ValueError, "seed must be 1 to continue the study in the store, got 2;"):
             Log(where, self.header(seed=2))
         assert replay(where).turns == 0
 
@@ -212,7 +201,7 @@ class StoreLaws:
         """A step that is refused is not in the log, and what the turn did before it is."""
         with Log(where, self.header()) as log:
             (first, *_) = log.turn(self.sample)
-            for refused in (
+            for change in (
                 lambda turn: turn.tell(first, 5.0),
                 lambda turn: turn.tell_many(np.array([2, first]), np.array([1.0, 5.0]), np.zeros(2)),
                 lambda turn: turn.forget(first, "why not"),
@@ -222,8 +211,8 @@ class StoreLaws:
                 lambda turn: turn.moments("calm", 0, 1.0, 0.0),
             ):
                 turns = log.replica.turns
-                with _refused(ValueError):
-                    log.turn(refused)
+                with refused(ValueError):
+                    log.turn(change)
                 assert log.replica.turns == turns
                 self.agree(where, log)
 
@@ -231,7 +220,7 @@ class StoreLaws:
                 turn.ask(2)
                 turn.set_budget(0)
 
-            with _refused(ValueError):
+            with refused(ValueError):
                 log.turn(asked_and_refused)
             assert log.study.in_flight == 3
             self.agree(where, log)
@@ -246,7 +235,7 @@ class StoreLaws:
     def test_a_turn_within_a_turn_is_an_error(self, where: Any) -> None:
         """It is refused at once, and the next turn is taken as ever."""
         with Log(where, self.header()) as log:
-            with _refused(EquipoiseError, "cannot begin within another one"):
+            with refused(EquipoiseError, "cannot begin within another one"):
                 log.turn(lambda turn: log.turn(self.sample))
             log.turn(self.sample)
             assert log.replica.turns == 1
@@ -293,7 +282,7 @@ class StoreLaws:
     def test_a_reader_writes_nothing(self, where: Any) -> None:
         """A log that is open for reading takes no turns."""
         Log(where, self.header()).close()
-        with Log(where, write=False) as reader, _refused(EquipoiseError, "is open for reading only"):
+        with Log(where, write=False) as reader, refused(EquipoiseError, "is open for reading only"):
             reader.turn(self.sample)
 
     # ---- a commit whose answer is lost
@@ -344,7 +333,7 @@ class StoreLaws:
                 raise Lost("the connection is lost")
 
             log._database.commit = lost  # type: ignore[method-assign]
-            with _refused(EquipoiseError, "the connection is lost; what was committed is saved"):
+            with refused(EquipoiseError, "the connection is lost; what was committed is saved"):
                 log.turn(self.sample)
             assert log.turn(lambda turn: turn.ask(1)) == range(3, 4)
             self.agree(where, log)
@@ -476,12 +465,12 @@ class StoreLaws:
         for column, changed in changes.items():
             sql = f"update equipoise_turn set {column} = ? where turn = 2 and study = ?"
             self.change(where, sql, changed)
-            with _refused(EquipoiseError, "is damaged: turn 2 "):
+            with refused(EquipoiseError, "is damaged: turn 2 "):
                 Log(where, write=False)
             self.change(where, sql, getattr(row, column))
         Log(where).close()
         self.change(where, "delete from equipoise_turn where turn = 2 and study = ?")
-        with _refused(EquipoiseError, "is damaged: turn 2 "):
+        with refused(EquipoiseError, "is damaged: turn 2 "):
             Log(where, write=False)
 
     def test_a_lost_tail_leaves_an_earlier_commit(self, where: Any) -> None:
