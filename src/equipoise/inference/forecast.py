@@ -1,5 +1,5 @@
 """
-What is left to do: how many more samples a precision needs, as a range.
+How many more samples a precision needs, as a range.
 
 An arm stops at the T at which its interval, of half-width s r(T), is as narrow as the target. Its s² is then that of
 the T samples there are and of the M that are still to come::
@@ -45,12 +45,12 @@ _WIDEST: Final = 1000
 
 class Left(NamedTuple):
     """
-    What a precision still needs.
+    The samples and the time that a precision still needs.
 
     Attributes
     ----------
     samples, low, high
-        About how many more samples, and a range for nine cases in ten.
+        The median number of samples still needed, and a range for nine cases in ten.
     seconds_low, seconds_high
         How long that takes at the pace of the last samples; NaN where the pace is not known.
     """
@@ -63,7 +63,7 @@ class Left(NamedTuple):
 
 
 class ToCome(NamedTuple):
-    """The places of the arms that are not known well enough, and draws of how many more samples each takes, by row."""
+    """The places of the arms that have not reached their precision, and draws, by row, of the samples each needs."""
 
     places: Ints
     more: Floats
@@ -71,7 +71,7 @@ class ToCome(NamedTuple):
 
 class OpenTargets(NamedTuple):
     """
-    Means, or sums of them, that are not known well enough.
+    Means, or sums of them, that have not reached their precision.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class OpenTargets(NamedTuple):
 
 @remembered
 def left(known: Known) -> Left | None:
-    """Return what the precision of a result still needs; None without one, or where that cannot be said."""
+    """Return the samples and the time that the precision still needs; None without one, or if too little is known."""
     if known.precision is None:
         return None
     if reached(known):
@@ -121,7 +121,7 @@ def samples_left(known: Known) -> float | None:
 
 @remembered
 def to_come(known: Known) -> ToCome | None:
-    """Return draws of what the precision of a result still needs; None where that cannot be said."""
+    """Return draws of the samples that the precision still needs; None if too little is known."""
     if known.precision is None:
         return None
     design = known.snapshot.design
@@ -140,7 +140,7 @@ def to_come(known: Known) -> ToCome | None:
 
 @remembered
 def left_by_arm(known: Known) -> Floats:
-    """Return about how many more samples each arm needs; 0 if it is known well enough, infinite if nobody knows."""
+    """Return the median number of samples each arm still needs: 0 if it is precise, infinite if too little is known."""
     found = np.where(reached_by_arm(known), 0.0, math.inf)
     drawn = to_come(known)
     if drawn is not None:
@@ -154,7 +154,7 @@ def _runs(known: Known) -> int:
 
 
 def _of_arms(known: Known, posterior: Spread, places: Ints, rng: np.random.Generator) -> Floats:
-    """Return draws of how many more samples some arms need, a row for each."""
+    """Return draws of the samples that some arms still need, one draw a row."""
     assert known.precision is not None
     assert known.evidence is not None
     laws = posterior.laws(_runs(known), rng)
@@ -175,7 +175,7 @@ def _of_arms(known: Known, posterior: Spread, places: Ints, rng: np.random.Gener
 
 def _of_sums(known: Known, posterior: Spread, asked: Sums, rng: np.random.Generator) -> Floats:
     """
-    Return draws of how many more samples each arm needs for the sums of means, a row for each.
+    Return draws of the samples that each arm still needs for the sums of means, one draw a row.
 
     All arms of a sum are taken to grow by one factor, so that it is like a mean of n samples with the variance
     n Σ_k c_k² σ²_k/T_k. An arm of several sums has the mean of their factors.
@@ -213,7 +213,7 @@ def _of_sums(known: Known, posterior: Spread, asked: Sums, rng: np.random.Genera
 
 
 def _at_the_next_look(known: Known, more: Floats, rng: np.random.Generator) -> Floats:
-    """Return draws of how many more samples arms get until somebody looks and finds them known well enough."""
+    """Return draws of the samples that arms get until the look that retires them."""
     step = looks.step(known.samples + int(min(np.median(more.sum(axis=1)), MOST)), len(known.arms))
     if known.precision is not None and known.precision.sums is not None:
         # All arms are closed at the last look.
@@ -225,18 +225,18 @@ def _at_the_next_look(known: Known, more: Floats, rng: np.random.Generator) -> F
 
 def _until_stop(waiting: OpenTargets, laws: LawDraws, needed: Needed, rng: np.random.Generator) -> Floats:
     """
-    Return draws of how many more samples are taken until intervals are narrow enough.
+    Return draws of the samples that are taken until intervals are narrow enough.
 
     Parameters
     ----------
     waiting
-        What is waited for.
+        The means or sums.
     laws
         Draws of the laws of samples to come.
     needed
-        After how many samples intervals are narrow enough.
+        The number of samples at which intervals are narrow enough.
     rng
-        Decides what is to come.
+        The generator of the draws.
     """
     counts, means, now, skewness, wanted, relative = waiting
     v, likely, noise = laws

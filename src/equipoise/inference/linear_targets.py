@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 class Found(NamedTuple):
     """
-    What is known of the sums, each at its share of the result's level.
+    Values, targets and deciding intervals of the sums, each at its share of the study's level.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Found(NamedTuple):
 
 @remembered
 def sums_found(known: Known) -> Found:
-    """Return what is known of the sums that the precision is asked of, as far as it decides."""
+    """Return the intervals that decide for the sums that the precision is asked of."""
     assert known.precision is not None
     assert known.precision.sums is not None
     return look(known, known.precision.sums)
@@ -59,7 +59,7 @@ def sums_found(known: Known) -> Found:
 
 def look(known: Known, asked: Sums, everything: bool = False) -> Found:
     """
-    Return what is known of the sums.
+    Apply the stop rule to the sums.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ _GROWTH: Final = np.geomspace(1, 1000, 37)
 
 def of_arms(known: Known, places: Ints, now: Floats) -> Needed:
     """
-    Return when intervals of some arms are narrow enough: the fixed-width interval or the sequence, whichever is first.
+    Return the number of samples at which some arms stop, by fixed-width interval or sequence, whichever is first.
 
     Parameters
     ----------
@@ -66,13 +66,13 @@ def _smaller(known: Known, which: Ints) -> Floats:
 
 
 def in_proportion(counts: Floats, margins: Floats, now: Floats) -> Needed:
-    """Return when half-widths that fall in proportion to s/sqrt(T), from what they are now, are narrow enough."""
+    """Return the number of samples at which half-widths that fall as s/sqrt(T) from now on are narrow enough."""
     return lambda variances, targets, _: counts * (margins / targets) ** 2 * variances / now
 
 
 def of_sums(known: Known, asked: Sums, which: Ints, now: Floats, skewed: Callable[[float], Floats]) -> Needed:
     """
-    Return when intervals of some sums of means are narrow enough, if all arms grow by one factor.
+    Return the number of samples at which some sums of means stop, if all arms grow by one factor.
 
     Parameters
     ----------

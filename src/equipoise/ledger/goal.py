@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, Literal, get_args
 
 import numpy as np
@@ -72,7 +73,7 @@ class Precision:
     interval: Stopping = "fixed-width"
     sums: Sums | None = None
 
-    @property
+    @cached_property
     def asked(self) -> Targets:
         """The targets of the arms, or sums, whatever their means."""
         wanted = np.array(self.wanted)

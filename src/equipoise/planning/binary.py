@@ -1,5 +1,5 @@
 """
-How wide the intervals of binary arms will be, and of sums of their means, when samples turn out as expected.
+Expected half-widths of binary arms, and of sums of their means.
 
 Of p and 1 - p, which have the same variance, an arm is taken to have the smaller one.
 """

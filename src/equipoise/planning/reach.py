@@ -1,5 +1,5 @@
 """
-How wide the intervals of planned counts will be, and the fewest samples with which they are narrow enough.
+Half-widths at planned counts, and the fewest samples at which a study meets the stop rule (`intervals.stop_rule`).
 
 The half-width of an arm with the loss σ²/T is a multiple of its square root: the normal quantile z for counts that are
 fixed beforehand; z sqrt(1 + a/T) for a study that is stopped by fixed-width intervals (`intervals.fixed_width`, for
@@ -31,7 +31,7 @@ Interval = Literal["fixed-width", "anytime", "fixed-n"]
 INTERVALS: Final[tuple[Interval, ...]] = get_args(Interval)
 # How far rounding may carry a half-width past the one that was asked for.
 CLOSE: Final = 1e-9
-# In which the factors of half-widths and the weights of losses are found, each from the other.
+# Rounds in which the factors of half-widths and the weights of losses are found, each from the other.
 _ROUNDS: Final = 3
 # Spends this close, as a part of the larger, are not told apart in a search for the fewest samples of sums.
 _OF_SPEND: Final = 1e-4
@@ -175,7 +175,7 @@ def _clocks(counts: Floats, sizes: Floats) -> Floats:
 
 
 def of_arms(terms: Terms, wanted: Floats, reach: Reach) -> Allocation:
-    """Return the fewest samples with which each arm has its half-width, within floors and caps."""
+    """Return the fewest samples at which each arm has its half-width, within floors and caps."""
     least = np.where(terms.variances > 0, np.clip(reach.fewest, terms.floors, terms.caps), terms.floors)
     with np.errstate(divide="ignore"):
         # What fixed counts need, which is no more than any other kind does.
