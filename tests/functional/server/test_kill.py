@@ -47,13 +47,22 @@ class Clients:
                     values = [rng.gauss(0, 1) for _ in tickets]
                     with self._lock:
                         self.drawn |= {*values}
-                    with contextlib.suppress(TooLate):  # another sample took the place of one that was given back
-                        study.tell_many(list(zip(tickets, values, strict=True)))
-                        with self._lock:
-                            self.told |= {_id(each.text): value for each, value in zip(tickets, values, strict=True)}
+                    answers = list(zip(tickets, values, strict=True))
+                    try:
+                        study.tell_many(answers)
+                        self._remember(answers)
+                    except TooLate:  # another sample took the place of one that was given back; no answer is taken
+                        for answer in answers:
+                            with contextlib.suppress(TooLate):
+                                study.tell(*answer)
+                                self._remember([answer])
                     rng.choice(self._drivers).nudge()
         except Exception as error:
             self.failures.append(error)
+
+    def _remember(self, answers: list[tuple[eq.client.RemoteTicket, float]]) -> None:
+        with self._lock:
+            self.told |= {_id(ticket.text): value for ticket, value in answers}
 
 
 def _id(text: str) -> int:
