@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from equipoise import intervals, strategies, testing, theory
-    from equipoise.base.errors import EquipoiseError
+    from equipoise.base.errors import (
+        EquipoiseError,
+        InvalidInput,
+        Refused,
+        SamplerFailed,
+        StoreDamaged,
+        StoreUnavailable,
+    )
     from equipoise.client import RemoteStudy, connect
     from equipoise.ledger import Ticket
     from equipoise.planning.plan import Plan, plan
@@ -52,6 +59,7 @@ __all__ = [
     "EquipoiseError",
     "Exponential",
     "Gaussian",
+    "InvalidInput",
     "Laplace",
     "Law",
     "LogNormal",
@@ -59,9 +67,13 @@ __all__ = [
     "Problem",
     "Progress",
     "Rademacher",
+    "Refused",
     "RemoteStudy",
     "Result",
+    "SamplerFailed",
     "SharedStudy",
+    "StoreDamaged",
+    "StoreUnavailable",
     "Stratified",
     "StudentT",
     "Study",
@@ -82,7 +94,14 @@ __all__ = [
 # Where each name is found when it is first used: to import everything takes most of a second. A module is its own name.
 _FOUND_IN = {
     "client": ("RemoteStudy", "connect"),
-    "base.errors": ("EquipoiseError",),
+    "base.errors": (
+        "EquipoiseError",
+        "InvalidInput",
+        "Refused",
+        "SamplerFailed",
+        "StoreDamaged",
+        "StoreUnavailable",
+    ),
     "simulation": ("simulate", "simulate_budgets"),
     "planning": ("Plan", "plan"),
     "problem": (

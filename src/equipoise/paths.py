@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TextIO
 
+from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import shown
 
 FOLDER: Final = "a folder"
@@ -44,13 +45,13 @@ def opened(what: str, path: Path, most: float = float("inf")) -> Iterator[TextIO
     if found is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     if found:
-        raise ValueError(f"{what} must be a file, got {path}, which is {found}")
+        raise InvalidInput(f"{what} must be a file, got {path}, which is {found}")
     try:
         size = path.stat().st_size
         if not size:
-            raise ValueError(f"cannot read {path}: it is empty")
+            raise InvalidInput(f"cannot read {path}: it is empty")
         if size > most:
-            raise ValueError(f"{what} must have at most {most:,} bytes, got {path}, which has {size:,}")
+            raise InvalidInput(f"{what} must have at most {most:,} bytes, got {path}, which has {size:,}")
         with path.open(newline="", encoding="utf-8-sig") as file:
             yield file
     except OSError as error:
@@ -70,9 +71,9 @@ def kind_of(what: str, path: Path) -> str | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except ValueError:  # a null character, or half of a surrogate pair
-        raise ValueError(f"{what} must be the path of a file, got {shown(str(path))}") from None
+        raise InvalidInput(f"{what} must be the path of a file, got {shown(str(path))}") from None
     except OSError as error:
         if error.errno not in _IMPOSSIBLE:
             raise
-        raise ValueError(f"{what} must be the path of a file, got {shown(str(path))}: {error.strerror}") from None
+        raise InvalidInput(f"{what} must be the path of a file, got {shown(str(path))}: {error.strerror}") from None
     return next((words for is_one, words in _OTHERS if is_one(mode)), "")

@@ -17,6 +17,8 @@ from typing import Any, Final, TypeGuard
 
 import numpy as np
 
+from equipoise.base.errors import InvalidInput
+
 
 class _Missing:
     """Stands for an argument that was not given, where None could be one."""
@@ -66,9 +68,11 @@ def integer(name: str, value: Any, least: int, most: float = math.inf) -> int:
     if found is None or isinstance(value, bool) or masked(value):
         raise TypeError(f"{name} must be {wanted}, got {shown(value)}")
     if found < least:
-        raise ValueError(f"{name} must be {wanted}, got {shown(value)}")
+        raise InvalidInput(f"{name} must be {wanted}, got {shown(value)}")
     if found > most:
-        raise ValueError(f"{name} must be at most {most:,.0f}, got {f'{found:,}' if found < 10**30 else shown(found)}")
+        raise InvalidInput(
+            f"{name} must be at most {most:,.0f}, got {f'{found:,}' if found < 10**30 else shown(found)}"
+        )
     return found
 
 
@@ -93,7 +97,7 @@ def positive(name: str, value: Any, unit: str = "number") -> float:
     except TypeError:
         raise TypeError(f"{name} must be a positive {unit}, got {shown(value)}") from None
     if not 0 < found < math.inf:
-        raise ValueError(f"{name} must be a positive {unit}, got {shown(value)}")
+        raise InvalidInput(f"{name} must be a positive {unit}, got {shown(value)}")
     return found
 
 
@@ -101,7 +105,7 @@ def number_of_seconds(name: str, value: Any) -> float:
     """Return a number of seconds as a float, or refuse what is not positive or more than clocks and timers take."""
     found = positive(name, value, "number of seconds")
     if found > MOST_SECONDS:
-        raise ValueError(f"{name} must be at most {MOST_SECONDS:,.0f} seconds, got {shown(value)}")
+        raise InvalidInput(f"{name} must be at most {MOST_SECONDS:,.0f} seconds, got {shown(value)}")
     return found
 
 
@@ -109,7 +113,7 @@ def probability(name: str, value: Any) -> float:
     """Return `value` as a float, or refuse what does not lie strictly between 0 and 1."""
     found = number(name, value)
     if not 0 < found < 1:
-        raise ValueError(f"{name} must be strictly between 0 and 1, got {shown(value)}")
+        raise InvalidInput(f"{name} must be strictly between 0 and 1, got {shown(value)}")
     return found
 
 
@@ -118,7 +122,7 @@ def choice(name: str, value: Any, known: Iterable[str]) -> str:
     known = tuple(known)
     if not isinstance(value, str) or value not in known:
         names = ", ".join(map(repr, known))
-        raise ValueError(f"{name} must be one of {names}, got {shown(value)}{did_you_mean(value, known)}")
+        raise InvalidInput(f"{name} must be one of {names}, got {shown(value)}{did_you_mean(value, known)}")
     return value
 
 
@@ -153,14 +157,14 @@ def number_in(text: str) -> float:
     line that merely resembles a number must not become a sample.
     """
     if not _NUMBER.fullmatch(text.strip()):
-        raise ValueError(f"a number must be written in the digits 0 to 9, got {shown(text)}")
+        raise InvalidInput(f"a number must be written in the digits 0 to 9, got {shown(text)}")
     return float(text)
 
 
 def integer_in(text: str) -> int:
     """Return the integer in a text, as `number_in` does."""
     if not _INTEGER.fullmatch(text.strip()):
-        raise ValueError(f"an integer must be written in the digits 0 to 9, got {shown(text)}")
+        raise InvalidInput(f"an integer must be written in the digits 0 to 9, got {shown(text)}")
     return int(text)
 
 
@@ -211,7 +215,7 @@ def texts(names: Sequence[Any]) -> list[str]:
         found = [written(name) for name in names]
         if len(set(found)) == len(found):
             return found
-    raise ValueError("two arms have the same text and would become one in JSON; use to_dict")
+    raise InvalidInput("two arms have the same text and would become one in JSON; use to_dict")
 
 
 def named(arm: Any) -> str:
@@ -290,9 +294,9 @@ class Names:
         except TypeError:
             raise TypeError(f"arms must be a list of names or the number of arms, got {shown(arms)}") from None
         if not len(names):
-            raise ValueError("arms must have at least one name, got an empty list")
+            raise InvalidInput("arms must have at least one name, got an empty list")
         if len(names) > MOST_ARMS:
-            raise ValueError(f"arms must be at most {MOST_ARMS:,}, got {shown(arms)}")
+            raise InvalidInput(f"arms must be at most {MOST_ARMS:,}, got {shown(arms)}")
         if names == range(len(names)):
             return cls(names, None)
         check_names(names)
@@ -303,7 +307,7 @@ class Names:
             raise TypeError(f"the name of an arm must be hashable, such as a string, got {shown(wrong)}") from None
         if len(index) < len(names):
             twice = next(name for k, name in enumerate(names) if index[name] != k)
-            raise ValueError(f"arm names must be unique, got {shown(twice)} twice")
+            raise InvalidInput(f"arm names must be unique, got {shown(twice)} twice")
         return cls(names, index)
 
     def place(self, arm: Hashable) -> int:
@@ -321,7 +325,7 @@ class Names:
             return self.place(arm)
         except (KeyError, TypeError):
             near = did_you_mean(arm, map(str, self.names[:1000])) if isinstance(arm, str) else ""
-            raise ValueError(f"there is no arm {shown(arm)}; the arms are {listed(self.names[:6])}{near}") from None
+            raise InvalidInput(f"there is no arm {shown(arm)}; the arms are {listed(self.names[:6])}{near}") from None
 
     def __len__(self) -> int:
         return len(self.names)
@@ -347,7 +351,7 @@ def check_names(names: Collection[Any]) -> None:
         try:
             text = str(name)
         except ValueError:  # Python writes no integers of thousands of digits
-            raise ValueError(
+            raise InvalidInput(
                 f"the name of an arm must have at most {LONGEST_NAME} characters, got {shown(name)}"
             ) from None
         # What holds a range for a sequence of names, as JSON and tables do, would never come to its end.
@@ -358,13 +362,13 @@ def check_names(names: Collection[Any]) -> None:
         if isinstance(name, str):
             composed = unicodedata.normalize("NFC", name)
             if composed in seen:
-                raise ValueError(f"arm names must be unique, got {shown(composed)} twice")
+                raise InvalidInput(f"arm names must be unique, got {shown(composed)} twice")
             seen.add(composed)
         # A tuple has its texts quoted, with a backslash in them where there is something to look for.
         if not is_printable(text) or ("\\" in text and not all(is_printable(str(part)) for part in _parts(name))):
-            raise ValueError(f"the name of an arm must not contain control characters, got {shown(name)}")
+            raise InvalidInput(f"the name of an arm must not contain control characters, got {shown(name)}")
         if len(text) > LONGEST_NAME:
-            raise ValueError(
+            raise InvalidInput(
                 f"the name of an arm must have at most {LONGEST_NAME} characters, got {shown(name)}, "
                 f"which has {len(text):,}"
             )
@@ -373,10 +377,10 @@ def check_names(names: Collection[Any]) -> None:
 def check_study_name(name: str) -> None:
     """Refuse the name of a study that a database cannot hold or a page cannot show."""
     if not is_printable(name):
-        raise ValueError(f"the name of a study must not contain control characters, got {shown(name)}")
+        raise InvalidInput(f"the name of a study must not contain control characters, got {shown(name)}")
     if len(name) > LONGEST_NAME:
         many = f"{shown(name)}, which has {len(name):,}"
-        raise ValueError(f"the name of a study must have at most {LONGEST_NAME} characters, got {many}")
+        raise InvalidInput(f"the name of a study must have at most {LONGEST_NAME} characters, got {many}")
 
 
 def _parts(name: Any) -> Iterator[Any]:
@@ -407,7 +411,7 @@ def labelled(given: Any) -> Mapping[Any, Any] | None:
     found = dict(zip(labels, list(given), strict=True))
     if len(found) < len(labels):
         twice = next(label for label, many in Counter(labels).items() if many > 1)
-        raise ValueError(f"arm labels must be unique, got {shown(twice)} twice")
+        raise InvalidInput(f"arm labels must be unique, got {shown(twice)} twice")
     return found
 
 
@@ -438,12 +442,12 @@ def by_arm(what: str, given: Any, names: Sequence[Any], default: Any = MISSING) 
         if unknown or missing:
             wrong = f"one for {shown(unknown[0])}, which is not an arm" if unknown else f"none for {shown(missing[0])}"
             fix = "" if isinstance(given, Mapping) else "; .to_numpy() passes the values in the arms' order"
-            raise ValueError(f"{what} must have one value for each arm, got {wrong}{fix}")
+            raise InvalidInput(f"{what} must have one value for each arm, got {wrong}{fix}")
         return [labels.get(name, default) for name in names]
     # Of a range, before a list of it is made: it may have any length.
     values = given[: len(names) + 1] if isinstance(given, range) else in_order(what, given)
     if len(values) != len(names):
-        raise ValueError(f"{what} must have one value for each of the {len(names):,} arms, got {len(values):,}")
+        raise InvalidInput(f"{what} must have one value for each of the {len(names):,} arms, got {len(values):,}")
     return list(values)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, Literal
 
+from equipoise.base.errors import InvalidInput
 from equipoise.base.tables import json_ready
 from equipoise.chart.files import altair
 from equipoise.chart.style import PAGE, PRINT, Rows, Theme, config
@@ -244,7 +245,7 @@ def _log_axis(axis: str, label: str, **more: Any) -> Any:
 def _rows(rows: Rows) -> list[dict[str, Any]]:
     data = [{**json_ready(row), **({"arm": str(row["arm"])} if "arm" in row else {})} for row in rows]
     if not data:
-        raise ValueError("a chart must have at least one row, got none")
+        raise InvalidInput("a chart must have at least one row, got none")
     return data
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
+from equipoise.base.errors import InvalidInput
 from equipoise.base.tables import json_ready
 from equipoise.chart.files import altair
 from equipoise.chart.style import Rows
@@ -42,7 +43,7 @@ def board(rows: Rows, order: Sequence[str], *, cell: tuple[int, int] = (38, 14))
     """
     data = [json_ready(row) for row in rows]
     if not data:
-        raise ValueError("a chart must have at least one row, got none")
+        raise InvalidInput("a chart must have at least one row, got none")
     worst: dict[tuple[str, str], float] = {}
     for row in data:
         key = (row["strategy"], row["kind"])

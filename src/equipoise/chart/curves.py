@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import choice
 from equipoise.base.tables import json_ready
 from equipoise.chart.files import altair
@@ -137,7 +138,7 @@ def spend(rows: Rows, *, at: float, titles: tuple[str, str], width: int = 480, h
         if row[name] > 0
     ]
     if not data:
-        raise ValueError("a chart of error against spend must have a positive error, got 0 in every row")
+        raise InvalidInput("a chart of error against spend must have a positive error, got 0 in every row")
     errors = sorted(row["error"] for row in data)
     ends = (errors[0] / 1.1, errors[-1] * 1.1)
     drawn = lines(
@@ -172,7 +173,7 @@ def lines(
     alt = altair()
     data = [json_ready(row) for row in rows]
     if not data:
-        raise ValueError("a chart must have at least one row, got none")
+        raise InvalidInput("a chart must have at least one row, got none")
     noise, series = noise or Noise(), series or Series()
     noisy = [json_ready(row) for row in noise.rows]
     look = _Look.of(series, [str(row[series.field]) for row in data])

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import install_hint, printable
 
 SUFFIXES = (".png", ".svg", ".html")
@@ -54,7 +55,7 @@ def suffix(path: str | Path) -> str:
     """Return the suffix of a path that `save` can write to, or refuse the path."""
     found = Path(path).suffix.lower()
     if found not in SUFFIXES:
-        raise ValueError(f"the name of a chart's file must end in .png, .svg or .html, got {str(path)!r}")
+        raise InvalidInput(f"the name of a chart's file must end in .png, .svg or .html, got {str(path)!r}")
     return found
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from equipoise.base import terminal as people
-from equipoise.base.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError, InvalidInput
 from equipoise.base.inputs import choice, positive
 from equipoise.cli import exits
 from equipoise.cli.exits import Exit
@@ -212,6 +212,8 @@ def bench(
             code, ending = error.code, str(error)
         except KeyboardInterrupt:
             code, ending = Exit.INTERRUPTED, "stopped"
+        except InvalidInput:
+            raise
         except EquipoiseError as error:
             code, ending = Exit.FAILED, str(error)
         signals.ignore()  # it ends anyway

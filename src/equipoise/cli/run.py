@@ -10,7 +10,7 @@ import typer
 
 from equipoise.base import tables
 from equipoise.base import terminal as people
-from equipoise.base.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError, InvalidInput
 from equipoise.cli import exits
 from equipoise.cli.exits import Exit
 from equipoise.cli.options import Json, number_or_text
@@ -88,6 +88,8 @@ def run(
             code, ending = error.code, str(error)
         except KeyboardInterrupt:
             code, ending = Exit.INTERRUPTED, "stopped"
+        except InvalidInput:
+            raise
         except EquipoiseError as error:
             if not error.reason:  # refused before the first sample
                 raise

@@ -12,10 +12,10 @@ from operator import itemgetter
 from typing import Any, Final, SupportsFloat, cast, overload
 from urllib.parse import quote
 
-from equipoise.base.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError, InvalidInput, Refused
 from equipoise.base.inputs import MISSING, check_study_name, integer, number, number_of_seconds, shown
 from equipoise.base.keywords import suggests_keywords
-from equipoise.client.transport import Refused, Transport
+from equipoise.client.transport import Transport
 from equipoise.ledger.answers import read_answers
 from equipoise.ledger.ledger import TooLate
 from equipoise.problem import Contrasts
@@ -228,7 +228,7 @@ class RemoteStudy(StudyLike[RemoteTicket]):
         if not texts:
             return
         if len(texts) > _BATCH:
-            raise ValueError(f"answers must be at most {_BATCH:,} to be told all or none, got {len(texts):,}")
+            raise InvalidInput(f"answers must be at most {_BATCH:,} to be told all or none, got {len(texts):,}")
         paid = [None] * len(texts) if costs is None else [None if math.isnan(cost) else cost for cost in costs.tolist()]
         tickets = zip(texts, names, strict=True)
         self._tell_together(list(map(_answer, tickets, values.tolist(), paid)))
@@ -379,7 +379,7 @@ def _answer(ticket: Any, value: Any, cost: Any = None) -> dict[str, Any]:
         raise TypeError("ticket is required")
     sample = number("value", value)
     if not math.isfinite(sample):
-        raise ValueError(f"value must be a finite number, got {shown(value)}")
+        raise InvalidInput(f"value must be a finite number, got {shown(value)}")
     paid = {} if cost is None else {"cost": number("cost", cost)}
     return {"ticket": _text(ticket), "value": sample, **paid}
 

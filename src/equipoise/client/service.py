@@ -7,11 +7,12 @@ from collections.abc import Hashable, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
+from equipoise.base.errors import Refused
 from equipoise.base.inputs import Names, number_of_seconds
 from equipoise.base.keywords import suggests_keywords
 from equipoise.base.patience import Patience
 from equipoise.client.remote import RemoteStudy
-from equipoise.client.transport import Refused, Transport
+from equipoise.client.transport import Transport
 from equipoise.problem import Contrasts, Stratified
 from equipoise.run.options import savable
 

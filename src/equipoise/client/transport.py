@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 
-from equipoise.base.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError, InvalidInput, Refused
 from equipoise.base.inputs import install_hint, integer_in, shown
 from equipoise.base.patience import Patience
 from equipoise.ledger.ledger import TooLate
@@ -25,23 +25,6 @@ _LONGEST_PAUSE: Final = 5.0
 _TIMEOUT: Final = 30.0
 # The most bytes of an answer, unpacked: more than that of ten million arms has.
 _LONGEST: Final = 1 << 30
-
-
-class Refused(EquipoiseError):
-    """
-    What was asked for is not possible as the service stands, or not allowed.
-
-    Attributes
-    ----------
-    status
-        That of the response.
-    repeated
-        Whether the request was repeated, so that one of which the response was lost may be the reason.
-    """
-
-    def __init__(self, message: str, status: int, repeated: bool) -> None:
-        super().__init__(message)
-        self.status, self.repeated = status, repeated
 
 
 @dataclass(frozen=True)
@@ -82,9 +65,9 @@ class Transport:
                 f"connecting to a service needs {error.name}, which is not installed; {install_hint('client')}"
             ) from None
         if not isinstance(url, str) or not _is_address(url):
-            raise ValueError(f"url must be that of a service, such as http://127.0.0.1:8000, got {shown(url)}")
+            raise InvalidInput(f"url must be that of a service, such as http://127.0.0.1:8000, got {shown(url)}")
         if not isinstance(key, str) or not key or not key.isascii() or not key.isprintable():
-            raise ValueError("key must be the administrator's token or the key of a study")
+            raise InvalidInput("key must be the administrator's token or the key of a study")
         self.url, self._longest = url.rstrip("/"), longest
         self._patience, self._failures = patience, (httpx.TransportError, httpx.DecodingError)
         self._client = httpx.Client(headers={"Authorization": f"Bearer {key}"}, timeout=_TIMEOUT)
@@ -164,7 +147,7 @@ def _checked(answer: Answer, repeated: bool) -> Answer:
     if 200 <= answer.status < 300:
         return answer
     if answer.status == HTTPStatus.UNPROCESSABLE_ENTITY:
-        raise ValueError(_detail(answer))
+        raise InvalidInput(_detail(answer))
     if _member(answer, "type") == _LATE:
         raise TooLate(_detail(answer))
     raise Refused(_detail(answer), answer.status, repeated)

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from equipoise.base.arrays import Floats, Ints
+from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import MISSING, labelled, number, plain_name, probability, shown
 from equipoise.inference.contrast_bounds import ContrastEnds, bounds
 from equipoise.inference.contrasts import Contrast, Differences
@@ -31,7 +32,7 @@ def contrast(known: Known, weights: Mapping[Any, float], level: float | None, ki
     by_place = {known.names.find(arm): number("a weight", weight) for arm, weight in given.items()}
     c = np.array(list(by_place.values()))
     if not np.isfinite(c).all() or not c.any():
-        raise ValueError(f"weights must be finite and not all zero, got {shown(weights)}")
+        raise InvalidInput(f"weights must be finite and not all zero, got {shown(weights)}")
     places, c = np.array(list(by_place))[c != 0], c[c != 0]
     asked = the_one_asked(known, places, c) if level == known.level and kind is None else None
     if asked is not None:
@@ -112,7 +113,7 @@ def all_pairs(means: Floats) -> tuple[Ints, Ints]:
     """Return the places of all pairs of arms, the larger mean first."""
     K = len(means)
     if K * (K - 1) // 2 > MOST_PAIRS:
-        raise ValueError(
+        raise InvalidInput(
             f"compare has at most {MOST_PAIRS:,} pairs, and {K:,} arms have {K * (K - 1) // 2:,}; compare them to one "
             "arm, as in compare(to='control')"
         )

@@ -15,6 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from equipoise.base.arrays import Floats, Ints
+from equipoise.base.errors import InvalidInput
 from equipoise.intervals import Intervals, Kind, asymptotic, default_kind, fixed_width, populations
 from equipoise.intervals import contrasts as direct
 from equipoise.problem import Objective
@@ -40,7 +41,7 @@ def interval_kind(kind: Kind | None, support: Support) -> Kind:
     if kind is None:
         return default_kind(support)
     if kind == "empirical-bernstein":
-        raise ValueError(
+        raise InvalidInput(
             "kind must be 'betting', 'asymptotic', 'fixed-width' or 'fixed-n' where the arms are finite populations, "
             f"got {kind!r}"
         )

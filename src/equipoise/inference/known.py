@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from equipoise.base.arrays import Bools, Floats, Ints
+from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import Names
 from equipoise.inference import finite
 from equipoise.intervals import Intervals, Kind
@@ -250,7 +251,7 @@ class Known:
         if self.evidence is not None:
             return self.evidence.intervals(kind)
         if kind not in (None, "fixed-n"):
-            raise ValueError(f"kind must be 'fixed-n' for a result that was made of moments alone, got {kind!r}")
+            raise InvalidInput(f"kind must be 'fixed-n' for a result that was made of moments alone, got {kind!r}")
         return Intervals(len(self.arms), self.support, "fixed-n")
 
     def pools(self, sequences: Intervals, places: Sequence[int] | None) -> tuple[Intervals, Floats] | None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from equipoise.base.arrays import Floats, Ints
+from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import probability, several, shown
 from equipoise.base.tables import rounded
 from equipoise.inference.comparisons import the_one_asked
@@ -85,7 +86,7 @@ def _shares(
     """Return the shares of strata in the arms' order, as `combine` takes them."""
     shares = known.objective.shares if given is None else shares_of_some(known.arms, given)
     if shares is None:
-        raise ValueError("combine needs the strata's shares, as in combine({'city': 0.7, 'country': 0.3})")
+        raise InvalidInput("combine needs the strata's shares, as in combine({'city': 0.7, 'country': 0.3})")
     share = np.array(shares)
     if among is None:
         return share
@@ -95,9 +96,11 @@ def _shares(
     part = np.where(np.isin(np.arange(len(share)), places), share, 0.0)
     if len(set(places)) < len(places):
         twice = next(place for i, place in enumerate(places) if place in places[:i])
-        raise ValueError(f"among must name each arm once, got {shown(known.arms[twice])} twice")
+        raise InvalidInput(f"among must name each arm once, got {shown(known.arms[twice])} twice")
     if not part.any():
-        raise ValueError(f"among must have an arm with a positive share, got {shown([known.arms[k] for k in places])}")
+        raise InvalidInput(
+            f"among must have an arm with a positive share, got {shown([known.arms[k] for k in places])}"
+        )
     return np.asarray(part / math.fsum(part))
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from equipoise.base.arrays import Bools, Floats, Ints
-from equipoise.base.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError, InvalidInput, SamplerFailed
 from equipoise.base.inputs import Names, integer, probability
 from equipoise.base.tables import amount, count
 from equipoise.ledger.evidence import LEVEL
@@ -27,7 +27,7 @@ from equipoise.ledger.goal import precision as precision_of
 from equipoise.problem import Stratified
 from equipoise.result import Result
 from equipoise.run import seeds
-from equipoise.run.estimate import explain
+from equipoise.run.estimate import explain, failure
 from equipoise.run.options import objective_for, options_of, savable
 from equipoise.run.progress import Display, Progress, check_progress, display, so_far
 from equipoise.store import Header, Log, Turn
@@ -130,8 +130,10 @@ def sample(
     watcher = display(progress)
     try:
         return _Pools(log, groups, answer, size, owner, watcher).run()
+    except InvalidInput:
+        raise
     except EquipoiseError as error:
-        explain(error, log, bool(error.reason))
+        explain(error, log)
         raise
     finally:
         if owner is not None:
@@ -206,7 +208,7 @@ class _Pools:
             self._log.turn(lambda turn, jobs=jobs, answers=answers: self._tell(turn, jobs, answers))  # type: ignore[misc]
             self._show()
             if answers.failure:
-                raise _failed(answers.failure) from answers.cause
+                raise failure(answers.failure, "", SamplerFailed, self._log) from answers.cause
         self._log.turn(self._check_paid)
         return self._result()
 
@@ -310,10 +312,11 @@ class _Pools:
         if without and budget is not None and self._largest is not None:
             ledger, samples = turn.ledger, count(turn.ledger.samples, "sample")
             cost = f"{amount(ledger.spent)} {(self._log.header.about or {}).get('cost_unit', '')}".rstrip()
-            raise _failed(
+            reason = (
                 f"budget must pay for at least one sample of each group, got {amount(budget)}: "
                 f"{samples} cost {cost}, and {without:,} of {count(len(self._arms), 'group')} have none"
             )
+            raise failure(reason, "", EquipoiseError, self._log)
 
     def _result(self) -> Result:
         return self._log.replica.result(self._pace.seconds)
@@ -323,13 +326,6 @@ class _Pools:
         self._pace.note(now, study.ledger.samples)
         if self._watcher is not None:
             self._watcher.show(so_far(study, self._result(), now - self._start, self._spent_before))
-
-
-def _failed(reason: str) -> EquipoiseError:
-    """Return an error that says why sampling could not continue."""
-    error = EquipoiseError(reason)
-    error.reason = reason
-    return error
 
 
 def _costs_so_far(result: Result) -> Floats | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import install_hint, shown
 from equipoise.base.keywords import suggests_keywords
 from equipoise.integrations import model_fingerprint as described
@@ -105,7 +106,7 @@ def per_class_accuracy(
     names = classes.tolist()
     own = getattr(estimator, "classes_", None)
     if own is not None and set(names).isdisjoint(own := np.asarray(own).ravel().tolist()):
-        raise ValueError(f"estimator must know classes of y such as {shown(names[0])}, got {shown(own)}")
+        raise InvalidInput(f"estimator must know classes of y such as {shown(names[0])}, got {shown(own)}")
 
     def answer(items: Sequence[int]) -> Answers:
         try:
@@ -183,12 +184,12 @@ def _checked(X: Any, y: Any) -> tuple[Any, Any]:
     """Return rows that can be indexed and an array of their classes, or refuse them."""
     for row, label in enumerate(given := np.asarray(y, dtype=object).reshape(-1)):
         if _missing(label):
-            raise ValueError(f"y must have a label for every row, got {label!r} for row {row:,}")
+            raise InvalidInput(f"y must have a label for every row, got {label!r} for row {row:,}")
     if not len(given):
-        raise ValueError("y must have at least one label, got none")
+        raise InvalidInput("y must have at least one label, got none")
     kind = type_of_target(y, input_name="y")
     if kind not in ("binary", "multiclass"):
-        raise ValueError(f"y must be one class for each row, got a target that is {kind}")
+        raise InvalidInput(f"y must be one class for each row, got a target that is {kind}")
     labels = np.asarray(y).reshape(-1)
     (rows,) = indexable(X)
     check_consistent_length(rows, labels)

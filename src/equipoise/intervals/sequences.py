@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 import numpy as np
 
 from equipoise.base.arrays import Bools, Floats, Ints
+from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import LARGEST, choice, integer, number, probability, shown
 from equipoise.base.tables import percent
 from equipoise.compiled import jit
@@ -179,7 +180,7 @@ class Intervals:
             object.__setattr__(self, "kind", default_kind(self.support))
         choice("kind", self.kind, KINDS)
         if self.support is None and self.kind in ("betting", "empirical-bernstein"):
-            raise ValueError(
+            raise InvalidInput(
                 f"kind={self.kind!r} needs a bounded support, 'binary' or (low, high); without one use 'asymptotic'"
             )
         object.__setattr__(self, "level", probability("level", self.level))
@@ -190,12 +191,12 @@ class Intervals:
 
     def _check_populations(self, sizes: tuple[float, ...]) -> None:
         if self.kind != "betting" or self.support == "binary":
-            raise ValueError(
+            raise InvalidInput(
                 f"populations need kind='betting' and a support (low, high), got kind={self.kind!r} and "
                 f"support={self.support!r}"
             )
         if len(sizes) != self.arms or not all(size >= 1 for size in sizes):
-            raise ValueError(f"populations must be a positive size for each of {self.arms} arms, got {shown(sizes)}")
+            raise InvalidInput(f"populations must be a positive size for each of {self.arms} arms, got {shown(sizes)}")
 
     @property
     def promise(self) -> str:
@@ -248,16 +249,16 @@ class Intervals:
         # NaN is in no range.
         if not max(low, -LARGEST) <= value <= min(high, LARGEST) or (self.support == "binary" and 0 < value < 1):
             wanted = "a finite number" if self.support is None else f"in the support {self.support!r}"
-            raise ValueError(f"x must be {wanted}, got {shown(x)}")
+            raise InvalidInput(f"x must be {wanted}, got {shown(x)}")
         row = state[self._arm(arm)]
         if self.populations is not None and row[pool_betting.COUNT] >= row[pool_betting.SIZE]:
-            raise ValueError(f"all {row[pool_betting.SIZE]:,.0f} items of arm {arm} have been drawn")
+            raise InvalidInput(f"all {row[pool_betting.SIZE]:,.0f} items of arm {arm} have been drawn")
         self.kernel.update(state, arm, value, self.kernel.settings)
 
     def bounds(self, state: Floats, level: float | None = None) -> tuple[Floats, Floats]:
         """Return the lower and upper ends by arm, simultaneous at this level."""
         if state.shape != (self.arms, self.kernel.columns):
-            raise ValueError(f"state must have the shape of start(), {self.start().shape}, got {state.shape}")
+            raise InvalidInput(f"state must have the shape of start(), {self.start().shape}, got {state.shape}")
         return self.bounds_at(state, _alpha(self._level(level)) / self.arms)
 
     def alone(self, state: Floats, arm: int, level: float | None = None) -> Interval:
@@ -274,7 +275,7 @@ class Intervals:
         places = np.array([[self._arm(arm) for arm in weights]])
         c = np.array([[number("a weight", weight) for weight in weights.values()]])
         if not np.isfinite(c).all() or not c.any():
-            raise ValueError(f"weights must be finite and not all zero, got {shown(weights)}")
+            raise InvalidInput(f"weights must be finite and not all zero, got {shown(weights)}")
         some = c[0] != 0
         low, high = self.contrasts(state, places[:, some], c[:, some], _alpha(self._level(level)))
         return Interval(float(low[0]), float(high[0]))
@@ -286,7 +287,7 @@ class Intervals:
         The pair must have been chosen before any sample was seen.
         """
         if self._arm(arm) == self._arm(other):
-            raise ValueError(f"arm and other must be different arms, got {arm} twice")
+            raise InvalidInput(f"arm and other must be different arms, got {arm} twice")
         return self.contrast(state, {arm: 1.0, other: -1.0}, level)
 
     def against(self, state: Floats, control: int, level: float | None = None) -> tuple[Floats, Floats]:
@@ -394,7 +395,7 @@ class Intervals:
 
     def _arm(self, arm: int) -> int:
         if not 0 <= integer("arm", arm, 0) < self.arms:
-            raise ValueError(f"arm must be between 0 and {self.arms - 1}, got {shown(arm)}")
+            raise InvalidInput(f"arm must be between 0 and {self.arms - 1}, got {shown(arm)}")
         return int(arm)
 
 

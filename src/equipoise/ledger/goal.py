@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 
 from equipoise.base.arrays import Floats
+from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import by_arm, choice, number, number_in, probability, shown
 from equipoise.base.tables import PLAIN, Unit, amount
 from equipoise.intervals.stop_rule import Targets
@@ -143,9 +144,9 @@ class Goal:
 
     def __post_init__(self) -> None:
         if self.precision is not None and self.precision.level != self.level:
-            raise ValueError(f"precision must have the level of the goal, {self.level}, got {self.precision.level}")
+            raise InvalidInput(f"precision must have the level of the goal, {self.level}, got {self.precision.level}")
         if self.by_precision and self.precision is None:
-            raise ValueError("by_precision needs a precision")
+            raise InvalidInput("by_precision needs a precision")
 
 
 def precision(
@@ -201,7 +202,7 @@ def _half_width(given: Any) -> tuple[float, bool]:
     except (TypeError, ValueError):
         wanted = math.nan
     if isinstance(given, bool | np.bool_) or not 0 < wanted < math.inf:
-        raise ValueError(
+        raise InvalidInput(
             f"precision must be a positive number such as 0.01 or a share of the mean such as '3%', got {shown(given)}"
         )
     return wanted, text.endswith("%")

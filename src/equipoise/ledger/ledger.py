@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from equipoise.base.arrays import Bools, Floats, Ints
-from equipoise.base.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError, InvalidInput
 from equipoise.base.inputs import LARGEST, MOST_TICKETS, Names, integer, shown
 from equipoise.base.tables import amount, count
 from equipoise.compiled import fork
@@ -39,7 +39,11 @@ FORMAT: Final = 7
 LARGEST_M2: Final = 1e306
 
 
-class TooLate(ValueError):
+class InvalidVariance(EquipoiseError):
+    """A strategy gave a variance that is no finite number >= 0. The change that led to it is kept."""
+
+
+class TooLate(InvalidInput):
     """A ticket was given back, and nothing is left of the budget or of the population to take its answer."""
 
 
@@ -388,7 +392,7 @@ class Ledger:
             most = int(max(0, self._state.header["limit"] - self.spent) / self.cheapest) + 1
         wanted = min(m, most)
         if wanted > MOST_TICKETS:
-            raise ValueError(f"the tickets asked for at once must be at most {MOST_TICKETS:,}, got {wanted:,}")
+            raise InvalidInput(f"the tickets asked for at once must be at most {MOST_TICKETS:,}, got {wanted:,}")
         self._make_room(wanted)
         credit = self._room_left() if self.budget is None else min(most, self._room_left())
         self._words[_CREDIT] = credit
@@ -455,7 +459,7 @@ class Ledger:
         """Return the real cost of a ticket, or refuse what cannot be one."""
         real_cost(cost)
         if self.objective.costs is None:
-            raise ValueError(f"cost needs a study with costs=..., such as the costs you expect, got {shown(cost)}")
+            raise InvalidInput(f"cost needs a study with costs=..., such as the costs you expect, got {shown(cost)}")
         return cost
 
     def _cost(self, cost: Any) -> float:
@@ -466,7 +470,7 @@ class Ledger:
         """Return the real costs of several tickets as an array, empty where none is known, or refuse them."""
         found = np.ascontiguousarray(costs, np.float64)
         if found.shape != (tickets,):
-            raise ValueError(f"costs must have one value for each of the {tickets:,} tickets, got {shown(costs)}")
+            raise InvalidInput(f"costs must have one value for each of the {tickets:,} tickets, got {shown(costs)}")
         known = ~np.isnan(found)
         if not known.any():
             return _NO_COSTS
@@ -479,20 +483,20 @@ class Ledger:
         """Raise what a step answered to the value of a ticket that is said to be of the arm at this place."""
         self._judge(answer, "the sample is kept")
         if ticket >= self.issued:
-            raise ValueError(f"ticket {ticket} was never handed out")
+            raise InvalidInput(f"ticket {ticket} was never handed out")
         if self.arm_of[ticket] != place:
             self._refuse_arm(ticket, place)
         what = f"ticket {ticket} of arm {self.names.names[self.arm_of[ticket]]!r}"
         if answer == steps.OUTSIDE:
-            raise ValueError(f"{what}: {self.refusal(value)}")
+            raise InvalidInput(f"{what}: {self.refusal(value)}")
         if answer == steps.UNANSWERED:
-            raise ValueError(f"{what} was already declined, got {value!r}")
+            raise InvalidInput(f"{what} was already declined, got {value!r}")
         if answer == steps.TOO_LATE:
             self._refuse_late(ticket)
         known = float(self.answers(ticket))
         if math.isnan(known):
-            raise ValueError(f"{what} comes twice in one call with different values, one of them {value!r}")
-        raise ValueError(f"{what} was already answered with {known!r}, got {value!r}")
+            raise InvalidInput(f"{what} comes twice in one call with different values, one of them {value!r}")
+        raise InvalidInput(f"{what} was already answered with {known!r}, got {value!r}")
 
     def _refuse_late(self, ticket: int) -> None:
         place = self.arm_of[ticket]
@@ -504,31 +508,31 @@ class Ledger:
 
     def _refuse_arm(self, ticket: int, place: int) -> None:
         own, other = (self.names.names[k] for k in (self.arm_of[ticket], place))
-        raise ValueError(f"ticket {ticket} was handed out for arm {own!r}, not for {other!r}")
+        raise InvalidInput(f"ticket {ticket} was handed out for arm {own!r}, not for {other!r}")
 
     def tell_moments(self, place: int, samples: int, mean: float, m2: float) -> None:
         """Take samples of an arm from elsewhere, as their number, mean and sum of squared deviations from it."""
         samples = integer("count", samples, least=1)
         if samples > money.MOST_SAMPLES - int(self._state.header["samples"]):
-            raise ValueError(f"count must not take a study past 2**53 samples, got {samples:,}")
+            raise InvalidInput(f"count must not take a study past 2**53 samples, got {samples:,}")
         if not 0 <= m2 < LARGEST**2:
-            raise ValueError(f"m2 must not be negative, as a sum of squares, and below {LARGEST**2:g}, got {m2!r}")
+            raise InvalidInput(f"m2 must not be negative, as a sum of squares, and below {LARGEST**2:g}, got {m2!r}")
         if samples == 1 and m2 > 0:
-            raise ValueError(f"m2 must be 0 for one sample, got {m2!r}")
+            raise InvalidInput(f"m2 must be 0 for one sample, got {m2!r}")
         if not self.possible(mean) and not (self.support == "binary" and 0 <= mean <= 1):
-            raise ValueError(f"mean: {self.refusal(mean)}")
+            raise InvalidInput(f"mean: {self.refusal(mean)}")
         if self.support is not None:
             self._check_moments(samples, mean, m2)
         arm = self._state.arms[place]
         known = int(arm["count"])
         if self.populations is not None and known + samples > (size := self.populations[place]):
-            raise ValueError(
+            raise InvalidInput(
                 f"arm {shown(self.names.names[place])} must have at most the {size:,.0f} samples of its population, "
                 f"got {samples:,} besides {known:,}"
             )
         _, _, merged = moments.merge(int(arm["count"]), float(arm["mean"]), float(arm["m2"]), samples, mean, m2)
         if not merged <= LARGEST_M2:
-            raise ValueError(
+            raise InvalidInput(
                 f"mean and m2 must not make the variance of arm {self.names.names[place]!r} overflow, "
                 f"got mean {mean!r} and m2 {m2!r} where its mean is {float(arm['mean'])!r}"
             )
@@ -544,17 +548,17 @@ class Ledger:
         slack = samples * width * (1e-9 * width + 1e-15 * max(abs(low), abs(high)))
         which = f"of {count(samples, 'sample')} {self._support_in_words()} with mean {mean!r}"
         if m2 > most + slack:
-            raise ValueError(f"m2 must be at most {amount(most)}, the largest {which}, got {m2!r}")
+            raise InvalidInput(f"m2 must be at most {amount(most)}, the largest {which}, got {m2!r}")
         if self.support != "binary":
             return
         if abs(samples * mean - round(samples * mean)) > 1e-6 + 1e-9 * samples:
-            raise ValueError(f"mean must be that of {count(samples, 'sample')} 0 or 1, got {mean!r}")
+            raise InvalidInput(f"mean must be that of {count(samples, 'sample')} 0 or 1, got {mean!r}")
         if m2 < most - slack:
-            raise ValueError(f"m2 must be {amount(most)}, the one {which}, got {m2!r}")
+            raise InvalidInput(f"m2 must be {amount(most)}, the one {which}, got {m2!r}")
 
     def _judge(self, answer: int, what_happened: str) -> None:
         if answer == steps.BAD_VARIANCE:
-            raise EquipoiseError(
+            raise InvalidVariance(
                 f"the variance that strategy {self.strategy!r} gives must be a finite number >= 0, and it is not; "
                 f"{what_happened}"
             )
@@ -652,7 +656,7 @@ class Ledger:
         declined = self._state.tickets["status"][ticket] == DECLINED
         how = "declined" if declined else f"answered, with {float(self.answers(ticket))!r}"
         arm = self.names.names[self.arm_of[ticket]]
-        raise ValueError(f"cannot {verb} ticket {ticket} of arm {arm!r}: it has already been {how}")
+        raise InvalidInput(f"cannot {verb} ticket {ticket} of arm {arm!r}: it has already been {how}")
 
     def retire(self, place: int) -> None:
         """Ask for no more samples of an arm; answers in flight are still taken."""
@@ -675,7 +679,7 @@ class Ledger:
         """Change how many samples may be asked for in all, or what they may cost; parameters are updated."""
         budget = self._checked_budget(budget)
         if budget is not None and self._limit(budget) < self.spent:
-            raise ValueError(f"budget must be at least the {amount(self.spent)} spent so far, got {amount(budget)}")
+            raise InvalidInput(f"budget must be at least the {amount(self.spent)} spent so far, got {amount(budget)}")
         params = self._params_for(budget)
         # What can fail first: the strategy is compiled for its number of parameters.
         self._rule = compile_rule(self.strategy, params)
@@ -688,7 +692,7 @@ class Ledger:
     def set_weights(self, weights: Iterable[float] | Mapping[Any, float] | None) -> None:
         """Change how much each arm's loss matters; None for 1 each."""
         if self.objective.shares is not None:
-            raise ValueError("the weights of strata are the squares of their shares and cannot be set")
+            raise InvalidInput("the weights of strata are the squares of their shares and cannot be set")
         self.objective = objective_of(self.names.names, self.objective.p, weights, self.objective.costs)
         self._set_scales()
         step = steps.rekey_study

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from equipoise.base.arrays import Floats
+from equipoise.base.errors import InvalidInput
 from equipoise.compiled import inlined, records, spaced_records
 from equipoise.engine.functions import FUNCTIONS
 from equipoise.numeric.heap import ENTRY
@@ -205,11 +206,11 @@ class State:
             If a size, a position or an arm in them is not one of this study's.
         """
         if memory.dtype != np.float64 or memory.shape != self.memory.shape or tickets.dtype != TICKET:
-            raise ValueError("the state is not one of this study")
+            raise InvalidInput("the state is not one of this study")
         found = memory[:_HEADER].view(HEADER)[0]
         arms = self.header["arms"]
         if any(found[name] != self.header[name] for name in _SHAPE):
-            raise ValueError("the state is not one of this study")
+            raise InvalidInput("the state is not one of this study")
         by_key, by_pulls, after = (self.header["by_key_at"], self.header["by_pulls_at"], self._queues_end())
         by_cost = self.header["by_cost_at"] or len(memory)
         for first, last in ((by_key, by_pulls), (by_pulls, after), (by_cost, len(memory))):
@@ -218,9 +219,9 @@ class State:
             if not np.array_equal(np.sort(queue["arm"]), everyone) or not np.array_equal(
                 queue["place"][queue["arm"]], everyone
             ):
-                raise ValueError("a queue of the state does not have every arm once")
+                raise InvalidInput("a queue of the state does not have every arm once")
         if len(tickets) and not (tickets["arm"].min() >= 0 and tickets["arm"].max() < arms):
-            raise ValueError("a ticket of the state is for an arm that does not exist")
+            raise InvalidInput("a ticket of the state is for an arm that does not exist")
 
     def _queues_end(self) -> int:
         """Return where the queue by pulls ends, which is empty without a floor."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.base.arrays import Floats
+from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import check_names, choice, in_order, labelled, plain_name, positive, several, shown
 from equipoise.planning.binary import largest_variance
 from equipoise.planning.reach import CLOSE, INTERVALS, Interval, PlannedSums
@@ -24,7 +25,7 @@ def arms_and_variances(variances: PerArm) -> tuple[Sequence[Hashable], Floats]:
     values = in_order("variances", variances) if labels is None else list(labels.values())
     arms = range(len(values)) if labels is None else tuple(map(plain_name, labels))
     if not arms:
-        raise ValueError("variances must have at least one arm, got none")
+        raise InvalidInput("variances must have at least one arm, got none")
     check_names(arms)
     return arms, np.array(numbers_by_arm("variances", values, arms))
 
@@ -34,13 +35,13 @@ def precision_by_arm(given: float | PerArm, arms: Sequence[Hashable]) -> Floats:
     if several(given):
         return np.array(numbers_by_arm("precision", given, arms, positive=True))
     if isinstance(given, str) and given.endswith("%"):
-        raise ValueError(
+        raise InvalidInput(
             f"precision must be a half-width such as 0.05, got {shown(given)}: a plan does not know the means, so "
             "multiply the share with the mean that you expect"
         )
     value = positive("precision", given)
     if not SMALLEST <= value <= GREATEST:
-        raise ValueError(f"precision must be between 1e-100 and 1e100, got {shown(given)}")
+        raise InvalidInput(f"precision must be between 1e-100 and 1e100, got {shown(given)}")
     return np.full(len(arms), value)
 
 
@@ -57,11 +58,11 @@ def is_binary(given: Any, variances: Floats, sizes: Floats) -> bool:
     if given is None:
         return False
     if not (isinstance(given, str) and given == "binary"):
-        raise ValueError(f"support must be 'binary' or None, got {shown(given)}")
+        raise InvalidInput(f"support must be 'binary' or None, got {shown(given)}")
     most = largest_variance(sizes)
     if (over := variances > most * (1 + CLOSE)).any():
         k = int(over.argmax())
-        raise ValueError(f"variances of binary arms must be at most {most[k]:.4g}, got {variances[k]:g}")
+        raise InvalidInput(f"variances of binary arms must be at most {most[k]:.4g}, got {variances[k]:g}")
     return True
 
 
@@ -84,7 +85,7 @@ def limits(
     most = np.minimum(np.minimum(wholes_by_arm("caps", caps, arms, math.inf), size), MOST)
     for k in np.flatnonzero(least > most)[:1]:
         what = "population" if most[k] == size[k] else "cap"
-        raise ValueError(
+        raise InvalidInput(
             f"floors[{shown(arms[k])}] must be at most the {what} of the arm, {most[k]:,.0f}, got {least[k]:,.0f}"
         )
     return least, most, size

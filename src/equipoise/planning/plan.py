@@ -11,6 +11,7 @@ import numpy as np
 from equipoise import chart
 from equipoise.base import tables
 from equipoise.base.arrays import Floats
+from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import probability, shown
 from equipoise.base.keywords import suggests_keywords
 from equipoise.intervals.sequences import TARGET
@@ -154,16 +155,16 @@ def plan(
     elif money is not None:
         allocation = within(terms, money, sums, reach)
     elif sums is not None:
-        raise ValueError(
+        raise InvalidInput(
             f"precision must be wide enough for at most {MOST:,} samples of an arm, within caps, "
             f"got {sums.half_width:g}"
         )
     else:
-        raise ValueError("budget or precision must be given, such as budget=1000")
+        raise InvalidInput("budget or precision must be given, such as budget=1000")
     if not (allocation.counts <= MOST).all():
         k = int(allocation.counts.argmax())
         found = f"{allocation.counts[k]:.3g} of {shown(arms[k])}"
-        raise ValueError(f"precision must take at most {MOST:,} samples of an arm, got {found}")
+        raise InvalidInput(f"precision must take at most {MOST:,} samples of an arm, got {found}")
     given = None if wanted is None else tuple(wanted.tolist())
     return Plan(arms, terms, allocation, money, given, level, reach, sums)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from equipoise import paths
+from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import did_you_mean, integer_in, listed, number_in, shown
 from equipoise.base.tables import count, unquoted
 
@@ -34,19 +35,19 @@ def read(path: str | Path) -> dict[str, Any]:
         where = f"row {line} of {path}"
         name = unquoted(row.get("arm", "").strip())
         if not name:
-            raise ValueError(f"{where} has no arm")
+            raise InvalidInput(f"{where} has no arm")
         if name in lines:
-            raise ValueError(f"each arm must have one row, got {name!r} in rows {lines[name]} and {line} of {path}")
+            raise InvalidInput(f"each arm must have one row, got {name!r} in rows {lines[name]} and {line} of {path}")
         lines[name] = line
         for title in COLUMNS[1:]:
             text = row.get(title, "").strip()
             if text:
                 value = parse(f"{title} in {where}", text, title in INTEGERS)
                 if title == "sd" and value < 0:
-                    raise ValueError(f"sd in {where} must be non-negative, got {text!r}")
+                    raise InvalidInput(f"sd in {where} must be non-negative, got {text!r}")
                 found.setdefault(title, {})[name] = value
             elif title in titles and title in ("variance", "sd"):
-                raise ValueError(f"{where} has no {title}")
+                raise InvalidInput(f"{where} has no {title}")
     if "sd" in found:
         found["variance"] = {name: value * value for name, value in found.pop("sd").items()}
     for title in ("weight", "cost"):
@@ -61,7 +62,7 @@ def parse(what: str, text: str, is_integer: bool) -> float:
         return integer_in(text) if is_integer else number_in(text)
     except ValueError:
         wanted = "an integer" if is_integer else "a number"
-        raise ValueError(f"{what} must be {wanted}, got {shown(text)}") from None
+        raise InvalidInput(f"{what} must be {wanted}, got {shown(text)}") from None
 
 
 def _table(path: str | Path) -> tuple[list[str], list[dict[str, str]]]:
@@ -71,23 +72,23 @@ def _table(path: str | Path) -> tuple[list[str], list[dict[str, str]]]:
             reader = csv.reader(file)
             titles = [title.strip().lower() for title in next(reader, [])]
             if len(titles) == 1 and ";" in titles[0]:
-                raise ValueError(f"{path} must be separated by commas, got semicolons")
+                raise InvalidInput(f"{path} must be separated by commas, got semicolons")
             rows = [row for row in reader if row]
     except UnicodeDecodeError:
-        raise ValueError(f"cannot read {path}: it is not a text file in UTF-8") from None
+        raise InvalidInput(f"cannot read {path}: it is not a text file in UTF-8") from None
     except csv.Error as error:
-        raise ValueError(f"cannot read {path} as CSV: {error}") from None
+        raise InvalidInput(f"cannot read {path} as CSV: {error}") from None
     if "arm" not in titles or ("variance" in titles) == ("sd" in titles) or len(set(titles)) < len(titles):
         got = ", ".join(titles) or "none"
-        raise ValueError(f"{path} must be a CSV file with the columns arm and variance (or sd), each once, got {got}")
+        raise InvalidInput(f"{path} must be a CSV file with the columns arm and variance (or sd), each once, got {got}")
     for title in titles:
         if title not in (*COLUMNS, *IGNORED):
             known = did_you_mean(title, COLUMNS) or f"; the columns are {listed(COLUMNS, len(COLUMNS))}"
-            raise ValueError(f"{path} has an unknown column {title!r}{known}")
+            raise InvalidInput(f"{path} has an unknown column {title!r}{known}")
     if not rows:
-        raise ValueError(f"{path} must have a row for each arm, got none")
+        raise InvalidInput(f"{path} must have a row for each arm, got none")
     for line, row in enumerate(rows, 2):
         if len(row) != len(titles):
             cells = count(len(titles), "cell")
-            raise ValueError(f"row {line} of {path} must have {cells} like the header, got {len(row):,}")
+            raise InvalidInput(f"row {line} of {path} must have {cells} like the header, got {len(row):,}")
     return titles, [dict(zip(titles, row, strict=True)) for row in rows]

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from equipoise.base.arrays import Floats
+from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import labelled, named, number, positive, shown
 
 # More weights than this, contrasts times arms, are not taken.
@@ -47,12 +48,12 @@ class Contrasts:
         self, half_width: float, *, to: Hashable = None, of: Iterable[Mapping[Any, float]] | None = None
     ) -> None:
         if to is not None and of is not None:
-            raise ValueError("Contrasts takes to or of, not both")
+            raise InvalidInput("Contrasts takes to or of, not both")
         object.__setattr__(self, "half_width", positive("half_width", half_width))
         object.__setattr__(self, "to", to)
         object.__setattr__(self, "of", None if of is None else tuple(map(_checked, of)))
         if self.of == ():
-            raise ValueError("of must have at least one contrast, got none")
+            raise InvalidInput("of must have at least one contrast, got none")
 
     def weights(self, arms: Sequence[Hashable]) -> Floats:
         """Return the weights, with a row for each contrast and a column for each arm of these names."""
@@ -61,9 +62,9 @@ class Contrasts:
         pairs = K - 1 if self.to is not None else K * (K - 1) // 2
         rows = pairs if self.of is None else len(self.of)
         if not rows:
-            raise ValueError(f"contrasts need at least 2 arms, got {K}")
+            raise InvalidInput(f"contrasts need at least 2 arms, got {K}")
         if rows * K > MOST_WEIGHTS:
-            raise ValueError(
+            raise InvalidInput(
                 f"contrasts times arms must be at most {MOST_WEIGHTS:,}, got {rows:,} contrasts of {K:,} arms; compare "
                 "them to one arm, as in Contrasts(0.02, to='control')"
             )
@@ -134,11 +135,11 @@ def _checked(given: Any) -> dict[Any, float]:
         raise TypeError(f"of must have mappings from arms to weights, got {shown(given)}")
     found = {arm: number("a weight", weight) for arm, weight in labels.items()}
     if not all(map(math.isfinite, found.values())) or not any(found.values()):
-        raise ValueError(f"the weights of a contrast must be finite and not all zero, got {shown(given)}")
+        raise InvalidInput(f"the weights of a contrast must be finite and not all zero, got {shown(given)}")
     return found
 
 
 def _place(places: Mapping[Hashable, int], arm: Hashable) -> int:
     if arm not in places:
-        raise ValueError(f"a contrast must be of arms of the study, got {shown(arm)}")
+        raise InvalidInput(f"a contrast must be of arms of the study, got {shown(arm)}")
     return places[arm]

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.base.arrays import Floats
+from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import masked, number, shown
 from equipoise.numeric import moments
 
@@ -63,7 +64,7 @@ def _check(law: Any, **wanted: str) -> None:
         where = f"{name} of {type(law).__name__}"
         found = number(where, value)
         if not (math.isfinite(found) and _HOLDS[what](found)):
-            raise ValueError(f"{where} must be {what}, got {shown(value)}")
+            raise InvalidInput(f"{where} must be {what}, got {shown(value)}")
 
 
 def _or_infinite(moment: Callable[[], float]) -> float:
@@ -157,7 +158,7 @@ class Uniform:
     def __post_init__(self) -> None:
         _check(self, low=FINITE, high=FINITE)
         if not self.high > self.low:
-            raise ValueError(f"high of Uniform must be greater than low={shown(self.low)}, got {shown(self.high)}")
+            raise InvalidInput(f"high of Uniform must be greater than low={shown(self.low)}, got {shown(self.high)}")
 
     @property
     def mean(self) -> float:
@@ -315,16 +316,16 @@ class Empirical:
 
     def __init__(self, values: npt.ArrayLike) -> None:
         if missing := masked(values):
-            raise ValueError(f"values of Empirical must not be masked, got {missing:,} masked")
+            raise InvalidInput(f"values of Empirical must not be masked, got {missing:,} masked")
         try:
             array = np.asarray(values, dtype=float).ravel()
         except (TypeError, ValueError):
             raise TypeError(f"values of Empirical must be numbers, got {shown(values)}") from None
         if array.size == 0:
-            raise ValueError("values of Empirical must have at least one number, got none")
+            raise InvalidInput("values of Empirical must have at least one number, got none")
         if not np.isfinite(array).all():
             wrong = array[~np.isfinite(array)][0]
-            raise ValueError(f"values of Empirical must be finite, got {shown(wrong)}")
+            raise InvalidInput(f"values of Empirical must be finite, got {shown(wrong)}")
         mean = math.fsum(array) / array.size
         deviations = array - mean
         object.__setattr__(self, "values", tuple(array.tolist()))
@@ -368,13 +369,13 @@ def stand_in(law: Law, values: int, seed: int) -> Empirical:
         raise TypeError(f"a law must have a method sample(rng, size) to be simulated, got {shown(law)}")
     found = law.sample(np.random.Generator(np.random.Philox(seed)), values)
     if np.shape(found) != (values,):
-        raise ValueError(f"sample(rng, {values}) of a law must return {values:,} numbers, got {shown(found)}")
+        raise InvalidInput(f"sample(rng, {values}) of a law must return {values:,} numbers, got {shown(found)}")
     drawn = Empirical(found)
     errors = math.sqrt(drawn.variance / values), math.sqrt(max(drawn.fourth - drawn.variance**2, 0.0) / values)
     for name, error in zip(("mean", "variance"), errors, strict=True):
         stated, own = getattr(law, name), getattr(drawn, name)
         if abs(stated - own) > _APART * error + 1e-9 * abs(stated):
-            raise ValueError(
+            raise InvalidInput(
                 f"the {name} of a law must be that of its samples, got {shown(law)} with {name} {stated:g}, where "
                 f"{values:,} samples have {own:.4g}"
             )
@@ -389,7 +390,7 @@ def simulable(arms: tuple[Law, ...]) -> tuple[Law, ...]:
     values = min(VALUES, _ALL_VALUES // len(own))
     if values < _FEWEST_VALUES:
         most = _ALL_VALUES // _FEWEST_VALUES
-        raise ValueError(f"a problem must have at most {most:,} laws of your own to be simulated, got {len(own):,}")
+        raise InvalidInput(f"a problem must have at most {most:,} laws of your own to be simulated, got {len(own):,}")
     drawn = {key: stand_in(law, values, seed) for seed, (key, law) in enumerate(own.items())}
     return tuple(drawn.get(id(law), law) for law in arms)
 

@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
+from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import integer, positive, shown
 from equipoise.base.tables import amount
 
@@ -50,9 +51,9 @@ def check_budget(
     found = integer("budget", budget, least=1) if costs is None else positive("budget", budget, "amount of money")
     cheapest = 1 if costs is None else min(costs)
     if found > most * cheapest:
-        raise ValueError(f"budget must buy at most {most:,} samples, got {shown(budget)}")
+        raise InvalidInput(f"budget must buy at most {most:,} samples, got {shown(budget)}")
     if limit(found, cheapest) < least:
-        raise ValueError(f"budget must be at least {amount(least, 10)}, got {shown(budget)}: {reason}")
+        raise InvalidInput(f"budget must be at least {amount(least, 10)}, got {shown(budget)}: {reason}")
     return found
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.base.arrays import Floats
+from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import by_arm, in_order, integer, labelled, number, several, shown
 from equipoise.problem import money
 
@@ -85,7 +86,7 @@ class Objective:
     def check_populations(self, sizes: Floats) -> None:
         """Refuse finite populations for p < 1, where their losses are not convex."""
         if self.p < 1 and np.isfinite(sizes).any():
-            raise ValueError(f"objective must be at least 1 with populations, got {self.p!r}")
+            raise InvalidInput(f"objective must be at least 1 with populations, got {self.p!r}")
 
     def weight(self, arms: int) -> Floats:
         """Return w_k for each arm, given their number."""
@@ -208,10 +209,10 @@ class Stratified:
         values = [number("a share", value) for value in given]
         for value in values:
             if not 0 <= value <= 1:
-                raise ValueError(f"shares must be between 0 and 1, got {shown(value)}")
+                raise InvalidInput(f"shares must be between 0 and 1, got {shown(value)}")
         total = math.fsum(values)
         if not values or abs(total - 1) > 1e-6:
-            raise ValueError(f"shares must sum to 1, got a sum of {total:.9g}")
+            raise InvalidInput(f"shares must sum to 1, got a sum of {total:.9g}")
         object.__setattr__(self, "shares", tuple(values) if labels is None else dict(zip(labels, values, strict=True)))
 
 
@@ -225,7 +226,7 @@ def objective(
     prices = None if costs is None else numbers_by_arm("costs", costs, names, positive=True)
     if isinstance(p, Stratified):
         if weights is not None:
-            raise ValueError("weights must be None with objective=Stratified(shares), which sets them itself")
+            raise InvalidInput("weights must be None with objective=Stratified(shares), which sets them itself")
         shares = numbers_by_arm("shares", p.shares, names)
         return Objective(1.0, tuple(share * share for share in shares), prices, shares)
     wanted = "objective must be a positive number p, math.inf for the largest loss, or Stratified(shares)"
@@ -234,14 +235,14 @@ def objective(
     except TypeError:
         raise TypeError(f"{wanted}, got {shown(p)}") from None
     if not power > 0:
-        raise ValueError(f"{wanted}, got {shown(p)}")
+        raise InvalidInput(f"{wanted}, got {shown(p)}")
     # K equal losses have K^(1/p) times the norm of one: at most 1e100 times.
     least = math.ceil(100 * math.log10(max(len(names), 1))) / 10_000
     if power < least:
-        raise ValueError(f"objective must be at least {least:g} for {len(names):,} arms, got {shown(p)}")
+        raise InvalidInput(f"objective must be at least {least:g} for {len(names):,} arms, got {shown(p)}")
     found = None if weights is None else numbers_by_arm("weights", weights, names)
     if found is not None and not any(found):
-        raise ValueError("weights must be positive for at least one arm, got 0 for each")
+        raise InvalidInput("weights must be positive for at least one arm, got 0 for each")
     return Objective(power, found, prices)
 
 
@@ -263,7 +264,7 @@ def real_cost(given: Any) -> float:
     """Return what a sample really cost, or refuse what no sample can cost."""
     cost = number("cost", given)
     if not 0 <= cost <= GREATEST:
-        raise ValueError(f"cost must be a number between 0 and {GREATEST:g}, got {shown(given)}")
+        raise InvalidInput(f"cost must be a number between 0 and {GREATEST:g}, got {shown(given)}")
     return cost
 
 
@@ -278,7 +279,7 @@ def numbers_by_arm(what: str, given: PerArm, names: Sequence[Any], *, positive: 
             raise TypeError(f"{what}[{shown(names[k])}] must be a number, got {shown(value)}") from None
         if not (SMALLEST <= each <= GREATEST or (each == 0 and not positive)):
             wanted = "between 1e-100 and 1e100" if each > 0 else "positive" if positive else "non-negative"
-            raise ValueError(f"{what}[{shown(names[k])}] must be {wanted}, got {shown(value)}")
+            raise InvalidInput(f"{what}[{shown(names[k])}] must be {wanted}, got {shown(value)}")
         found.append(each)
     return tuple(found)
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.base.arrays import Floats, Ints
+from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import shown
 from equipoise.problem.allocation import Terms, allocate
 from equipoise.problem.laws import Law, centred, simulable
@@ -60,12 +61,12 @@ class Problem:
             raise TypeError(f"arms of a Problem must be a list of laws, got {shown(arms)}")
         laws = tuple(arms)
         if not laws:
-            raise ValueError("arms of a Problem must have at least one law, got none")
+            raise InvalidInput("arms of a Problem must have at least one law, got none")
         for law in laws:
             if not (hasattr(law, "mean") and hasattr(law, "variance")):
                 raise TypeError(f"arms of a Problem must be laws, such as eq.Gaussian(0, 4), got {shown(law)}")
             if not math.isfinite(law.variance):
-                raise ValueError(f"arms of a Problem must have a finite variance, got {shown(law)}")
+                raise InvalidInput(f"arms of a Problem must have a finite variance, got {shown(law)}")
         object.__setattr__(self, "arms", laws)
 
     def __len__(self) -> int:
@@ -125,7 +126,7 @@ class Problem:
         """Return L_n(A), equation (global-loss): the largest of the arms' losses L_{k,n}."""
         values = np.asarray(losses, dtype=float)
         if values.shape != (len(self),):
-            raise ValueError(f"losses must have one value for each of the {len(self):,} arms, got {values.size:,}")
+            raise InvalidInput(f"losses must have one value for each of the {len(self):,} arms, got {values.size:,}")
         return float(values.max())
 
     def regret(self, losses: Sequence[float] | Floats, n: float) -> float:
@@ -162,9 +163,9 @@ def integer_counts(variances: npt.ArrayLike, n: int) -> Ints:
     values = np.asarray(variances, dtype=float)
     arms = values.size
     if not (np.isfinite(values).all() and (values >= 0).all()):
-        raise ValueError("variances must be non-negative and finite")
+        raise InvalidInput("variances must be non-negative and finite")
     if not arms <= n <= MOST:
-        raise ValueError(f"n must be between {arms:,}, one pull of each arm, and {MOST:,}, got {n:,}")
+        raise InvalidInput(f"n must be between {arms:,}, one pull of each arm, and {MOST:,}, got {n:,}")
     ones, endless = np.ones(arms), np.full(arms, math.inf)
     terms = Terms(values, Objective(), ones, endless, endless)
     return allocate(terms, n).counts.astype(np.int64)

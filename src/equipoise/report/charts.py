@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from equipoise import chart
+from equipoise.base.errors import InvalidInput
 from equipoise.chart import PAGE, PRINT, Theme
 from equipoise.chart.arms import Width
 
@@ -110,7 +111,7 @@ def _specs(shape: str) -> str:
 def png(view: Mapping[str, Any], path: Path) -> Path:
     """Write the charts of a view as one PNG picture."""
     if path.suffix.lower() != ".png":
-        raise ValueError(f"the name of a picture must end in .png, got {str(path)!r}")
+        raise InvalidInput(f"the name of a picture must end in .png, got {str(path)!r}")
     drawn = list(charts(view, width=360).values())
     pairs = [chart.beside(drawn[i : i + 2]) for i in range(0, len(drawn), 2)]
     picture = chart.beside(pairs, below=True)

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from equipoise.base.arrays import Bools
+from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import Names, plain_name, spoken
 from equipoise.base.tables import MOST_ROWS
 from equipoise.inference import ranking
@@ -138,5 +139,5 @@ def _as_array(array: Any, dtype: Any, copy: bool | None) -> Any:
     """Return what `__array__` is asked for, by the rules of NumPy 2, which NumPy 1 accepts."""
     found = array if dtype is None else array.astype(dtype, copy=False)
     if copy is False and found is not array:
-        raise ValueError(f"values of type {array.dtype} cannot become {np.dtype(dtype)} without a copy")
+        raise InvalidInput(f"values of type {array.dtype} cannot become {np.dtype(dtype)} without a copy")
     return found.copy() if copy else found

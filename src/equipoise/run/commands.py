@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final, Protocol, TypeVar
 
-from equipoise.base.errors import EquipoiseError
+from equipoise.base.errors import SamplerFailed
 from equipoise.base.inputs import number_in, printable, shown
 from equipoise.store import inside
 
@@ -43,7 +43,7 @@ class Started(Protocol):
 S = TypeVar("S", bound=Started)
 
 
-class CommandError(EquipoiseError):
+class CommandError(SamplerFailed):
     """A command did not give a sample; the message goes on from "failed: "."""
 
 

@@ -26,9 +26,9 @@ from typing import Any, Final, NamedTuple, TypeVar
 import numpy as np
 
 from equipoise.base.arrays import Bools, Floats, Ints
-from equipoise.base.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError, SamplerFailed
 from equipoise.base.inputs import integer, number_of_seconds, printable
-from equipoise.ledger.ledger import Ledger, TooLate
+from equipoise.ledger.ledger import InvalidVariance, Ledger, TooLate
 from equipoise.ledger.state import IN_FLIGHT
 from equipoise.result import Result
 from equipoise.run import seeds
@@ -69,6 +69,25 @@ class Jobs(NamedTuple):
     ids: Ints
     places: Ints
     indices: Ints
+
+
+class Ending(NamedTuple):
+    """
+    Why a study cannot go on.
+
+    Attributes
+    ----------
+    reason
+        In a sentence.
+    trace
+        The traceback of the sampler; empty where it raised nothing.
+    kind
+        The exception that is raised.
+    """
+
+    reason: str
+    trace: str
+    kind: type[EquipoiseError]
 
 
 class Arrived(NamedTuple):
@@ -130,7 +149,7 @@ class Driver:
         self._last_call = np.full(arms, math.nan)
         self._slowest, self._calls = 0.0, 0
         self._each = 0.0  # seconds that a sample takes
-        self._ending: EquipoiseError | None = None
+        self._ending: Ending | None = None
         self._before, self._spent_before = self._ledger.samples, self._study.spent
         self._start = self._clock()
         self._pace = Pace(self._start, self._before)
@@ -216,8 +235,8 @@ class Driver:
             return
         try:
             turn.tell(ticket, value, seconds)
-        except EquipoiseError as error:  # the strategy failed; the sample is kept
-            self._end(str(error))
+        except InvalidVariance as error:  # the sample is kept
+            self._end(str(error), kind=EquipoiseError)
         turn.look(self._exhausted)
 
     def _outside(self, jobs: Jobs) -> None:
@@ -571,8 +590,8 @@ class Driver:
             try:
                 with contextlib.suppress(TooLate):
                     turn.tell_many(ids[each], numbers[each], took[each])
-            except EquipoiseError as error:  # the strategy failed; the samples are kept
-                self._end(str(error))
+            except InvalidVariance as error:  # the samples are kept
+                self._end(str(error), kind=EquipoiseError)
         self._silent[jobs.places[parts]] = 0
         if len(parts):
             each = float(took.mean())
@@ -607,12 +626,10 @@ class Driver:
                 self._dry[k] = True
                 turn.retire(k, EXHAUSTED)
 
-    def _end(self, reason: str, trace: str = "") -> None:
+    def _end(self, reason: str, trace: str = "", kind: type[EquipoiseError] = SamplerFailed) -> None:
         """Ask for no more, and say so when all that is in flight has come."""
         if self._ending is None:
-            self._ending = EquipoiseError(reason)
-            if trace:
-                self._ending.add_note(trace)
+            self._ending = Ending(reason, trace, kind)
 
     def _judge(self, turn: Turn) -> bool:
         """Retire the arms that are known well enough or used up, reopen the others; whether any was reopened."""
@@ -648,7 +665,7 @@ class Driver:
             self._display.show(self._progress(self._clock()))
 
     @property
-    def ending(self) -> EquipoiseError | None:
+    def ending(self) -> Ending | None:
         """Why the study could not go on, if it could not."""
         return self._ending
 

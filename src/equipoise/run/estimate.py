@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
-from equipoise.base.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError, InvalidInput
 from equipoise.base.inputs import integer, probability, shown
 from equipoise.base.keywords import suggests_keywords
 from equipoise.base.tables import count
@@ -163,16 +163,16 @@ def estimate(
     given_seed = seed if seed is None else integer("seed", seed, least=0)
     settings = DriverOptions.checked(max_seconds, retries, lease, in_flight)
     if rounds is not None and costs is not None:
-        raise ValueError("rounds cannot be combined with costs: every arm would be sampled, whatever it costs")
+        raise InvalidInput("rounds cannot be combined with costs: every arm would be sampled, whatever it costs")
     # The store may hold another seed; nothing is drawn before that is known.
     drawn = Samplers(samplers, arms, populations, 0 if given_seed is None else given_seed)
     if store is not None and drawn.local:
-        raise ValueError(
+        raise InvalidInput(
             "with a store, every arm must have a function or a list of samples, got a generator or another iterator, "
             "which other processes cannot read and which cannot be read again"
         )
     if budget is None and precision is None and max_seconds is None and bool((drawn.limits == ENDLESS).any()):
-        raise ValueError("no limit was given; set budget, precision or max_seconds")
+        raise InvalidInput("no limit was given; set budget, precision or max_seconds")
     level = probability("level", level)
     if precision is not None:
         precision_of(precision, level, drawn.arms, interval, objective)
@@ -219,10 +219,12 @@ def _drive(
     try:
         inside.run(log.header.identity, lambda: _run(driver, workers))
         if driver.ending is not None:
-            raise driver.ending
+            raise failure(*driver.ending, log)
         return driver.result()
+    except InvalidInput:
+        raise
     except EquipoiseError as error:
-        explain(error, log, error is driver.ending)
+        explain(error, log)
         raise
     finally:
         if owner is not None:
@@ -244,20 +246,24 @@ def _run(driver: Driver, workers: Workers | None) -> None:
         driver.show()  # however it ended
 
 
-def explain(error: EquipoiseError, log: Log | Memory, sampling: bool) -> None:
-    """Say in an error what was sampled, and where it is."""
-    error.reason = str(error)
-    if sampling:
-        samples = log.study.ledger.samples
-        taken = count(samples, "sample")
-        if isinstance(log, Log):
-            kept = f"{taken} saved in {log.name}; repeat the call to continue"
-        else:
-            kept = (
-                f"the `study` attribute of this error has the {taken} taken before"
-                if samples
-                else "no samples were taken before"
-            )
-        error.args = (f"{error}; {kept}",)
-    with contextlib.suppress(EquipoiseError):  # a store that is away cannot be read
+def failure(reason: str, trace: str, kind: type[EquipoiseError], log: Log | Memory) -> EquipoiseError:
+    """Return the error that ends a run: why, how many samples there are, and where they are."""
+    samples = log.study.ledger.samples
+    taken = count(samples, "sample")
+    if isinstance(log, Log):
+        kept = f"{taken} saved in {log.name}; repeat the call to continue"
+    elif samples:
+        kept = f"the `study` attribute of this error has the {taken} taken before"
+    else:
+        kept = "no samples were taken before"
+    error = kind(f"{reason}; {kept}", reason=reason)
+    if trace:
+        error.add_note(trace)
+    return error
+
+
+def explain(error: EquipoiseError, log: Log | Memory) -> None:
+    """Note in an error why sampling ended, and the study with all samples so far."""
+    error.reason = error.reason or str(error)
+    with contextlib.suppress(EquipoiseError):  # a store that is unavailable cannot be read
         error.study = log.study

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from equipoise.base.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError, InvalidInput, SamplerFailed
 from equipoise.base.inputs import Names, printable, shown
 from equipoise.ledger.ledger import TooLate
 from equipoise.run.drive import DriverOptions
@@ -79,9 +79,9 @@ def sample(
     """
     drawn = Samplers(samplers, source.arms if callable(samplers) else None, None, seed)
     if set(drawn.arms) != set(source.arms):
-        raise ValueError(f"samplers must have the arms of the study, {shown(list(source.arms))}")
+        raise InvalidInput(f"samplers must have the arms of the study, {shown(list(source.arms))}")
     if drawn.local or bool((drawn.limits < ENDLESS).any()):
-        raise ValueError("every arm must have a function, got a list of samples or another iterable")
+        raise InvalidInput("every arm must have a function, got a list of samples or another iterable")
     workers = workers_for(executor, drawn)
     driver = _Driver(source, drawn, workers, settings, clock)
     try:
@@ -158,7 +158,7 @@ class _Driver:
             answer = self._workers.submit(calls)
         except (BrokenExecutor, RuntimeError) as error:
             self._again.extend(tickets)
-            raise EquipoiseError(f"the executor takes no more work: {error}") from error
+            raise SamplerFailed(f"the executor takes no more work: {error}") from error
         self._running[answer] = tickets
         answer.add_done_callback(self._done.put)
 
@@ -181,7 +181,7 @@ class _Driver:
                 self._source.tell(answers)
             self._told += len(answers)
         if failure is not None:
-            raise EquipoiseError(failure)
+            raise SamplerFailed(failure)
 
 
 def _outcomes(answer: Answer, tickets: int) -> list[Outcome]:

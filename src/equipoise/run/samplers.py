@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.base.arrays import Ints
-from equipoise.base.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError, InvalidInput
 from equipoise.base.inputs import Names, by_arm, check_names, integer, masked, number, printable, shown
 from equipoise.base.tables import count
 from equipoise.run import seeds
@@ -98,10 +98,10 @@ def _checked(call: Call, values: Any) -> Any:
     if call.size is None:
         return values if type(values) is float else number("a sample", values)
     if missing := masked(values):
-        raise ValueError(f"a sampler must return no masked values, got {missing:,} of {call.size:,}")
+        raise InvalidInput(f"a sampler must return no masked values, got {missing:,} of {call.size:,}")
     array = np.asarray(values)
     if array.shape != (call.size,):
-        raise ValueError(
+        raise InvalidInput(
             f"a sampler must return {count(call.size, 'value')} for size={call.size}, got {_described(values, array)}"
         )
     if array.dtype.kind not in "fiub":
@@ -116,8 +116,8 @@ def _described(values: Any, array: npt.NDArray[Any]) -> str:
 def _gone_wrong(error: Exception, seconds: float) -> Outcome:
     if isinstance(error, Exhausted):
         return Outcome(None, seconds, None, None)
-    refused = isinstance(error, TypeError | ValueError) and error.__traceback__ and _is_ours(error)
-    if refused or isinstance(error, EquipoiseError):  # a sentence of ours, which needs no name of a class
+    # A sentence of ours needs no name of a class.
+    if _is_ours(error) if isinstance(error, TypeError | ValueError) else isinstance(error, EquipoiseError):
         return Outcome(None, seconds, _message(error), "")
     return Outcome(None, seconds, _in_words(error), "".join(traceback.format_exception(error)))
 
@@ -211,9 +211,9 @@ class Samplers:
                     )
                 samples = _iterable(function, arm)
                 if missing := masked(samples):
-                    raise ValueError(f"arm {arm!r} must have no masked samples, got {missing:,} of {len(function):,}")
+                    raise InvalidInput(f"arm {arm!r} must have no masked samples, got {missing:,} of {len(function):,}")
                 if isinstance(samples, Sized) and len(samples) == 0:
-                    raise ValueError(f"arm {arm!r} must have at least one sample, got {shown(function)}")
+                    raise InvalidInput(f"arm {arm!r} must have at least one sample, got {shown(function)}")
                 if not isinstance(samples, Sequence | np.ndarray):
                     function = Stream(samples)
                     self.local = True
@@ -299,9 +299,9 @@ def _by_arm(given: Any, arms: Any, populations: Any) -> tuple[Any, Sequence[Hash
     if isinstance(given, Mapping):
         names = tuple(given)
         if not names:
-            raise ValueError("samplers must have at least one arm, got an empty mapping")
+            raise InvalidInput("samplers must have at least one arm, got an empty mapping")
         if arms is not None and tuple(arms) != names:
-            raise ValueError(
+            raise InvalidInput(
                 f"arms must be those of the samplers, {shown(list(names))}, got {shown(arms)}; leave arms out"
             )
         return given, names
@@ -330,9 +330,9 @@ def _items(populations: Any, arms: Sequence[Hashable]) -> list[Any]:
                     f"the population of arm {arm!r} must be a list of items or the number of items, got {shown(items)}"
                 ) from None
         if len(items) == 0:
-            raise ValueError(f"the population of arm {arm!r} must have at least one item, got none")
+            raise InvalidInput(f"the population of arm {arm!r} must have at least one item, got none")
         if missing := masked(items):
-            raise ValueError(
+            raise InvalidInput(
                 f"the population of arm {arm!r} must have no masked items, got {missing:,} of {len(items):,}"
             )
         found.append(items)

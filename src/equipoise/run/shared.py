@@ -11,7 +11,7 @@ from typing import Any, SupportsFloat, overload
 
 import numpy as np
 
-from equipoise.base.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError, InvalidInput
 from equipoise.base.inputs import MISSING, Names, integer, number, number_of_seconds, probability, shown
 from equipoise.base.keywords import suggests_keywords
 from equipoise.ledger import Ticket
@@ -392,11 +392,11 @@ class SharedStudy(StudyLike[Ticket]):
         except (TypeError, ValueError):
             raise TypeError(f"ticket must be one that ask() returned, got {shown(ticket)}") from None
         if found is None:
-            raise ValueError(
+            raise InvalidInput(
                 f"{shown(ticket)} was not handed out by this study: it belongs to another one, or to turns that this "
                 "store has lost"
             )
         own = replica.study.arms[replica.study.ledger.arm_of[found]]
         if own != arm:
-            raise ValueError(f"{shown(ticket)} was handed out for arm {own!r}, not for {shown(arm)}")
+            raise InvalidInput(f"{shown(ticket)} was handed out for arm {own!r}, not for {shown(arm)}")
         return found

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from equipoise import paths
 from equipoise.base.arrays import Floats
-from equipoise.base.errors import EquipoiseError
+from equipoise.base.errors import InvalidInput, SamplerFailed
 from equipoise.base.inputs import (
     check_names,
     choice,
@@ -149,9 +149,8 @@ class Spec:
                 try:
                     command()
                 except CommandError as error:
-                    failure = EquipoiseError(f"the warm-up run of arm {arm!r} failed: {error}")
-                    failure.reason = str(failure)
-                    raise failure from None
+                    reason = f"the warm-up run of arm {arm!r} failed: {error}"
+                    raise SamplerFailed(reason, reason=reason) from None
 
     def _same_as_before(self) -> None:
         """Refuse to mix samples of different things; the header of a log says what was sampled."""
@@ -166,7 +165,7 @@ class Spec:
             now = self.about.get(key)
             if was != now:
                 what, one, other = _change(key, was, now)
-                raise ValueError(
+                raise InvalidInput(
                     f"{what} must stay {one} to continue the study in {without_password(self.store)}, got {other}; "
                     "change it back or use another store"
                 )
@@ -187,15 +186,15 @@ def load(path: Path, **instead: Any) -> Spec:
         with paths.opened("a study", path, _MOST_BYTES) as file:
             text = file.read()
     except UnicodeDecodeError:
-        raise ValueError(f"cannot parse {path} as TOML: it is not a text file in UTF-8") from None
+        raise InvalidInput(f"cannot parse {path} as TOML: it is not a text file in UTF-8") from None
     try:
         given = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"cannot parse {path} as TOML: {_where_first(str(error))}") from None
+        raise InvalidInput(f"cannot parse {path} as TOML: {_where_first(str(error))}") from None
     except RecursionError:
-        raise ValueError(f"cannot parse {path} as TOML: it is nested too deeply") from None
+        raise InvalidInput(f"cannot parse {path} as TOML: it is nested too deeply") from None
     except ValueError:  # Python reads no integers of thousands of digits
-        raise ValueError(f"cannot parse {path} as TOML: it has an integer of thousands of digits") from None
+        raise InvalidInput(f"cannot parse {path} as TOML: it has an integer of thousands of digits") from None
     try:
         return _spec(
             given, path.absolute().parent, {name: value for name, value in instead.items() if value is not None}
@@ -237,12 +236,12 @@ def _spec(given: dict[str, Any], folder: Path, instead: dict[str, Any]) -> Spec:
 def _of_commands(given: dict[str, Any], folder: Path, settings: dict[str, Any]) -> Spec:
     arms = given.get("arms")
     if isinstance(arms, list):
-        raise ValueError(
+        raise InvalidInput(
             'a list of arms needs the function that samples them, as in function = "module:name", or a table; '
             "arms that are shell commands go into a section [arms]"
         )
     if not isinstance(arms, dict) or not arms:
-        raise ValueError(
+        raise InvalidInput(
             'no arms were given; add a section [arms] with lines such as gzip = "gzip -c data.bin", or use a table '
             "or a function (equipoise run --example shows how)"
         )
@@ -252,13 +251,13 @@ def _of_commands(given: dict[str, Any], folder: Path, settings: dict[str, Any]) 
         if not isinstance(command, str) or not command.strip():
             is_key = arm in (*_COMMON, *_KINDS["shell commands"])
             hint = f"; to set {arm} for the study, move it above [arms]" if is_key else ""
-            raise ValueError(f"arm {arm!r} must be a command, got {shown(command)}{hint}")
+            raise InvalidInput(f"arm {arm!r} must be a command, got {shown(command)}{hint}")
     if "measure" not in given:
-        raise ValueError(f"measure is required: one of {', '.join(map(repr, MEASURES))}")
+        raise InvalidInput(f"measure is required: one of {', '.join(map(repr, MEASURES))}")
     measure = choice("measure", given["measure"], MEASURES)
     if measure == "exit":
         if settings.get("support", "binary") != "binary":
-            raise ValueError(f"support must be 'binary' where exit codes are measured, got {shown(given['support'])}")
+            raise InvalidInput(f"support must be 'binary' where exit codes are measured, got {shown(given['support'])}")
         settings["support"] = "binary"
     if measure == "seconds" and "costs" not in given:
         settings["rounds"] = _ROUNDS
@@ -281,12 +280,12 @@ def _of_table(given: dict[str, Any], folder: Path, settings: dict[str, Any]) -> 
     path = folder / _text("table", given["table"])
     missing = choice("missing", given.get("missing", "refuse"), ("refuse", "drop"))
     if ("columns" in given) == ("group" in given) or ("group" in given) != ("value" in given):
-        raise ValueError("a table needs either columns, or group and value")
+        raise InvalidInput("a table needs either columns, or group and value")
     table = tables.read(path)
     about = {"table": given["table"], "contents": hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest()}
     if "columns" in given:
         if "arms" in given:
-            raise ValueError("arms cannot be given with columns: the columns are the arms")
+            raise InvalidInput("arms cannot be given with columns: the columns are the arms")
         pools = tables.columns(table, _names("columns", given["columns"]), missing == "drop")
     else:
         arms = _names("arms", given["arms"]) if "arms" in given else None
@@ -324,7 +323,7 @@ def _of_function(given: dict[str, Any], folder: Path, settings: dict[str, Any]) 
         arms = given["arms"]
         settings["arms"] = arms if isinstance(arms, int) else _names("arms", arms)
     elif populations is None:
-        raise ValueError(f'function = {text!r} needs a list of its arms, as in arms = ["a", "b"]')
+        raise InvalidInput(f'function = {text!r} needs a list of its arms, as in arms = ["a", "b"]')
     return Spec(_function(text, folder), settings, {"function": text})
 
 
@@ -350,20 +349,20 @@ def imported(what: str, text: str, folder: Path) -> Any:
     """
     module, colon, name = text.partition(":")
     if not colon or not module or not name:
-        raise ValueError(f"{what} must be module:name, got {text!r}")
+        raise InvalidInput(f"{what} must be module:name, got {text!r}")
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     importlib.invalidate_caches()
     try:
         found: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
-        raise ValueError(f"cannot import {what} {text!r}: there is no module {error.name!r}") from None
+        raise InvalidInput(f"cannot import {what} {text!r}: there is no module {error.name!r}") from None
     except Exception as error:  # whatever a module does when it is imported
-        raise ValueError(f"cannot import {what} {text!r}: {type(error).__name__}: {error}") from None
+        raise InvalidInput(f"cannot import {what} {text!r}: {type(error).__name__}: {error}") from None
     for part in name.split("."):
         if not hasattr(found, part):
             near = did_you_mean(part, vars(found))
-            raise ValueError(f"{what} {text!r} does not exist: {module} has no {part!r}{near}")
+            raise InvalidInput(f"{what} {text!r} does not exist: {module} has no {part!r}{near}")
         found = getattr(found, part)
     return found
 
@@ -378,16 +377,16 @@ def _refuse_unknown(given: dict[str, Any], kind: str) -> None:
             continue
         owners = [other for other, keys in _KINDS.items() if key in keys]
         if owners:
-            raise ValueError(f"{key} applies to studies of {' and '.join(owners)}; this is a study of {kind}")
+            raise InvalidInput(f"{key} applies to studies of {' and '.join(owners)}; this is a study of {kind}")
         all_keys = f"; the keys are {', '.join(known)}"
-        raise ValueError(f"there is no key {key!r}{did_you_mean(key, known) or all_keys}")
+        raise InvalidInput(f"there is no key {key!r}{did_you_mean(key, known) or all_keys}")
 
 
 def _contrasts(given: dict[str, Any]) -> Contrasts:
     """Return the contrasts of a section such as {contrasts = 0.02, to = "control"}."""
     for key in given:
         if key not in ("contrasts", "to", "of"):
-            raise ValueError(f"precision with contrasts takes to and of, got {key!r}")
+            raise InvalidInput(f"precision with contrasts takes to and of, got {key!r}")
     return Contrasts(given["contrasts"], to=given.get("to"), of=given.get("of"))
 
 
@@ -413,7 +412,7 @@ def _names(name: str, given: Any) -> list[Any]:
 def _refuse_empty(name: Any) -> None:
     """Refuse a name that was typed and has nothing in it."""
     if isinstance(name, str) and not name.strip():
-        raise ValueError(f"the name of an arm must not be empty, got {shown(name)}")
+        raise InvalidInput(f"the name of an arm must not be empty, got {shown(name)}")
 
 
 def _change(key: str, was: Any, now: Any) -> tuple[str, str, str]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from equipoise import paths
 from equipoise.base.arrays import Floats
+from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import did_you_mean, install_hint, listed, number_in, printable, shown
 from equipoise.base.tables import count
 
@@ -28,13 +29,13 @@ def read(path: Path) -> Columns:
     """Read the columns of a table; cells of a CSV file are strings, or None if empty."""
     kind = path.suffix.lower()
     if kind not in (".csv", ".tsv", ".parquet"):
-        raise ValueError(f"table must be a .csv, .tsv or .parquet file, got {path.name!r}")
+        raise InvalidInput(f"table must be a .csv, .tsv or .parquet file, got {path.name!r}")
     found = paths.kind_of("table", path)
     if found is None:
-        raise ValueError(f"there is no table {path}")
+        raise InvalidInput(f"there is no table {path}")
     if kind == ".parquet":
         if found:
-            raise ValueError(f"table must be a file, got {path}, which is {found}")
+            raise InvalidInput(f"table must be a file, got {path}, which is {found}")
         try:
             import polars
         except ModuleNotFoundError:
@@ -44,7 +45,7 @@ def read(path: Path) -> Columns:
         try:
             frame = polars.read_parquet(path)
         except Exception as error:  # polars has an exception of its own for each kind of damage
-            raise ValueError(f"cannot read {path} as Parquet: {str(error).splitlines()[0]}") from None
+            raise InvalidInput(f"cannot read {path} as Parquet: {str(error).splitlines()[0]}") from None
         _refuse_empty(path, frame.height)
         return {name: frame.get_column(name).to_list() for name in frame.columns}
     with paths.opened("table", path) as file:
@@ -52,23 +53,23 @@ def read(path: Path) -> Columns:
             head, *rows = csv.reader(file, delimiter="\t" if kind == ".tsv" else ",", strict=True)
         except (ValueError, csv.Error) as error:
             why = str(error) if isinstance(error, csv.Error | UnicodeDecodeError) else "it is empty"
-            raise ValueError(f"cannot read {path} as a table with a header row: {why}") from None
+            raise InvalidInput(f"cannot read {path} as a table with a header row: {why}") from None
     rows = [row for row in rows if row]
     _refuse_empty(path, len(rows))
     for line, row in enumerate(rows, start=2):
         if len(row) != len(head):
-            raise ValueError(
+            raise InvalidInput(
                 f"row {line} of {path} must have {count(len(head), 'cell')} like the header, got {len(row):,}"
             )
     if len(set(head)) < len(head):
         twice = next(name for name in head if head.count(name) > 1)
-        raise ValueError(f"columns of {path} must have different titles, got {twice!r} twice")
+        raise InvalidInput(f"columns of {path} must have different titles, got {twice!r} twice")
     return {name: [row[j].strip() or None for row in rows] for j, name in enumerate(head)}
 
 
 def _refuse_empty(path: Path, rows: int) -> None:
     if not rows:
-        raise ValueError(f"{path} must have at least one row of data, got none")
+        raise InvalidInput(f"{path} must have at least one row of data, got none")
 
 
 def groups(table: Columns, group: str, value: str, arms: Sequence[Any] | None, drop: bool) -> dict[Any, Floats]:
@@ -79,14 +80,14 @@ def groups(table: Columns, group: str, value: str, arms: Sequence[Any] | None, d
         places.setdefault(key, []).append(i)
     if None in places:
         if not drop:
-            raise ValueError(
+            raise InvalidInput(
                 f'row {places[None][0] + 2} has no value for {group!r}; use missing = "drop" to leave out such rows'
             )
         del places[None]
     if arms is not None:
         unknown = [arm for arm in arms if arm not in places]
         if unknown:
-            raise ValueError(
+            raise InvalidInput(
                 f"there is no row with {group} = {shown(unknown[0])}{did_you_mean(unknown[0], map(str, places))}"
             )
         places = {arm: places[arm] for arm in arms}
@@ -106,9 +107,9 @@ def columns(table: Columns, names: Sequence[str], drop: bool) -> dict[Any, Float
 def _column(table: Columns, key: str, name: Any) -> list[Any]:
     if name not in table:
         titles = f"; the columns are {listed(table, most=8)}"
-        raise ValueError(f"{key}: there is no column {shown(name)}{did_you_mean(name, table) or titles}")
+        raise InvalidInput(f"{key}: there is no column {shown(name)}{did_you_mean(name, table) or titles}")
     if printable(name) != name:  # it becomes the title of an axis
-        raise ValueError(f"{key}: the title of a column must not contain control characters, got {shown(name)}")
+        raise InvalidInput(f"{key}: the title of a column must not contain control characters, got {shown(name)}")
     return table[name]
 
 
@@ -125,10 +126,10 @@ def _values(rows: Iterable[int], cells: list[Any], column: str) -> dict[int, flo
         try:
             found[i] = number_in(value) if isinstance(value, str) else float(value)
         except (TypeError, ValueError):
-            raise ValueError(f"row {i + 2}: {column} must be a number, yes or no, got {shown(cell)}") from None
+            raise InvalidInput(f"row {i + 2}: {column} must be a number, yes or no, got {shown(cell)}") from None
         first = first or (i, kind)
         if kind != first[1]:
-            raise ValueError(
+            raise InvalidInput(
                 f"{column} must be all numbers, or all one pair of words such as yes and no, got "
                 f"{shown(cells[first[0]])} in row {first[0] + 2} and {shown(cell)} in row {i + 2}"
             )
@@ -139,10 +140,10 @@ def _finite(values: dict[int, float], cells: list[Any], column: str, arm: Any, d
     """Return the values of an arm, without those that are missing if these are to be dropped."""
     for i, value in values.items():
         if math.isnan(value) and not drop:
-            raise ValueError(f'row {i + 2} has no value for {column!r}; use missing = "drop" to leave out such rows')
+            raise InvalidInput(f'row {i + 2} has no value for {column!r}; use missing = "drop" to leave out such rows')
         if math.isinf(value):
-            raise ValueError(f"row {i + 2}: {column} must be a finite number, got {shown(cells[i])}")
+            raise InvalidInput(f"row {i + 2}: {column} must be a finite number, got {shown(cells[i])}")
     found = [value for value in values.values() if not math.isnan(value)]
     if not found:
-        raise ValueError(f"arm {arm!r} must have at least one row with a number in {column!r}, got none")
+        raise InvalidInput(f"arm {arm!r} must have at least one row with a number in {column!r}, got none")
     return np.array(found)

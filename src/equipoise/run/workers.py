@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from typing import Any, Protocol
 
-from equipoise.base.errors import EquipoiseError
+from equipoise.base.errors import InvalidInput, SamplerFailed
 from equipoise.base.inputs import integer, shown
 from equipoise.run.samplers import Call, Outcome, Samplers, check_local, perform_async, perform_for
 
@@ -55,7 +55,7 @@ def workers_for(executor: Any, samplers: Samplers, study: str = "") -> Workers:
     check_local(samplers)
     if hasattr(executor, "get_executor") and hasattr(executor, "nthreads"):
         if getattr(executor, "status", "") != "running":
-            raise ValueError(f"the Dask client must be running, got {shown(executor)}, which is closed")
+            raise InvalidInput(f"the Dask client must be running, got {shown(executor)}, which is closed")
         width = sum(executor.nthreads().values())
         return ExecutorWorkers(executor.get_executor(pure=False), max(width, 1), study)
     if not hasattr(executor, "submit"):
@@ -209,7 +209,7 @@ class ExecutorWorkers:
             return
         self.width -= 1
         if self.width < 1:
-            raise EquipoiseError("all workers of the executor hang, so that none is left to sample")
+            raise SamplerFailed("all workers of the executor hang, so that none is left to sample")
 
     def came_back(self) -> None:
         self.width += 1

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from equipoise.base.arrays import Ints
-from equipoise.base.errors import EquipoiseError
 from equipoise.base.inputs import text_of
-from equipoise.ledger.ledger import TooLate
+from equipoise.ledger.ledger import InvalidVariance, TooLate
 from equipoise.ledger.state import ANSWERED, ANSWERED_LATE, DECLINED
 from equipoise.ledger.ticket import BITS, Ticket
 from equipoise.store import Replica, Turn
@@ -150,10 +150,9 @@ class Tell:
     def _together(self, turn: Turn, ids: Ints) -> Outcomes:
         new = np.isnan(turn.ledger.answers(ids)) & first_of_each(ids)
         costs = np.array(self.costs)
-        try:
-            turn.tell_many(ids, np.array(self.values), np.array(self.seconds), None if np.isnan(costs).all() else costs)
-        except EquipoiseError as error:
-            _check_whole(turn, error)
+        costs_or_none = None if np.isnan(costs).all() else costs
+        with _keeping(turn):
+            turn.tell_many(ids, np.array(self.values), np.array(self.seconds), costs_or_none)
         return Outcomes([TAKEN if each else KNOWN for each in new.tolist()], [])
 
     def _alone(self, turn: Turn, j: int, ticket: int | None) -> str:
@@ -161,13 +160,11 @@ class Tell:
             raise ValueError(FOREIGN)
         value = self.values[j]
         known = turn.ledger.is_declined(ticket) if value is None else not math.isnan(turn.ledger.answers(ticket))
-        try:
+        with _keeping(turn):
             if value is None:
                 turn.decline(ticket, self.costs[j])
             else:
                 turn.tell(ticket, value, self.seconds[j], self.costs[j])
-        except EquipoiseError as error:
-            _check_whole(turn, error)
         return KNOWN if known else TAKEN
 
 
@@ -226,10 +223,14 @@ def nothing_left(replica: Replica) -> str:
     return "used up" if ledger.all_used_up else "spent"
 
 
-def _check_whole(turn: Turn, error: EquipoiseError) -> None:
+@contextlib.contextmanager
+def _keeping(turn: Turn) -> Iterator[None]:
     """Go on where a strategy failed after an answer was kept; else the turn is lost."""
-    if not turn.whole:
-        raise error
+    try:
+        yield
+    except InvalidVariance:
+        if not turn.whole:
+            raise
 
 
 def plain_arm(arm: Hashable) -> Any:

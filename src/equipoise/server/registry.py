@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
-from equipoise.base.errors import EquipoiseError
+from equipoise.base.errors import StoreDamaged
 from equipoise.store.connections import Connections
 from equipoise.store.database import Database, Missing, Values
 from equipoise.store.log import connect
@@ -288,5 +288,5 @@ def _page(row: tuple[Any, ...]) -> Page:
     try:
         known = None if poll is None else json.loads(poll)
     except ValueError:
-        raise EquipoiseError(f"the poll of the study {name!r} cannot be read") from None
+        raise StoreDamaged(f"the poll of the study {name!r} cannot be read") from None
     return Page(study, name, status or OPEN, created, title or name, known)

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from starlette.requests import HTTPConnection
 
-from equipoise.base.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError, InvalidInput
 from equipoise.base.inputs import shown
 from equipoise.server import access
 from equipoise.server.access import Action, Administrator, Caller, Role
@@ -215,6 +215,8 @@ class StudyServer:
             return await asyncio.to_thread(do)
         except Missing as error:
             raise deleted() from error
+        except InvalidInput:
+            raise
         except EquipoiseError as error:
             raise unavailable(str(error)) from error
 

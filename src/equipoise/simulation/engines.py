@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import did_you_mean, integer, shown
 from equipoise.engine import cpu
 from equipoise.engine.setup import Ends, Setup
@@ -53,16 +54,16 @@ def engine(name: Any, threads: int | None, precision: str, in_flight: int, objec
         importlib.import_module(_MODULES[name])
         return _REGISTERED[name](precision == "single", in_flight, objective)
     if precision == "single":
-        raise ValueError("precision must be 'double' unless engine='cuda', got 'single'")
+        raise InvalidInput("precision must be 'double' unless engine='cuda', got 'single'")
     workers = integer("threads", threads, 1) if threads is not None else os.cpu_count() or 1
     if isinstance(name, str) and name == "cpu":
         return Engine(partial(_ends_on_cpu, workers), partial(_on_cpu, workers))
     if hasattr(name, "scheduler_info"):
         if name.status != "running":
-            raise ValueError(f"engine must be a Dask client that is running, got {name!r}, which is {name.status}")
+            raise InvalidInput(f"engine must be a Dask client that is running, got {name!r}, which is {name.status}")
         return Engine(partial(_ends_on_cpu, workers), partial(_on_dask, name))
     near = did_you_mean(name, ("cpu", *_MODULES)) if isinstance(name, str) else ""
-    raise ValueError(f"engine must be 'cpu', 'cuda' or a Dask client, got {shown(name)}{near}")
+    raise InvalidInput(f"engine must be 'cpu', 'cuda' or a Dask client, got {shown(name)}{near}")
 
 
 def in_threads(workers: int, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:

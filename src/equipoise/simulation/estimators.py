@@ -28,6 +28,7 @@ from typing import Any, Literal
 import numpy as np
 
 from equipoise.base.arrays import Bools, Floats, Ints
+from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import choice, shown
 from equipoise.engine.setup import Ends
 from equipoise.problem import Gaussian, Problem
@@ -54,7 +55,9 @@ def choose(estimator: str, problem: Problem, strategy: Strategy) -> tuple[Estima
     if estimator == "gaussian" and not all(gaussian):
         uses = f"{strategy.name or type(strategy).__name__}, which uses means"
         got = uses if strategy.uses_mean else shown(problem.arms[gaussian.index(False)])
-        raise ValueError(f"estimator='gaussian' needs Gaussian arms and a strategy that does not use means, got {got}")
+        raise InvalidInput(
+            f"estimator='gaussian' needs Gaussian arms and a strategy that does not use means, got {got}"
+        )
     return (estimator,) * len(problem)  # type: ignore[return-value]
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from equipoise import chart, paths
 from equipoise.base import tables
 from equipoise.base.arrays import Floats
+from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import shown, spoken
 from equipoise.problem import Empirical, Law, Objective, Problem, laws
 from equipoise.simulation.blocks import RunSums
@@ -227,7 +228,7 @@ class Simulation:
         for name in ("objective", "problem", "runs", "seed"):
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
-                raise ValueError(
+                raise InvalidInput(
                     f"compared simulations must have the same {name}, got {shown(mine)} and {shown(theirs)}"
                 )
         return Comparison(self, other)

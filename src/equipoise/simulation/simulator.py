@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import choice, integer, positive, shown
 from equipoise.base.keywords import suggests_keywords
 from equipoise.base.tables import amount, count
@@ -178,7 +179,7 @@ def simulate_budgets(
         raise TypeError(f"problem must be a problem such as {example}, got {shown(problem)}")
     for law in problem.arms:
         if law.variance > GREATEST_VARIANCE or 0 < law.variance < 1 / GREATEST_VARIANCE:
-            raise ValueError(
+            raise InvalidInput(
                 f"laws must have a variance of 0, or from {1 / GREATEST_VARIANCE:g} to {GREATEST_VARIANCE:g}, got "
                 f"{shown(law)}"
             )
@@ -190,11 +191,11 @@ def simulate_budgets(
     sizes = sorted({_budget(n, aim) for n in budgets})
     for name, values in (("strategies", compared), ("budgets", sizes)):
         if not values:
-            raise ValueError(f"{name} must have at least one value, got none")
+            raise InvalidInput(f"{name} must have at least one value, got none")
     in_flight, seed = integer("in_flight", in_flight, 1), integer("seed", seed, 0)
     runs = integer("runs", runs, 2, MOST_RUNS)
     if seed >= 1 << 64:
-        raise ValueError(f"seed must be below 2^64, got {shown(seed)}")
+        raise InvalidInput(f"seed must be below 2^64, got {shown(seed)}")
     if progress is not None and not callable(progress):
         raise TypeError(f"progress must be a function of the runs done and of all, got {shown(progress)}")
     own = tuple(k for k, law in enumerate(problem.arms) if not laws.has_formula(law))
@@ -233,7 +234,7 @@ def _budget(budget: Any, objective: Objective) -> float:
         return integer("budget", budget, 1, MOST_PULLS)
     given = positive("budget", budget, "amount of money")
     if (samples := given / min(objective.costs)) > MOST_PULLS:
-        raise ValueError(
+        raise InvalidInput(
             f"budget must buy at most {amount(MOST_PULLS)} samples in a run, got {shown(budget)}, which buys "
             f"{amount(samples)}"
         )
@@ -249,7 +250,7 @@ def support_for(given: Any, problem: Problem) -> Support:
         low, high = laws.ends(law)
         inside = laws.is_binary(law) if support == "binary" else not (low < support[0] or high > support[1])
         if not inside:
-            raise ValueError(f"support must contain the values of every law, got {shown(support)} with {shown(law)}")
+            raise InvalidInput(f"support must contain the values of every law, got {shown(support)} with {shown(law)}")
     return support
 
 
@@ -285,7 +286,7 @@ def setups(
     costs = objective.cost(arms)
     price = strategy.warmup * math.fsum(costs)
     if money.limit(budgets[0], float(min(costs))) < price:
-        raise ValueError(
+        raise InvalidInput(
             f"budget must be at least {amount(price)}, got {shown(budgets[0])}: {label(strategy)} starts with "
             f"{count(strategy.warmup, 'sample')} of each arm"
         )

@@ -7,6 +7,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from equipoise import strategies
+from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import did_you_mean, integer_in, number_in
 from equipoise.problem import (
     Bernoulli,
@@ -52,7 +53,7 @@ def law(text: str) -> Law:
         return Empirical([_number(part, text) for part in _parts(rest)])
     if name not in LAWS:
         known = [*LAWS, "empirical"]
-        raise ValueError(f"a law must be one of {', '.join(known)}, got {name!r}{did_you_mean(name, known)}")
+        raise InvalidInput(f"a law must be one of {', '.join(known)}, got {name!r}{did_you_mean(name, known)}")
     made = LAWS[name]
     asked = [f for f in fields(made) if f.init]
     values = [_number(part, text) for part in _parts(rest)] if colon else []
@@ -60,7 +61,7 @@ def law(text: str) -> Law:
     if not needed <= len(values) <= len(asked):
         names = ", ".join(f.name if f.default is MISSING else f"{f.name} ({f.default:g})" for f in asked)
         example = f"{name}:{','.join(_EXAMPLES[f.name] for f in asked)}"
-        raise ValueError(f"{name} must have the parameters {names}, as in {example}, got {text!r}")
+        raise InvalidInput(f"{name} must have the parameters {names}, as in {example}, got {text!r}")
     return made(*map(float, values))
 
 
@@ -95,14 +96,14 @@ def strategy(text: str) -> Strategy:
         parameter, equals, value = (piece.strip() for piece in part.partition("="))
         if parameter not in known:
             if not known:
-                raise ValueError(f"{name.lower()} has no parameters, got {parameter!r}")
+                raise InvalidInput(f"{name.lower()} has no parameters, got {parameter!r}")
             near = did_you_mean(parameter, known)
-            raise ValueError(
+            raise InvalidInput(
                 f"a parameter of {name.lower()} must be one of {', '.join(known)}, got {parameter!r}{near}"
             )
         if not equals or parameter in given:
             example = f"{name.lower()}:{parameter}=0.5"
-            raise ValueError(f"each parameter must be given once with its value, as in {example}, got {text!r}")
+            raise InvalidInput(f"each parameter must be given once with its value, as in {example}, got {text!r}")
         given[parameter] = _number(value, text)
     return made(**given)
 
@@ -113,7 +114,7 @@ def support(text: str | None) -> Support:
         return check_support(text)
     ends = text.split(",")
     if len(ends) != 2:
-        raise ValueError(f"support must be binary or its two ends, as in 0,1, got {text!r}")
+        raise InvalidInput(f"support must be binary or its two ends, as in 0,1, got {text!r}")
     return check_support((_number(ends[0], text), _number(ends[1], text)))
 
 
@@ -134,7 +135,7 @@ def objective(text: str) -> float | Stratified:
     except ValueError:
         p = math.nan
     if not p > 0:
-        raise ValueError(
+        raise InvalidInput(
             f"objective must be a positive number p, inf for the largest loss, or strata as in stratified:0.3,0.7, "
             f"got {text!r}"
         )
@@ -159,4 +160,4 @@ def _number(text: str, whole: str) -> float:
     try:
         return number_in(text)
     except ValueError:
-        raise ValueError(f"{text.strip()!r} in {whole!r} must be a number") from None
+        raise InvalidInput(f"{text.strip()!r} in {whole!r} must be a number") from None

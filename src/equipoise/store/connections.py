@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
-from equipoise.base.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError, StoreUnavailable
 from equipoise.store.database import Database, Head, Lost, Row, Values
 
 T = TypeVar("T")
@@ -110,7 +110,7 @@ class Connections:
                 if not self._room.wait(until - self._clock()) and until <= self._clock():
                     raise Lost(f"all connections to {self.name} are busy")
             if self._closed:
-                raise EquipoiseError(f"the connections to {self.name} are closed")
+                raise StoreUnavailable(f"the connections to {self.name} are closed")
             # The one that was used last, so that the others may grow old; and those for reading are left to readers.
             order = sorted(self._idle, key=lambda each: each.can_write == writing)
             if order and (order[-1].can_write or not writing or not self._may_open()):

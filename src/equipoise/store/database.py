@@ -26,7 +26,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from equipoise.base.errors import EquipoiseError
+from equipoise.base.errors import StoreDamaged, StoreUnavailable
 
 FORMAT: Final = 3
 
@@ -50,11 +50,11 @@ _TYPES: Final = (int, bytes, float, bytes, bytes)
 _STAMP: Final = struct.Struct("<Qd")
 
 
-class Lost(EquipoiseError):
+class Lost(StoreUnavailable):
     """The connection to a server is lost. A commit that it interrupted may have succeeded or not."""
 
 
-class Missing(EquipoiseError, ValueError):
+class Missing(StoreUnavailable, ValueError):
     """The study is not in the database, or no longer."""
 
 
@@ -217,7 +217,7 @@ class Database:
         if formats and type(formats[0]) is not int:
             raise self.damaged("its format cannot be read")
         if formats and formats[0] != FORMAT:
-            raise EquipoiseError(
+            raise StoreUnavailable(
                 f"{self.name} has format {formats[0]}, and this version of equipoise reads format {FORMAT}"
             )
         # Asked for again, as somebody may have created it meanwhile; without this, it would be created a second time.
@@ -357,9 +357,9 @@ class Database:
     def _write_row(self, study: int, row: Row) -> None:
         self.execute("insert into equipoise_turn values (?, ?, ?, ?, ?, ?)", (study, *row))
 
-    def damaged(self, what: str) -> EquipoiseError:
+    def damaged(self, what: str) -> StoreDamaged:
         """Return the error that says what is wrong with the log."""
-        return EquipoiseError(f"the log in {self.name} is damaged: {what}; restore a copy of it or use another store")
+        return StoreDamaged(f"the log in {self.name} is damaged: {what}; restore a copy of it or use another store")
 
     # ---- leases
 

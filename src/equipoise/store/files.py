@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from equipoise.base.errors import EquipoiseError
+from equipoise.base.errors import StoreDamaged, StoreUnavailable
 from equipoise.store.gate import Gate
 
 SUFFIXES: Final = ("", "-wal", "-shm")
@@ -104,14 +104,14 @@ def check_together(path: Path, name: str, gate: Gate) -> None:
         return
     if main.st_ino != known.file:
         if has_log:
-            raise EquipoiseError(
+            raise StoreDamaged(
                 f"{name} was replaced, and {name}-wal belongs to the file that was there before; end all processes "
                 f"that use it, then remove {name}-wal, {name}-shm and {name}.gate, or put the other file back"
             )
         return
     # With an empty database, SQLite removes the log.
     if known.turn != NO_TURN and (main.st_size == 0 or _lacks(path, known, "mode=ro" if has_log else "immutable=1")):
-        raise EquipoiseError(
+        raise StoreDamaged(
             f"{name} lacks turn {known.turn:,}, which was committed: {name}-wal was removed or replaced, or {name} is "
             f"an older copy; end all processes that use it, then put back both files, or remove {name}.gate to go on "
             "without what is lost"
@@ -161,7 +161,7 @@ def stat(path: str) -> os.stat_result | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise EquipoiseError(f"cannot use {path}: {error.strerror}") from error
+        raise StoreUnavailable(f"cannot use {path}: {error.strerror}") from error
 
 
 def size(path: str) -> int:

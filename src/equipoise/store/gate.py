@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
-from equipoise.base.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError, StoreUnavailable
 
 if sys.platform == "win32":
     import msvcrt
@@ -182,7 +182,7 @@ class Gate:
             except (FileNotFoundError, PermissionError):  # there is none, or it is for others
                 return b"", 0
             except OSError as error:
-                raise EquipoiseError(f"cannot use {self._database}: {error.strerror}") from error
+                raise StoreUnavailable(f"cannot use {self._database}: {error.strerror}") from error
 
     def write_note(self, note: bytes) -> None:
         """Leave a note; to be called inside the gate. Where the disk is full, the one before stays."""
@@ -206,7 +206,7 @@ class Gate:
             try:
                 self._file = _opened(self.path, self._database)
             except OSError as error:
-                raise EquipoiseError(f"cannot write to {self._database}: {error.strerror}") from error
+                raise StoreUnavailable(f"cannot write to {self._database}: {error.strerror}") from error
             try:
                 for owner in self._owners:
                     _lock(self._file, _byte(owner))
@@ -236,7 +236,7 @@ class Gate:
         try:
             yield
         except OSError as error:
-            raise EquipoiseError(f"cannot lock {self._database}: {error.strerror}; {LOCKS_NEEDED}") from error
+            raise StoreUnavailable(f"cannot lock {self._database}: {error.strerror}; {LOCKS_NEEDED}") from error
 
     def _is_at_path(self, file: int) -> bool:
         try:

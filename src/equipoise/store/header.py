@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from equipoise.base.errors import EquipoiseError
+from equipoise.base.errors import InvalidInput, StoreDamaged
 from equipoise.base.inputs import integer, printable, probability, shown
 from equipoise.ledger.evidence import LEVEL
 from equipoise.ledger.goal import Stopping, check_stopping
@@ -117,7 +117,7 @@ class Header:
                 was, now = was or {}, now or {}
                 name = next(key for key in was | now if was.get(key) != now.get(key))
                 was, now = was.get(name), now.get(name)
-            raise ValueError(
+            raise InvalidInput(
                 f"{name} must be {shown(was)} to continue the study in the store, got {shown(now)}; "
                 "change it back or use another store"
             )
@@ -142,7 +142,7 @@ def check_goal(precision: Any, level: Any, arms: Sequence[Any], interval: Any, o
         precision_of(precision, level, arms, interval, options.get("objective", math.inf))
 
 
-def unreadable(error: Exception) -> EquipoiseError:
+def unreadable(error: Exception) -> StoreDamaged:
     """Return what is said of a header that no version of equipoise has written."""
     said = " ".join(str(error).split())[:300] or type(error).__name__
-    return EquipoiseError(f"the header of its study cannot be read: {printable(said)}")
+    return StoreDamaged(f"the header of its study cannot be read: {printable(said)}")

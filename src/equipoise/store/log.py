@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from equipoise import paths
-from equipoise.base.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError, InvalidInput, StoreUnavailable
 from equipoise.base.inputs import check_study_name
 from equipoise.base.patience import Patience
 from equipoise.store import events as kinds
@@ -74,16 +74,16 @@ def connect(where: str | os.PathLike[str], write: bool = True, create: bool = Fa
         return Postgres(place, name)
     if "://" in place:
         scheme = place.partition("://")[0]  # not the rest, which may contain a password
-        raise ValueError(f"store must be a path such as 'study.db' or a postgresql:// URL, got {scheme}://...")
+        raise InvalidInput(f"store must be a path such as 'study.db' or a postgresql:// URL, got {scheme}://...")
     if place in ("", ":memory:"):
-        raise ValueError(f"store must be a file that outlives the process, such as 'study.db', got {place!r}")
+        raise InvalidInput(f"store must be a file that outlives the process, such as 'study.db', got {place!r}")
     path = Path(place)
     try:
         found = paths.kind_of("store", path)
     except OSError as error:
-        raise EquipoiseError(f"cannot use {path}: {error.strerror}") from error
+        raise StoreUnavailable(f"cannot use {path}: {error.strerror}") from error
     if found:
-        raise ValueError(f"store must be a file, got {path}, which is {found}")
+        raise InvalidInput(f"store must be a file, got {path}, which is {found}")
     return SQLite(path, name, write, create)
 
 
@@ -329,7 +329,7 @@ class Log:
                 until = now + (0.0 if self._gave_up else patience.seconds) if until is None else until
                 if now + pause > until:
                     self._gave_up = True
-                    raise EquipoiseError(f"{error}; what was committed is saved") from error
+                    raise StoreUnavailable(f"{error}; what was committed is saved") from error
                 patience.pause(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
 

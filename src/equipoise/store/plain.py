@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import MOST_ARMS, shown
 from equipoise.problem import Contrasts, Stratified
 
@@ -26,14 +27,14 @@ def loads(text: str) -> Any:
     try:
         return _thing(json.loads(text))
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        raise InvalidInput("it is nested too deeply") from None
 
 
 def _range(start: int, stop: int, step: int) -> range:
     """Return a range that names arms: a few bytes say how much memory a study of them takes."""
     found = range(start, stop, step)
     if found[MOST_ARMS:]:
-        raise ValueError(f"{shown(found)} has more than {MOST_ARMS:,} arms")
+        raise InvalidInput(f"{shown(found)} has more than {MOST_ARMS:,} arms")
     return found
 
 
@@ -79,4 +80,4 @@ def _thing(plain: Any) -> Any:
     if kind == "contrasts":
         half_width, to, of = _thing(content)
         return Contrasts(half_width, to=to, of=of)
-    raise ValueError(kind)
+    raise InvalidInput(kind)

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from equipoise.base.errors import EquipoiseError
+from equipoise.base.errors import InvalidInput, StoreUnavailable
 from equipoise.base.inputs import install_hint
 from equipoise.store.database import HEAD, Database, Head, Lost, Values
 
@@ -58,7 +58,7 @@ class Postgres(Database):
             known = psycopg.conninfo.conninfo_to_dict(url)
         except psycopg.Error:
             # The URL is not shown, because it may contain a password.
-            raise ValueError(
+            raise InvalidInput(
                 "store must be a URL such as postgresql://user@host/database; the one given cannot be parsed"
             ) from None
         super().__init__(_described(known), study_name)
@@ -127,7 +127,7 @@ class Postgres(Database):
                 self._connection.close()
         try:
             self._open()
-        except EquipoiseError as error:
+        except StoreUnavailable as error:
             raise Lost(str(error)) from error
 
     def close(self) -> None:
@@ -145,7 +145,7 @@ class Postgres(Database):
             message = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             if self._password:
                 message = message.replace(self._password, "***")
-            raise (Lost if lost else EquipoiseError)(f"cannot use {self.name}: {message}") from None
+            raise (Lost if lost else StoreUnavailable)(f"cannot use {self.name}: {message}") from None
 
 
 def _described(known: dict[str, Any]) -> str:

@@ -17,11 +17,11 @@ from typing import Any, Final
 import numpy as np
 
 from equipoise.base.arrays import Floats, Ints
-from equipoise.base.errors import EquipoiseError
+from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import choice, integer, printable
 from equipoise.ledger import steps
 from equipoise.ledger.goal import Stopping
-from equipoise.ledger.ledger import Ledger
+from equipoise.ledger.ledger import InvalidVariance, Ledger
 from equipoise.ledger.ticket import BITS
 from equipoise.result import Result
 from equipoise.store import events as log
@@ -233,7 +233,7 @@ class Replica:
             self._check_place(place, ledger.issued if kind in log.OF_TICKET else None)
         try:
             # A strategy that gave an invalid variance did so when the log was written, and the event was kept.
-            with suppress(EquipoiseError):
+            with suppress(InvalidVariance):
                 if kind == log.FORGET:
                     ledger.forget(place, withdrawn=text in WITHDRAWALS)
                 elif kind == log.RETIRE:
@@ -298,10 +298,10 @@ class Replica:
         issued, firsts = self.study.ledger.issued, saved["firsts"].astype(np.int64)
         masks = saved["judged"].dtype == saved["settled"].dtype == bool
         if len(saved["seconds"]) > issued or len(firsts) != len(saved["tags"]) or not masks:
-            raise ValueError("its arrays do not fit")
+            raise InvalidInput("its arrays do not fit")
         # From the first ticket on, each turn's after those of the turn before.
         if (np.diff(firsts, prepend=-1, append=max(issued, 0)) <= 0).any() or (issued and firsts[:1].tolist() != [0]):
-            raise ValueError("its tickets are not in order")
+            raise InvalidInput("its tickets are not in order")
         check_goal(saved["precision"], saved["level"], self.study.arms, saved["interval"], self.header.options)
         integer("weighed", saved["weighed"], least=-1)
         for kind, many in saved["counts"].items():

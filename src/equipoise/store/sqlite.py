@@ -12,7 +12,7 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import Final
 
-from equipoise.base.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError, InvalidInput, StoreUnavailable
 from equipoise.base.inputs import printable
 from equipoise.store import files
 from equipoise.store.database import Database, Head, Row, Values
@@ -66,12 +66,12 @@ class SQLite(Database):
         self._keep_gate = False
         folder = files.stat(str(self._path.parent))
         if create and not (folder is not None and S_ISDIR(folder.st_mode)):
-            raise ValueError(f"cannot create {self.name}: there is no folder {self._path.parent}")
+            raise InvalidInput(f"cannot create {self.name}: there is no folder {self._path.parent}")
         if not create and files.stat(str(self._path)) is None:
-            raise ValueError(f"there is no store {self.name}")
+            raise InvalidInput(f"there is no store {self.name}")
         known = files.stat(os.fspath(path)) if write else None
         if known is not None and known.st_nlink > 1:
-            raise EquipoiseError(
+            raise StoreUnavailable(
                 f"{self.name} has {known.st_nlink} names (hard links), and SQLite keeps what was written last next to "
                 "one of them: remove the others, or make a copy"
             )
@@ -138,7 +138,7 @@ class SQLite(Database):
     def _check_began(self, begun: bool) -> None:
         """Refuse an empty file, unless a process was killed that created a store there, and left a gate and no log."""
         if self._is_empty() and not (begun and files.size(files.beside(self._path, "-wal")) == 0):
-            raise EquipoiseError(
+            raise StoreUnavailable(
                 f"{self.name} is empty, and what it may have held is lost: restore a copy of it, or remove it to begin "
                 "a new study"
             )
@@ -184,7 +184,7 @@ class SQLite(Database):
                     if files.stat(source := files.beside(self._path, suffix)) is not None:
                         shutil.copyfile(source, Path(self._copy.name) / f"study.db{suffix}")
             except OSError as error:
-                raise EquipoiseError(f"cannot read {self.name}: {error.strerror}") from error
+                raise StoreUnavailable(f"cannot read {self.name}: {error.strerror}") from error
             connection = self._connect("rw", Path(self._copy.name) / "study.db")
             connection.execute("pragma query_only = on")
             return connection
@@ -202,7 +202,7 @@ class SQLite(Database):
 
     def check_foreign(self, tables: set[str]) -> None:
         if tables:
-            raise ValueError(f"{self.name} is not an equipoise store: it is a database with other tables")
+            raise InvalidInput(f"{self.name} is not an equipoise store: it is a database with other tables")
 
     def delete(self) -> None:
         self.execute("pragma secure_delete = on")  # overwrites what is deleted
@@ -279,7 +279,7 @@ class SQLite(Database):
         if changed is None:
             return
         saved = "; what was committed is saved" if self._keeps_all(changed) else ""
-        raise EquipoiseError(
+        raise StoreUnavailable(
             f"{self.name}{changed} was removed or replaced while the store was in use{saved}; end all processes that "
             "use a store before you move, replace or remove its files"
         )
@@ -342,29 +342,29 @@ class SQLite(Database):
         message = printable(" ".join(str(error).split()))[:200]
         code = getattr(error, "sqlite_errorname", "")
         if code in _FULL:
-            return EquipoiseError(
+            return StoreUnavailable(
                 f"cannot write to {self.name}: {message}; what was committed is saved, free some space to continue"
             )
         if code in _UNLOCKABLE:
-            return EquipoiseError(f"cannot lock {self.name}: {message} ({code}); {LOCKS_NEEDED}")
+            return StoreUnavailable(f"cannot lock {self.name}: {message} ({code}); {LOCKS_NEEDED}")
         if _is_busy(error):
-            return EquipoiseError(
+            return StoreUnavailable(
                 f"cannot lock {self.name}: another program keeps it locked, or its file system has no locks that work"
             )
         if code in _APART:
-            return EquipoiseError(
+            return StoreUnavailable(
                 f"cannot use {self.name}: {message} ({code}): a file of this store was removed, renamed, replaced or "
                 "cut off while in use; end all processes that use it, and keep the database, -wal and -shm together"
             )
         if code.startswith("SQLITE_IOERR"):
-            return EquipoiseError(
+            return StoreUnavailable(
                 f"cannot use {self.name}: {message} ({code}); what was committed is saved, check the disk"
             )
         if "malformed" in message or "corrupt" in message:
             return self.damaged(message)
         if "not a database" in message:
-            return ValueError(f"{self.name} is not an equipoise store: {message}")
-        return EquipoiseError(f"cannot use {self.name}: {message}")
+            return InvalidInput(f"{self.name} is not an equipoise store: {message}")
+        return StoreUnavailable(f"cannot use {self.name}: {message}")
 
 
 def _is_busy(error: sqlite3.Error) -> bool:

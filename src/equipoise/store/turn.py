@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from equipoise.base.arrays import Bools, Floats, Ints
-from equipoise.base.errors import EquipoiseError
+from equipoise.base.errors import InvalidInput
 from equipoise.ledger import Ticket
 from equipoise.ledger.goal import Stopping
-from equipoise.ledger.ledger import Ledger
+from equipoise.ledger.ledger import InvalidVariance, Ledger
 from equipoise.ledger.state import IN_FLIGHT
 from equipoise.ledger.ticket import BITS
 from equipoise.store import events
@@ -124,7 +124,7 @@ class Turn:
         except ValueError:
             self.whole = True  # refused: nothing has changed
             raise
-        except EquipoiseError:
+        except InvalidVariance:
             self._told(known, ticket, value, seconds, cost)  # the strategy failed, and the sample is kept
             raise
         self._told(known, ticket, value, seconds, cost)
@@ -150,7 +150,7 @@ class Turn:
         except ValueError:
             self.whole = True
             raise
-        except EquipoiseError:
+        except InvalidVariance:
             self._told_many(tickets[new], values[new], seconds[new], None if costs is None else costs[new])
             raise
         self._told_many(tickets[new], values[new], seconds[new], None if costs is None else costs[new])
@@ -280,7 +280,7 @@ class Turn:
         except (ValueError, TypeError):
             self.whole = True
             raise
-        except EquipoiseError:
+        except InvalidVariance:
             self._changed(kind, place, text)  # the strategy failed, and the change is kept
             raise
         self._changed(kind, place, text)
@@ -339,7 +339,7 @@ class Turn:
             How many it asks for: one, where there is a respondent, who would else count more than others.
         """
         if respondent is not None and tickets > 1:
-            raise ValueError(f"the number of tickets must be 1 with a respondent, got {tickets:,}")
+            raise InvalidInput(f"the number of tickets must be 1 with a respondent, got {tickets:,}")
         known = self.called([call for call in (key, respondent) if call is not None])
         if key in known:
             return known[key]

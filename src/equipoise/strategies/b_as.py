@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from equipoise.base.errors import InvalidInput
 from equipoise.strategies.registry import register
 from equipoise.strategies.strategy import Numbers, Strategy, Support, require_positive, require_probability, width
 
@@ -55,9 +56,9 @@ class BAS(Strategy):
         require_positive(self, "exploration", "c1", "c2")
         require_probability(self, "delta")
         if (self.c1 is None) != (self.c2 is None):
-            raise ValueError(f"{self.name}: c1 and c2 must be given together, got c1={self.c1!r} and c2={self.c2!r}")
+            raise InvalidInput(f"{self.name}: c1 and c2 must be given together, got c1={self.c1!r} and c2={self.c2!r}")
         if self.exploration is not None and (self.c1 is not None or self.delta is not None):
-            raise ValueError(f"{self.name}: give either exploration or c1, c2 and delta, not both")
+            raise InvalidInput(f"{self.name}: give either exploration or c1, c2 and delta, not both")
 
     @staticmethod
     def default_delta(n: float) -> float:
@@ -73,17 +74,17 @@ class BAS(Strategy):
             c1, c2 = bounded_constants(b)
         kind = type(self).__name__
         if c1 is None or c2 is None:
-            raise ValueError(
+            raise InvalidInput(
                 f"{self.name}: exploration has the unit of the samples and no safe default; give "
                 f"eq.strategies.{kind}(exploration=A), or c1 and c2, or declare a bounded support"
             )
         if self.delta is None and budget is None:
-            raise ValueError(
+            raise InvalidInput(
                 f"{self.name}: without a budget, delta must be given, as in {kind}(c1=1, c2=1, delta=1e-6)"
             )
         delta = self.delta if self.delta is not None else self.default_delta(budget or 1)
         if not delta < c2:
-            raise ValueError(f"{self.name}: delta must be less than c2 = {c2:g}, got {delta:g}")
+            raise InvalidInput(f"{self.name}: delta must be less than c2 = {c2:g}, got {delta:g}")
         root = math.sqrt(math.log(2 / delta))
         if budget is None:
             return (a(c1, c2, delta, 0.0) * root, 2 * root * (a(c1, c2, delta, 1.0) - a(c1, c2, delta, 0.0)))

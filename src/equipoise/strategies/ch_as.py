@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from equipoise.base.errors import InvalidInput
 from equipoise.strategies.registry import register
 from equipoise.strategies.strategy import Numbers, Strategy, Support, require_positive, require_probability, width
 
@@ -45,7 +46,7 @@ class CHAS(Strategy):
 
     def params(self, budget: int | None, arms: int, support: Support) -> Numbers:
         if self.delta is None and budget is None:
-            raise ValueError("ch-as: without a budget, delta must be given, as in eq.strategies.CHAS(delta=1e-6)")
+            raise InvalidInput("ch-as: without a budget, delta must be given, as in eq.strategies.CHAS(delta=1e-6)")
         delta = self.delta if self.delta is not None else default_delta(budget or 1)
         return (radius(1.0, delta, self.width or width(support) or 1.0),)
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from equipoise.base.errors import InvalidInput
 from equipoise.strategies.registry import register
 from equipoise.strategies.strategy import Numbers, Strategy
 
@@ -37,7 +38,7 @@ class Oracle(Strategy):
         values = None if variances is None else tuple(float(v) for v in variances)
         for v in values or ():
             if not 0 <= v < math.inf:
-                raise ValueError(f"oracle: variances must be finite and non-negative, got {v!r}")
+                raise InvalidInput(f"oracle: variances must be finite and non-negative, got {v!r}")
         object.__setattr__(self, "variances", values)
 
     @staticmethod

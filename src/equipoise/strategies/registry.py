@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
-from equipoise.base.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError, InvalidInput
 from equipoise.base.inputs import did_you_mean, plain_name, shown
 from equipoise.strategies.checks import warn_if_pool_is_undeclared
 from equipoise.strategies.strategy import Strategy
@@ -32,7 +32,7 @@ def register(name: str) -> Callable[[StrategyClass], StrategyClass]:
     'a'
     """
     if not name or name != name.strip().lower():
-        raise ValueError(f"the name of a strategy must be in lower case, such as 'my-strategy', got {shown(name)}")
+        raise InvalidInput(f"the name of a strategy must be in lower case, such as 'my-strategy', got {shown(name)}")
 
     def enter(strategy: StrategyClass) -> StrategyClass:
         if not (isinstance(strategy, type) and issubclass(strategy, Strategy)):
@@ -40,7 +40,7 @@ def register(name: str) -> Callable[[StrategyClass], StrategyClass]:
         known = _REGISTER.get(name)
         # Running a notebook's cell again defines the same class again; anything else under the same name is a mistake.
         if known and (known.__module__, known.__qualname__) != (strategy.__module__, strategy.__qualname__):
-            raise ValueError(f"a strategy {name!r} is already registered, by {known.__module__}.{known.__qualname__}")
+            raise InvalidInput(f"a strategy {name!r} is already registered, by {known.__module__}.{known.__qualname__}")
         warn_if_pool_is_undeclared(strategy, stacklevel=3)
         strategy.name = name
         _REGISTER[name] = strategy
@@ -62,7 +62,7 @@ def get(name: str) -> type[Strategy]:
     by_class = {strategy.__name__.lower(): known for known, strategy in _REGISTER.items()}
     word = by_class.get(name.lower(), name.lower())
     hint = did_you_mean(word, _REGISTER) or f"; the strategies are {', '.join(available())}"
-    raise ValueError(f"there is no strategy {name!r}{hint}")
+    raise InvalidInput(f"there is no strategy {name!r}{hint}")
 
 
 def resolve(strategy: str | Strategy) -> Strategy:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from equipoise.base.arrays import Floats
+from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import LARGEST, integer, number, positive, probability, shown
 
 Support = Literal["binary"] | tuple[float, float] | None
@@ -154,9 +155,9 @@ def initial_own(strategy: Strategy, arms: int, weights: Floats, variances: Float
         if known is None:
             known = variances
         if known is None:
-            raise ValueError(f"{strategy.name} needs the true variances of the arms, as in Oracle(variances=[4, 1])")
+            raise InvalidInput(f"{strategy.name} needs the true variances of the arms, as in Oracle(variances=[4, 1])")
         if len(known) != arms:
-            raise ValueError(f"variances must have one value for each of the {arms:,} arms, got {len(known):,}")
+            raise InvalidInput(f"variances must have one value for each of the {arms:,} arms, got {len(known):,}")
         found[:, strategy.own.index("variance")] = known
     return found
 
@@ -201,10 +202,10 @@ def check_support(support: Any) -> Support:
         return support  # type: ignore[return-value]
     wrong = f"support must be 'binary', (low, high) with low < high, or None, got {shown(support)}"
     if isinstance(support, str) or not hasattr(support, "__len__") or len(support) != 2:
-        raise ValueError(wrong)
+        raise InvalidInput(wrong)
     low, high = (number("each end of the support", end) for end in support)
     if not -LARGEST <= low < high <= LARGEST:
-        raise ValueError(wrong)
+        raise InvalidInput(wrong)
     return low, high
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from equipoise.base.errors import InvalidInput
 from equipoise.strategies.registry import register
 from equipoise.strategies.strategy import Numbers, Strategy, Support, require_pulls
 
@@ -33,7 +34,7 @@ class TwoStage(Strategy):
         if self.pilot is not None:
             return (float(self.pilot),)
         if budget is None:
-            raise ValueError("two-stage: without a budget, the pilot must be given, as in TwoStage(pilot=20)")
+            raise InvalidInput("two-stage: without a budget, the pilot must be given, as in TwoStage(pilot=20)")
         return (float(max(2, budget // (5 * arms))),)
 
     @staticmethod

@@ -14,7 +14,7 @@ import numpy as np
 
 from equipoise.base import tables
 from equipoise.base.arrays import Bools, Floats, Ints
-from equipoise.base.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError, InvalidInput
 from equipoise.base.inputs import MISSING, Names, integer, number, shown
 from equipoise.base.keywords import suggests_keywords
 from equipoise.base.tables import amount, count
@@ -302,7 +302,7 @@ class Study(StudyLike[Ticket]):
                 if cost is not None:
                     raise TypeError(f"cost needs a ticket: a sample from elsewhere uses no budget, got {shown(cost)}")
                 if not self._ledger.possible(value):
-                    raise ValueError(self._ledger.refusal(value))
+                    raise InvalidInput(self._ledger.refusal(value))
                 self._ledger.tell_moments(self._ledger.names.find(arm), 1, value, 0.0)
                 return
             try:
@@ -428,7 +428,7 @@ class Study(StudyLike[Ticket]):
             try:
                 ticket_id = int(self._earlier(np.array([ticket_id]))[0])
             except (ValueError, OverflowError):
-                raise ValueError(f"{shown(ticket)} {_FOREIGN}") from None
+                raise InvalidInput(f"{shown(ticket)} {_FOREIGN}") from None
         try:
             place = self._ledger.names.place(arm)
         except (KeyError, TypeError):
@@ -439,7 +439,9 @@ class Study(StudyLike[Ticket]):
     def _check_arm(self, ticket: Ticket, ticket_id: int, place: int) -> None:
         own = self._ledger.arm_of[ticket_id]
         if own != place:
-            raise ValueError(f"{shown(ticket)} was handed out for arm {self._names[own]!r}, not for {shown(ticket[1])}")
+            raise InvalidInput(
+                f"{shown(ticket)} was handed out for arm {self._names[own]!r}, not for {shown(ticket[1])}"
+            )
 
     def _earlier(self, ids: Ints) -> Ints:
         """Return ids as of the latest series of numbers as ids of the series each of them is of."""
@@ -449,7 +451,7 @@ class Study(StudyLike[Ticket]):
         series = np.searchsorted(starts, found, side="right") - 1
         foreign = (numbers - found != firsts[series]) | (found >= self._ledger.issued) | (numbers < 0)
         if foreign.any():
-            raise ValueError(f"the ticket in pair {int(np.argmax(foreign))} {_FOREIGN}")
+            raise InvalidInput(f"the ticket in pair {int(np.argmax(foreign))} {_FOREIGN}")
         return found
 
     # ---- saved and loaded

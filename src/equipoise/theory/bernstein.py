@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.base.arrays import Floats
+from equipoise.base.errors import InvalidInput
 from equipoise.strategies import b_as
 from equipoise.strategies.b_as import default_delta
 from equipoise.theory import assumptions
@@ -37,7 +38,7 @@ def a(c1: float, c2: float, delta: float, n: float) -> float:
     assumptions.positive(c1=c1, c2=c2, n=n)
     assumptions.in_unit_interval(delta)
     if not delta < c2:
-        raise ValueError(f"delta must be less than c2 = {c2!r}, got {delta!r}")
+        raise InvalidInput(f"delta must be less than c2 = {c2!r}, got {delta!r}")
     return b_as.a(c1, c2, delta, n)
 
 
@@ -211,7 +212,7 @@ def lemma6(n: int, K: int, delta: float, c1: float, c2: float) -> float:
     assumptions.in_unit_interval(delta)
     outside = 2 * n * K * delta
     if not outside < c2:
-        raise ValueError(f"2nKδ must be less than c2 = {c2:g}, got {outside:g}")
+        raise InvalidInput(f"2nKδ must be less than c2 = {c2:g}, got {outside:g}")
     return c1 * n * outside * (1 + math.log(c2 / outside))
 
 
@@ -281,7 +282,7 @@ def _lemma2(variances: npt.ArrayLike, n: float, delta: float, c1: float, c2: flo
     problem = _subgaussian(variances, c1, c2)
     assumptions.at_least(c1=(c1, 1), c2=(c2, 1))
     if not 0 < delta <= 2 / math.e:
-        raise ValueError(f"delta must be positive and at most 2/e, as Lemma 2 requires, got {delta!r}")
+        raise InvalidInput(f"delta must be positive and at most 2/e, as Lemma 2 requires, got {delta!r}")
     width_a = a(c1, c2, delta, n)
     scaled = width_a * math.sqrt(math.log(2 / delta))
     width_c = math.sqrt(3) * scaled / (math.sqrt(problem.K) * (math.sqrt(problem.Sigma) + 3 * scaled))

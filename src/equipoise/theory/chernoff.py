@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.base.arrays import Floats
+from equipoise.base.errors import InvalidInput
 from equipoise.strategies.ch_as import default_delta, radius
 from equipoise.theory import assumptions
 
@@ -90,7 +91,7 @@ def conjectured_regret(lambda_min: float, n: float, fast: float = 1.0, slow: flo
     The constants are not known; with both at 1 the rates cross at n = λ_min^{-15}. λ_min = 0 leaves the slow rate.
     """
     if not 0 <= lambda_min <= 1:
-        raise ValueError(f"lambda_min must be between 0 and 1, got {lambda_min!r}")
+        raise InvalidInput(f"lambda_min must be between 0 and 1, got {lambda_min!r}")
     assumptions.positive(n=n, fast=fast, slow=slow)
     quick = fast * lambda_min**-2.5 * n**-1.5 if lambda_min > 0 else math.inf
     return min(quick, slow * n ** (-4 / 3))

@@ -11,6 +11,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import shown
 from equipoise.problem import Gaussian
 from equipoise.strategies import b_as
@@ -49,7 +50,7 @@ def lemma3(variance: float, pulls: npt.ArrayLike) -> float:
     assumptions.at_least(variance=(variance, 0))
     counts = np.asarray(pulls, dtype=float)
     if counts.size == 0 or not (counts >= 1).all():
-        raise ValueError(f"pulls must have one value of at least 1 for each run, got {shown(pulls)}")
+        raise InvalidInput(f"pulls must have one value of at least 1 for each run, got {shown(pulls)}")
     return variance * float((1 / counts).mean())
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import LONGEST_NAME, check_names, integer, number_of_seconds, printable, shown
 from equipoise.ledger.goal import Precision
 from equipoise.ledger.goal import precision as precision_of
@@ -82,17 +83,17 @@ class BenchOptions:
         integer("min_runs", self.min_runs, 1, _MOST)
         integer("max_runs", self.max_runs, 1, _MOST)
         if self.runs is None and self.max_runs < 2:
-            raise ValueError(
+            raise InvalidInput(
                 f"max_runs must be at least 2 with a precision, got {self.max_runs}; for one run, use --runs 1"
             )
         if self.min_runs > self.max_runs:
-            raise ValueError(f"min_runs must be at most max_runs, {self.max_runs:,}, got {self.min_runs:,}")
+            raise InvalidInput(f"min_runs must be at most max_runs, {self.max_runs:,}, got {self.min_runs:,}")
         if self.max_seconds is not None:
             number_of_seconds("max_seconds", self.max_seconds)
         integer("warmup", self.warmup, 0, _MOST)
         arms, given = len(self.commands), len(self.prepare)
         if given not in (0, 1, arms):
-            raise ValueError(f"prepare must be given once or once for each of the {arms} commands, got {given} times")
+            raise InvalidInput(f"prepare must be given once or once for each of the {arms} commands, got {given} times")
         # Both may refuse what was given.
         _ = self.words, self.asked
 
@@ -154,11 +155,11 @@ def _as_text(asked: Precision) -> str | float:
 
 def _check_commands(commands: Mapping[str, str]) -> None:
     if not commands:
-        raise ValueError("at least one command is needed, as in equipoise bench 'gzip -c data.bin'")
+        raise InvalidInput("at least one command is needed, as in equipoise bench 'gzip -c data.bin'")
     check_names(commands)
     for command in commands.values():
         if not isinstance(command, str) or not command.strip():
-            raise ValueError(f"a command must not be empty, got {shown(command)}")
+            raise InvalidInput(f"a command must not be empty, got {shown(command)}")
 
 
 def _check_encodable(*texts: str) -> None:
@@ -167,7 +168,7 @@ def _check_encodable(*texts: str) -> None:
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise ValueError(f"a command and its name must be UTF-8, got {shown(text)}") from None
+            raise InvalidInput(f"a command and its name must be UTF-8, got {shown(text)}") from None
 
 
 def names_of(commands: Sequence[str], given: Sequence[str]) -> dict[str, str]:
@@ -183,14 +184,14 @@ def names_of(commands: Sequence[str], given: Sequence[str]) -> dict[str, str]:
         as far as a name has room for them.
     """
     if given and len(given) != len(commands):
-        raise ValueError(f"name must be given once for each of the {len(commands)} commands, got {len(given)} times")
+        raise InvalidInput(f"name must be given once for each of the {len(commands)} commands, got {len(given)} times")
     if not all(name.strip() for name in given):
-        raise ValueError("a name must not be empty, got ''")
+        raise InvalidInput("a name must not be empty, got ''")
     programs = [*map(program_of, commands)]
     names = given or (programs if len(set(programs)) == len(commands) and all(programs) else commands)
     if len(set(names)) < len(names):
         twice = next(name for name in names if list(names).count(name) > 1)
-        raise ValueError(f"every command needs a name of its own, got {shown(twice)} twice; use --name")
+        raise InvalidInput(f"every command needs a name of its own, got {shown(twice)} twice; use --name")
     return dict(zip(given or [_as_name(name, i) for i, name in enumerate(names, 1)], commands, strict=True))
 
 

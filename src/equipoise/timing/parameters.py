@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
+from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import number_in, shown
 
 # The most values of a parameter, and the most commands that may come of all of them.
@@ -39,12 +40,12 @@ def scan(low: str, high: str, step: str | None = None) -> list[str]:
         _decimal(what, text) for what, text in (("MIN", low), ("MAX", high), ("the step", step or "1"))
     )
     if each <= 0 or last < first:
-        raise ValueError(
+        raise InvalidInput(
             f"a parameter must be scanned from MIN up to MAX by a positive step, got {first} to {last} by {each}"
         )
     many = int((last - first) / each) + 1
     if many > _MOST:
-        raise ValueError(f"a parameter must have at most {_MOST:,} values, got {many:,}")
+        raise InvalidInput(f"a parameter must have at most {_MOST:,} values, got {many:,}")
     return [f"{first + i * each:f}" for i in range(many)]
 
 
@@ -55,9 +56,9 @@ def _decimal(what: str, text: str) -> Decimal:
     except (ValueError, InvalidOperation):
         found = Decimal("nan")
     if not found.is_finite():
-        raise ValueError(f"{what} of a parameter must be a number, got {shown(text)}")
+        raise InvalidInput(f"{what} of a parameter must be a number, got {shown(text)}")
     if max(found.adjusted() + 1, -int(found.as_tuple().exponent)) > _PLACES:
-        raise ValueError(
+        raise InvalidInput(
             f"{what} of a parameter must have at most {_PLACES} digits before and after the point, got {shown(text)}"
         )
     return found
@@ -91,12 +92,12 @@ def fill(
     """
     for name in values:
         if not any(f"{{{name}}}" in text for text in (*commands, *prepare)):
-            raise ValueError(
+            raise InvalidInput(
                 f"a command must have {{{name}}} in it for the parameter {name!r}, got {shown(commands[0])}"
             )
     combined = [dict(zip(values, some, strict=True)) for some in itertools.product(*values.values())]
     if len(combined) * len(commands) > _MOST:
-        raise ValueError(f"there must be at most {_MOST:,} commands, got {len(combined) * len(commands):,}")
+        raise InvalidInput(f"there must be at most {_MOST:,} commands, got {len(combined) * len(commands):,}")
 
     chosen = [values_of for values_of in combined for _ in commands]
 

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from equipoise.base.errors import InvalidInput
 from equipoise.run.commands import MARK, CommandError, Process, Running, end_of, ended_by
 
 # Where the stdout of commands can go besides a file.
@@ -344,7 +345,7 @@ def shell_for(commands: Iterable[str], wanted: str) -> str | None:
         return "/bin/sh" if wanted == "default" or any(map(needs_shell, commands)) else None
     words = _split(wanted)
     if not words or shutil.which(words[0]) is None:
-        raise ValueError(f"shell must be a program, 'none' or 'auto', got {wanted!r}")
+        raise InvalidInput(f"shell must be a program, 'none' or 'auto', got {wanted!r}")
     return wanted
 
 
@@ -364,7 +365,7 @@ def _split(command: str) -> list[str]:
         found = _PIECE.match(command, place)
         if found is None:
             lacks = "No escaped character" if command[place] == "\\" else "No closing quotation"
-            raise ValueError(f"cannot split {command!r} into words: {lacks}")
+            raise InvalidInput(f"cannot split {command!r} into words: {lacks}")
         place = found.end()
         kind = found.lastgroup
         if kind == "break":

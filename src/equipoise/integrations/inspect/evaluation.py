@@ -21,7 +21,7 @@ from inspect_ai.model import GenerateConfig, get_model
 from inspect_ai.model._model import init_active_model, init_model_roles  # no public names either
 
 from equipoise.base import terminal as people
-from equipoise.base.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError, InvalidInput
 from equipoise.base.inputs import choice, did_you_mean, number, positive, shown
 from equipoise.base.keywords import suggests_keywords
 from equipoise.base.tables import count
@@ -165,7 +165,7 @@ def evaluate(
     known = contextvars.copy_context().run(_questions, tasks, scores, model, options)
     twice = [name for name, many in Counter(each.name for each in known).items() if many > 1]
     if twice:
-        raise ValueError(f"tasks must have different names, got {twice[0]!r} twice")
+        raise InvalidInput(f"tasks must have different names, got {twice[0]!r} twice")
     groups: dict[Any, list[Item]] = defaultdict(list)
     for t, each in enumerate(known):
         for position, group in enumerate(groups_of(each.name, each.samples, group_by)):
@@ -229,11 +229,11 @@ class _Questions:
             )
         self.task, self.name = task, task.name
         if getattr(task, "sample_source", None) is not None:
-            raise ValueError(f"task {self.name!r} must have a dataset of fixed samples, got a SampleSource")
+            raise InvalidInput(f"task {self.name!r} must have a dataset of fixed samples, got a SampleSource")
         if task.early_stopping is not None:
-            raise ValueError(f"task {self.name!r} must have no early_stopping: evaluate decides which samples run")
+            raise InvalidInput(f"task {self.name!r} must have no early_stopping: evaluate decides which samples run")
         if len(task.epochs_reducer or ()) > 1:
-            raise ValueError(f"task {self.name!r} must have one reducer of epochs, got {len(task.epochs_reducer)}")
+            raise InvalidInput(f"task {self.name!r} must have one reducer of epochs, got {len(task.epochs_reducer)}")
         scores.check(self.name, len(task.scorer or ()))
         self.samples = with_ids(task.dataset)
         check_ids(self.name, self.samples)
@@ -256,7 +256,7 @@ def _questions(tasks: Any, scores: Scores, model: Any, options: Mapping[str, Any
         _make_known(model, options)
     made = [task for each in listed for task in (_named(each, arguments) if isinstance(each, str) else [each])]
     if not made:
-        raise ValueError("tasks must have at least one task, got none")
+        raise InvalidInput("tasks must have at least one task, got none")
     return [_Questions(task, arguments, scores) for task in made]
 
 
@@ -279,7 +279,7 @@ def _named(name: str, arguments: Mapping[str, Any]) -> list[Any]:
     except (OSError, LookupError, PrerequisiteError):
         found = []
     if not found:
-        raise ValueError(f"tasks must be known to inspect_ai where they are names or files, got {name!r}")
+        raise InvalidInput(f"tasks must be known to inspect_ai where they are names or files, got {name!r}")
     return found
 
 
@@ -289,12 +289,12 @@ def _checked_options(given: Mapping[str, Any] | None) -> dict[str, Any]:
     known = [name for name in (*parameters, *GenerateConfig.model_fields) if name not in (*_OURS, "kwargs")]
     for name in given or ():
         if name in _OURS:
-            raise ValueError(f"eval_options must leave {name} to evaluate, got {shown(given)}")
+            raise InvalidInput(f"eval_options must leave {name} to evaluate, got {shown(given)}")
         if name not in known:
-            raise ValueError(f"eval_options must be arguments of eval, got {name!r}{did_you_mean(name, known)}")
+            raise InvalidInput(f"eval_options must be arguments of eval, got {name!r}{did_you_mean(name, known)}")
     reducers = getattr((given or {}).get("epochs"), "reducer", None) or ()
     if len(reducers) > 1:
-        raise ValueError(f"eval_options must have one reducer of epochs, got {len(reducers)}")
+        raise InvalidInput(f"eval_options must have one reducer of epochs, got {len(reducers)}")
     return {"display": "none", "fail_on_error": False} | dict(given or {})
 
 
@@ -310,7 +310,7 @@ def _expected_costs(
 ) -> dict[Any, float] | None:
     if unit == "samples":
         if given is not None:
-            raise ValueError(f"tokens_per_sample needs unit='tokens', got {shown(given)}")
+            raise InvalidInput(f"tokens_per_sample needs unit='tokens', got {shown(given)}")
         return None
     if given is None and held is not None:
         # A study is continued with the costs that it began with, whatever the budget is now.

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import shown
 
 # A key of the samples' metadata, a function of a sample, or None for the task itself.
@@ -36,7 +37,7 @@ def check_ids(task: str, samples: Iterable[Any]) -> None:
     """Refuse a task with two samples of the same id, which inspect_ai could not tell apart."""
     twice = [id for id, many in Counter(str(sample.id) for sample in samples).items() if many > 1]
     if twice:
-        raise ValueError(f"the samples of task {task!r} must have different ids, got {twice[0]} twice or more")
+        raise InvalidInput(f"the samples of task {task!r} must have different ids, got {twice[0]} twice or more")
 
 
 def groups_of(task: str, samples: Sequence[Any], group_by: GroupBy) -> list[Hashable]:
@@ -52,7 +53,7 @@ def _group_of(task: str, sample: Any, group_by: GroupBy) -> Hashable:
     else:
         metadata = sample.metadata or {}
         if group_by not in metadata:
-            raise ValueError(
+            raise InvalidInput(
                 f"group_by must be a key of every sample's metadata, got {group_by!r}, "
                 f"which sample {shown(sample.id)} of task {task!r} does not have"
             )

@@ -14,6 +14,7 @@ from inspect_ai.model import GenerateConfig, Model
 from inspect_ai.solver import Plan
 from pydantic import BaseModel
 
+from equipoise.base.errors import InvalidInput
 from equipoise.integrations import model_fingerprint as described
 
 # What each part is called where it differs.
@@ -108,7 +109,7 @@ def check_same(held: Mapping[str, Any], given: Mapping[str, Any]) -> None:
         was, now = held.get(part, ""), given.get(part, "")
         if was != now:
             which = "" if part in _OF_SAMPLES else f" ({was or 'none'} instead of {now or 'none'})"
-            raise ValueError(
+            raise InvalidInput(
                 f"store must hold the same evaluation, got one with {other}{which}; use another store or change it back"
             )
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from inspect_ai.scorer import CORRECT, INCORRECT, NOANSWER, PARTIAL
 
-from equipoise.base.errors import EquipoiseError
+from equipoise.base.errors import EquipoiseError, InvalidInput
 from equipoise.base.inputs import LARGEST, shown
 from equipoise.strategies import Support, check_support
 
@@ -41,9 +41,9 @@ class Scores:
     def check(self, task: str, scorers: int) -> None:
         """Refuse a task that has not one scorer, if none was chosen."""
         if scorers == 0:
-            raise ValueError(f"task {task!r} must have a scorer, got none")
+            raise InvalidInput(f"task {task!r} must have a scorer, got none")
         if scorers > 1 and self._scorer is None:
-            raise ValueError(f"scorer must name one of the {scorers} scorers of task {task!r}, got None")
+            raise InvalidInput(f"scorer must name one of the {scorers} scorers of task {task!r}, got None")
 
     def number(self, task: str, sample: Any, scores: Mapping[str, Any]) -> float | None:
         """Return the score of a sample; None where it has none, or one that is not to be counted."""
