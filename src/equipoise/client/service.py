@@ -28,7 +28,7 @@ def connect(url: str, key: str, *, patience: float = 60.0) -> Service:
     key
         The administrator's token, or the key of a study.
     patience
-        Seconds for which a request is repeated while the service is away.
+        Seconds for which a request is repeated while the service is unavailable.
 
     Returns
     -------

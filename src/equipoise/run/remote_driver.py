@@ -193,5 +193,5 @@ def _outcomes(answer: Answer, tickets: int) -> list[Outcome]:
 
 
 def _index(ticket: Any) -> int:
-    """Return by what the seed of a ticket's sample is found: the same whoever samples it."""
+    """Return a ticket's index among the seeds, the same in every process that samples it."""
     return int.from_bytes(hashlib.blake2b(str(ticket[0]).encode(), digest_size=8).digest(), "little") >> 2

@@ -6,8 +6,8 @@ import math
 import operator
 import os
 import time
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, SupportsFloat, overload
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, SupportsFloat, TypeVar, overload
 
 import numpy as np
 
@@ -27,7 +27,9 @@ from equipoise.store.database import VISITOR
 from equipoise.store.leases import VISITOR_SECONDS, sweep
 from equipoise.store.replica import RETIRED
 from equipoise.strategies import Strategy, Support, check_support, resolve
-from equipoise.study import StudyLike
+from equipoise.study import Study, StudyLike
+
+T = TypeVar("T")
 
 # Seconds between two looks for tickets whose leases are over, unless nothing else is left to ask for.
 SWEEP = 1.0
@@ -137,10 +139,10 @@ def open_study(
 
 class SharedStudy(StudyLike[Ticket]):
     """
-    A study in a store, with the face of `Study`; made by `open`.
+    A study in a store, shared by any number of processes; made by `open`.
 
-    Every call that changes something is one turn: when it returns, it is saved. What is read is as the store has it
-    now, whoever wrote it.
+    Every call that changes the study is one turn, which is committed when the call returns. Properties and `result`
+    read what all processes have committed.
     """
 
     def __init__(self, log: Log, lease: float) -> None:
@@ -162,7 +164,7 @@ class SharedStudy(StudyLike[Ticket]):
 
     # ---- what can be read
 
-    def _read(self, view: Any) -> Any:
+    def _read(self, view: Callable[[Study], T]) -> T:
         return self._log.look(lambda replica: view(replica.study))
 
     @property
@@ -181,11 +183,11 @@ class SharedStudy(StudyLike[Ticket]):
     @property
     def objective(self) -> Objective:
         """What is minimised, with weights and costs in the arms' order."""
-        return self._read(lambda study: study.objective)  # type: ignore[no-any-return]
+        return self._read(lambda study: study.objective)
 
     @property
     def budget(self) -> float | None:
-        return self._read(lambda study: study.budget)  # type: ignore[no-any-return]
+        return self._read(lambda study: study.budget)
 
     @property
     def precision(self) -> Any:
@@ -194,23 +196,23 @@ class SharedStudy(StudyLike[Ticket]):
 
     @property
     def spent(self) -> float:
-        return self._read(lambda study: study.spent)  # type: ignore[no-any-return]
+        return self._read(lambda study: study.spent)
 
     @property
     def remaining(self) -> float:
-        return self._read(lambda study: study.remaining)  # type: ignore[no-any-return]
+        return self._read(lambda study: study.remaining)
 
     @property
     def in_flight(self) -> int:
-        return self._read(lambda study: study.in_flight)  # type: ignore[no-any-return]
+        return self._read(lambda study: study.in_flight)
 
     @property
     def done(self) -> bool:
-        return self._read(lambda study: study.done)  # type: ignore[no-any-return]
+        return self._read(lambda study: study.done)
 
     @property
     def retired(self) -> tuple[Hashable, ...]:
-        return self._read(lambda study: study.retired)  # type: ignore[no-any-return]
+        return self._read(lambda study: study.retired)
 
     def result(self) -> Result:
         return self._log.look(lambda replica: replica.result())
@@ -379,7 +381,7 @@ class SharedStudy(StudyLike[Ticket]):
     def reopen(self, arm: Hashable) -> None:
         self._changed(lambda turn: turn.reopen(turn.ledger.names.find(arm)))
 
-    def _changed(self, change: Any) -> None:
+    def _changed(self, change: Callable[[Turn], object]) -> None:
         self._log.turn(change)
 
     def _own(self, replica: Replica, ticket: Ticket) -> int:

@@ -77,8 +77,7 @@ def _as_given(given: Any, check: ValidatorFunctionWrapHandler) -> Any:
     return given
 
 
-# A list is refused at its first mistake, and a mapping after some: whoever sends a million would wait for a list of
-# them, and so would everybody else.
+# A list is refused at its first mistake, and a mapping after a few: listing a million would block all other requests.
 Several = Annotated[list[T], Field(fail_fast=True)]
 ByName = Annotated[dict[str, T], WrapValidator(_in_parts)]
 

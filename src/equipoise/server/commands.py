@@ -93,7 +93,7 @@ class Ask:
         return Handed(turn.tickets(ids), "answered" if answered else None)
 
     def do(self, turn: Turn) -> Handed:
-        """Hand out tickets, whoever asks."""
+        """Hand out new tickets."""
         ids = turn.hand_out(self.many)
         if not ids:
             return Handed([], nothing_left(turn.replica))

@@ -65,8 +65,8 @@ class Study(StudyLike[Ticket]):
     Notes
     -----
     A ticket that was handed out counts as a pull at once, so that many can be in flight. Answers may come in any order,
-    or never: `forget` gives a ticket back, and `decline` counts one that somebody refused to answer. Decisions use no
-    randomness; exact ties go to the first arm.
+    or never: `forget` gives a ticket back, and `decline` counts a refusal to answer. Decisions use no randomness;
+    exact ties go to the first arm.
 
     A study may be used by several threads at once: one lock lets them ask and tell in turn.
 

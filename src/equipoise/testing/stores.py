@@ -41,10 +41,10 @@ class StoreLaws:
     writers: int = 2
     turns: int = 20
 
-    # ---- what the laws are made of
+    # ---- parts of the laws
 
     def header(self, **changes: Any) -> Header:
-        """Return what the studies are made of."""
+        """Return the header of the studies."""
         return replace(Header(("calm", "rough"), resolve("auto"), None, 10_000, 1), **changes)
 
     def sample(self, turn: Turn, m: int = 3) -> range:
@@ -96,7 +96,7 @@ class StoreLaws:
             yield database
 
     def change(self, where: Any, sql: str, *values: Any) -> None:
-        """Do what somebody may do to a database by hand, to one study: its number is the last parameter."""
+        """Change the database of one study by hand: its number is the last parameter."""
         with self.directly(where) as database:
             database.execute(sql, (*values, database._study))
 
@@ -226,7 +226,7 @@ class StoreLaws:
             self.agree(where, log)
 
     def test_a_turn_folds_first(self, where: Any) -> None:
-        """A turn decides on all that was committed before, whoever wrote it."""
+        """A turn decides on all that any process committed before."""
         with Log(where, self.header()) as one, Log(where) as two:
             for expected in range(1, 6):
                 one.turn(lambda turn: turn.ask(1))
