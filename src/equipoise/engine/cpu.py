@@ -23,7 +23,7 @@ from equipoise.base.arrays import Ints
 from equipoise.compiled import jit
 from equipoise.engine.kernels import replay as lean
 from equipoise.engine.kernels.lanes import Layout, lanes
-from equipoise.engine.kernels.single import single
+from equipoise.engine.kernels.single import Variant, single
 from equipoise.engine.kernels.sweeps import sweeps
 from equipoise.engine.rule import NORM, PLAIN, Numbers, Rule
 from equipoise.engine.setup import Ends, Setup
@@ -74,8 +74,8 @@ def _sweeps(rule: Rule) -> Callable[..., None]:
 
 
 @lru_cache(maxsize=256)
-def _single(rule: Rule, scanned: bool, priced: bool, late: bool) -> Callable[..., None]:
-    return jit(single(rule, scanned=scanned, priced=priced, late=late), nogil=True)
+def _single(rule: Rule, variant: Variant) -> Callable[..., None]:
+    return jit(single(rule, variant), nogil=True)
 
 
 # Pulls of replays in this process, by strategy.
@@ -103,8 +103,8 @@ def kernel(setup: Setup, tuning: Tuning = TUNING) -> Kernel:
     rule = rule._replace(form=PLAIN if rule.form == PLAIN else NORM)
     if not setup.one_by_one:
         return Kernel(_sweeps(rule), 1, None)
-    run = _single(rule, arms <= tuning.scanned, setup.objective.costs is not None, setup.in_flight > 1)
-    return Kernel(run, 1, None)
+    variant = Variant(arms <= tuning.scanned, setup.objective.costs is not None, setup.in_flight > 1)
+    return Kernel(_single(rule, variant), 1, None)
 
 
 def simulate(setup: Setup, first: int, runs: int, tuning: Tuning = TUNING) -> Ends:

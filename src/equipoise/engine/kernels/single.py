@@ -13,16 +13,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
-from equipoise.compiled import inlined, jit
-from equipoise.engine.rule import Rule, steps
+from equipoise.compiled import jit
+from equipoise.engine.kernels.own import Own
+from equipoise.engine.rule import Rule, Steps, steps
 from equipoise.engine.streams import U, pair_of
 from equipoise.numeric.heap import ENTRY, NO_ARM, arm_at, change, heapify, least_pulled, replace_top
-from equipoise.numeric.tuples import reader, writer
 from equipoise.problem import money
 from equipoise.strategies import key as formulas
 
@@ -46,26 +46,65 @@ def arm_record(late: bool) -> Any:
     return numba.from_dtype(np.dtype(record))
 
 
-def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[..., None]:
+class Variant(NamedTuple):
     """
-    Return the kernel, not compiled yet.
+    What the kernel is compiled for besides the rule; `priced` or `late` holds.
 
-    `scanned` says that every decision looks at all arms instead of the top of a heap, `priced` that samples have costs
-    and the limits are money, and `late` that more than one pull is in flight; one of the last two holds.
+    Attributes
+    ----------
+    scanned
+        Whether every decision looks at all arms instead of the top of a heap.
+    priced
+        Whether samples have costs and the limits are money.
+    late
+        Whether more than one pull is in flight.
     """
-    has_floor, has_keep, has_pool = rule.floor is not None, rule.keep is not None, rule.pool is not None
-    nothing_pooled, OWN = (0.0,) * max(rule.pooled, 1), rule.own
-    Arm, Entry = arm_record(late), numba.from_dtype(ENTRY)
-    # Only the arm on top of the heap of keys ever gets another key.
-    only_top = not has_floor and not late
-    found = steps(rule, jit, jit)
-    take, variance, weigh, floor = found.take, found.variance, found.weigh, found.floor
-    add_share, pool, no_sums = found.add_share, found.pool, (0.0,) * rule.sums
-    read_own, write_own = reader(OWN, inlined), writer(OWN, inlined)
+
+    scanned: bool
+    priced: bool
+    late: bool
+
+
+def single(rule: Rule, variant: Variant) -> Callable[..., None]:
+    """Return the kernel, not compiled yet."""
+    found, own = steps(rule, jit, jit), Own.of(rule)
+    pulls_of, evaluate = _pulls_of(variant), _evaluate(found, own)
+    arm_key = _arm_key(pulls_of, evaluate, variant)
+    queue = Queue(
+        _rekey(arm_key, variant, found.floor), _rekey_all(arm_key, variant), _choose(found, pulls_of, variant)
+    )
+    pool_all = _pool_all(found, own, rule.sums) if rule.pool is not None else None
+    simulate = _simulate(rule, found, own, variant, evaluate, queue, pool_all)
+
+    def run(laws: Any, limits: Any, numbers: Any, ends: Any, costs: Any, in_flight: int) -> None:
+        for place in range(len(laws.runs)):
+            simulate(laws, place, limits, numbers, ends, costs, in_flight)
+
+    return run
+
+
+class Queue(NamedTuple):
+    """What finds the next arm, compiled: `rekey` one arm or `rekey_all`, and `choose` the arm."""
+
+    rekey: Any
+    rekey_all: Any
+    choose: Any
+
+
+def _pulls_of(variant: Variant) -> Any:
+    """Return the function that counts an arm's pulls, those in flight among them."""
+    late = variant.late
 
     @jit
     def pulls_of(arm: Any) -> float:
         return arm.pulls if late else arm.count
+
+    return pulls_of
+
+
+def _evaluate(found: Steps, own: Own) -> Any:
+    """Return the function that asks the strategy about an arm."""
+    variance, weigh, read_own, OWN = found.variance, found.weigh, own.read, own.size
 
     @jit
     def evaluate(arms: Any, own: Any, k: int, pooled: Any, numbers: Any) -> float:
@@ -73,6 +112,13 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
         arm = arms[k]
         v = variance(arm.count, arm.mean, arm.m2, pooled, read_own(own, k * OWN, 1), numbers.params)
         return weigh(v, 1.0, numbers.scales[k], numbers.exponent)
+
+    return evaluate
+
+
+def _arm_key(pulls_of: Any, evaluate: Any, variant: Variant) -> Any:
+    """Return the function that finds the key of an arm."""
+    priced, late = variant.priced, variant.late
 
     @jit
     def arm_key(arms: Any, own: Any, k: int, pooled: Any, closed: Any, numbers: Any) -> float:
@@ -83,6 +129,15 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
         if arms[k].count < numbers.warmup or pulls == 0:
             return _warmup_key(pulls)
         return (arms[k].top if late else evaluate(arms, own, k, pooled, numbers)) / pulls
+
+    return arm_key
+
+
+def _rekey(arm_key: Any, variant: Variant, floor: Any) -> Any:
+    """Return the function that puts one arm where it belongs."""
+    scanned = variant.scanned
+    # Only the arm on top of the heap of keys ever gets another key.
+    only_top = floor is None and not variant.late
 
     @jit
     def rekey(arms: Any, own: Any, keys: Any, by_key: Any, k: int, pooled: Any, closed: Any, numbers: Any) -> None:
@@ -95,6 +150,13 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
         else:
             change(by_key, k, key)
 
+    return rekey
+
+
+def _rekey_all(arm_key: Any, variant: Variant) -> Any:
+    """Return the function that finds every key."""
+    scanned = variant.scanned
+
     @jit
     def rekey_all(arms: Any, own: Any, keys: Any, by_key: Any, pooled: Any, closed: Any, numbers: Any) -> None:
         """Find every key."""
@@ -106,6 +168,14 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
                 by_key[i].score = arm_key(arms, own, arm_at(by_key, i), pooled, closed, numbers)
             heapify(by_key)
 
+    return rekey_all
+
+
+def _pool_all(found: Steps, own: Own, sums_of: int) -> Any:
+    """Return the function that pools over arms."""
+    add_share, pool, no_sums = found.add_share, found.pool, (0.0,) * sums_of
+    read_own, OWN = own.read, own.size
+
     @jit
     def pool_all(arms: Any, own: Any, pooled: Any, params: Any) -> Any:
         """Return what is pooled over arms."""
@@ -114,6 +184,13 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
             arm, its_own = arms[k], read_own(own, k * OWN, 1)
             sums, known = add_share(arm.count, arm.mean, arm.m2, its_own, pooled, params, sums, known)
         return pool(sums, known, pooled, params)
+
+    return pool_all
+
+
+def _choose(found: Steps, pulls_of: Any, variant: Variant) -> Any:
+    """Return the function that chooses the arm to pull."""
+    floor, has_floor, scanned, priced = found.floor, found.floor is not None, variant.scanned, variant.priced
 
     @jit
     def largest_key(keys: Any, by_key: Any) -> int:
@@ -157,6 +234,17 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
                 if k != NO_ARM:
                     return k, fewest
         return largest_key(keys, by_key), fewest
+
+    return choose
+
+
+def _simulate(rule: Rule, found: Steps, own: Own, variant: Variant, evaluate: Any, queue: Queue, pool_all: Any) -> Any:
+    """Return the function that simulates one run; `pool_all` is None where nothing is pooled."""
+    scanned, priced, late = variant
+    rekey, rekey_all, choose = queue
+    take, has_floor, has_pool = found.take, found.floor is not None, pool_all is not None
+    read_own, write_own, has_keep, OWN = own.read, own.write, own.kept, own.size
+    Arm, Entry, nothing_pooled = arm_record(late), numba.from_dtype(ENTRY), (0.0,) * max(rule.pooled, 1)
 
     @jit
     def simulate(laws: Any, run: int, limits: Any, numbers: Any, ends: Any, costs: Any, in_flight: int) -> None:
@@ -252,8 +340,4 @@ def single(rule: Rule, *, scanned: bool, priced: bool, late: bool) -> Callable[.
                     arms[j].m2,
                 )
 
-    def run(laws: Any, limits: Any, numbers: Any, ends: Any, costs: Any, in_flight: int) -> None:
-        for place in range(len(laws.runs)):
-            simulate(laws, place, limits, numbers, ends, costs, in_flight)
-
-    return run
+    return simulate

@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from equipoise.compiled import inlined, jit
-from equipoise.engine.rule import Rule, steps
+from equipoise.compiled import jit
+from equipoise.engine.kernels.own import Own
+from equipoise.engine.rule import Rule, Steps, steps
 from equipoise.engine.streams import U, pair_of
 from equipoise.numeric.heap import ENTRY, NO_ARM, arm_at, change, heapify, least_pulled, replace_top
-from equipoise.numeric.tuples import adder, loader, reader, storer, writer
+from equipoise.numeric.tuples import adder, loader, storer
 from equipoise.strategies import key as formulas
 
 _next_refresh = jit(formulas.next_refresh)
@@ -36,6 +37,8 @@ PART, FEWEST, REACHED = 0.75, 1 / 16, 4.0
 MISSES = 3
 # Where all arms are looked at, the numbers of this many lie in rows, so that the arithmetic is in vectors.
 W = 64
+# Those rows: the arms' numbers, what is found for each, and the strategy's own numbers; the shares follow.
+COUNT, MEAN, M2, SCALE, FOUND, THEIR_OWN = (row * W for row in range(6))
 
 
 class Kept(NamedTuple):
@@ -56,23 +59,24 @@ class Queues(NamedTuple):
 
 def sweeps(rule: Rule) -> Callable[..., None]:
     """Return the kernel, not compiled yet."""
-    has_floor, has_keep, has_pool = rule.floor is not None, rule.keep is not None, rule.pool is not None
-    nothing_pooled, OWN = (0.0,) * max(rule.pooled, 1), rule.own
-    Arm, Entry = numba.from_dtype(ARM), numba.from_dtype(ENTRY)
-    found = steps(rule, jit, jit)
-    take, variance, weigh, floor = found.take, found.variance, found.weigh, found.floor
-    add_share, pool = found.add_share, found.pool
-    read_own, write_own = reader(OWN, inlined), writer(OWN, inlined)
-    load_own, store_own, plus = loader(OWN), storer(OWN), adder(rule.sums, jit)
-    load_share, store_share, no_sums = loader(rule.sums), storer(rule.sums), (0.0,) * max(rule.sums, 1)
-    # The rows: the arms' numbers, what is found for each, the strategy's own numbers and the shares.
-    COUNT, MEAN, M2, SCALE, FOUND, THEIR_OWN = (row * W for row in range(6))
-    SHARE = THEIR_OWN + OWN * W
-    ROWS = SHARE + rule.sums * W
+    found, own = steps(rule, jit, jit), Own.of(rule)
+    pull, key_from, lay_out = _pull(found, own), _key_from(found), _lay_out(own)
+    key_of = _key_of(key_from, own)
+    in_order, lift = _in_order(found.floor, pull, key_of), _lift(found.floor, pull, key_of)
+    advance = _advance(found.floor, _by_keys_alone(found.floor), lift, _sweep(pull, key_of, own), in_order)
+    pool_all = _pool_all(found, lay_out, own, rule.sums) if rule.pool is not None else None
+    simulate = _simulate(pull, _rekey_all(key_from, lay_out, own), pool_all, advance, own.size, rule.pooled)
+    return _run(simulate, own, found.floor is not None, rule.sums)
 
-    @jit
-    def pulls_of(arm: Any) -> float:
-        return arm.count
+
+@jit
+def _pulls_of(arm: Any) -> float:
+    return arm.count
+
+
+def _pull(found: Steps, own: Own) -> Any:
+    """Return the function that takes in an arm's next sample."""
+    take, read_own, write_own, has_keep, OWN = found.take, own.read, own.write, own.kept, own.size
 
     @jit
     def pull(arms: Any, own: Any, k: int, laws: Any, run: int, pooled: Any, params: Any) -> None:
@@ -88,6 +92,13 @@ def sweeps(rule: Rule) -> Callable[..., None]:
         if has_keep:
             write_own(own, k * OWN, 1, its_own)
 
+    return pull
+
+
+def _key_from(found: Steps) -> Any:
+    """Return the function that finds a key from an arm's numbers."""
+    variance, weigh = found.variance, found.weigh
+
     @jit
     def key_from(
         count: float, mean: float, m2: float, its_own: Any, scale: float, pooled: Any, params: Any, exponent: float
@@ -97,6 +108,13 @@ def sweeps(rule: Rule) -> Callable[..., None]:
         # As a study does, which divides by the pulls when they change.
         return weigh(v, 1.0, scale, exponent) / count
 
+    return key_from
+
+
+def _key_of(key_from: Any, own: Own) -> Any:
+    """Return the function that finds the key of an arm."""
+    read_own, OWN = own.read, own.size
+
     @jit
     def key_of(arms: Any, own: Any, k: int, pooled: Any, numbers: Any) -> float:
         """Return the key of arm k."""
@@ -104,6 +122,13 @@ def sweeps(rule: Rule) -> Callable[..., None]:
         return key_from(
             arm.count, arm.mean, arm.m2, its_own, numbers.scales[k], pooled, numbers.params, numbers.exponent
         )
+
+    return key_of
+
+
+def _lay_out(own: Own) -> Any:
+    """Return the function that copies the numbers of some arms into the rows."""
+    read_own, store_own, OWN = own.read, own.store, own.size
 
     @jit
     def lay_out(rows: Any, arms: Any, own: Any, first: int, numbers: Any) -> int:
@@ -116,6 +141,13 @@ def sweeps(rule: Rule) -> Callable[..., None]:
             rows[SCALE + i] = numbers.scales[k]
             store_own(rows, THEIR_OWN + i, W, read_own(own, k * OWN, 1))
         return some
+
+    return lay_out
+
+
+def _rekey_all(key_from: Any, lay_out: Any, own: Own) -> Any:
+    """Return the function that finds every key."""
+    load_own = own.load
 
     @jit
     def rekey_all(rows: Any, arms: Any, own: Any, keys: Any, pooled: Any, numbers: Any) -> None:
@@ -136,6 +168,16 @@ def sweeps(rule: Rule) -> Callable[..., None]:
                 )
             for i in range(some):
                 keys[first + i] = rows[FOUND + i]
+
+    return rekey_all
+
+
+def _pool_all(found: Steps, lay_out: Any, own: Own, sums: int) -> Any:
+    """Return the function that pools over arms."""
+    add_share, pool, load_own, plus = found.add_share, found.pool, own.load, adder(sums, jit)
+    load_share, store_share, no_sums = loader(sums), storer(sums), (0.0,) * max(sums, 1)
+    SHARE = THEIR_OWN + own.size * W
+    ROWS = SHARE + sums * W
 
     @jit
     def pool_all(rows: Any, arms: Any, own: Any, pooled: Any, numbers: Any) -> Any:
@@ -164,6 +206,13 @@ def sweeps(rule: Rule) -> Callable[..., None]:
                 sums = plus(sums, load_share(rows, SHARE + i, W))
                 known += rows[FOUND + i]
         return pool(sums, known, pooled, numbers.params)
+
+    return pool_all
+
+
+def _sweep(pull: Any, key_of: Any, own: Own) -> Any:
+    """Return the function that pulls every arm down to a level."""
+    read_own, write_own, has_keep, OWN = own.read, own.write, own.kept, own.size
 
     @jit
     def sweep(
@@ -216,6 +265,13 @@ def sweeps(rule: Rule) -> Callable[..., None]:
                 break
         return pulls
 
+    return sweep
+
+
+def _in_order(floor: Any, pull: Any, key_of: Any) -> Any:
+    """Return the function that makes pulls one at a time, for a strategy with a floor or None."""
+    has_floor = floor is not None
+
     @jit
     def in_order(
         arms: Any,
@@ -234,7 +290,7 @@ def sweeps(rule: Rule) -> Callable[..., None]:
         K, reached = len(arms), 0
         by_key, by_pulls = queues.by_key, queues.by_pulls
         if not has_floor:
-            # So many arms with the largest keys are all that so many pulls can reach.
+            # As many pulls can reach no more arms than those with the largest keys.
             for k in range(K):
                 by_key[reached].score, by_key[reached].arm = keys[k], k
                 reached += keys[k] > level
@@ -251,7 +307,7 @@ def sweeps(rule: Rule) -> Callable[..., None]:
         while t < end:
             k = NO_ARM
             if has_floor:
-                k = least_pulled(by_pulls, arms, pulls_of, floor(float(t), float(K), numbers.params))
+                k = least_pulled(by_pulls, arms, _pulls_of, floor(float(t), float(K), numbers.params))
             if k == NO_ARM:
                 k = arm_at(heap, 0)
             pull(arms, own, k, laws, run, pooled, numbers.params)
@@ -262,9 +318,16 @@ def sweeps(rule: Rule) -> Callable[..., None]:
                 replace_top(heap, keys[k])
             t += 1
 
+    return in_order
+
+
+def _by_keys_alone(floor: Any) -> Any:
+    """Return the function that says whether keys alone decide, for a strategy with a floor or None."""
+    has_floor = floor is not None
+
     @jit
     def by_keys_alone(arms: Any, fewest: float, t: int, end: int, params: Any) -> bool:
-        """Return whether no arm is below the floor before pull `end`, if one has so few pulls."""
+        """Return whether no arm is below the floor before pull `end`, if the least pulled one has `fewest`."""
         if has_floor:
             # From the end, as most floors grow.
             for s in range(end - 1, t - 1, -1):
@@ -272,15 +335,22 @@ def sweeps(rule: Rule) -> Callable[..., None]:
                     return False
         return True
 
-    @jit
-    def least_pulled_arms(arms: Any) -> tuple[float, int]:
-        """Return the fewest pulls of an arm, and how many arms have so few."""
-        fewest, equal = math.inf, 0
-        for k in range(len(arms)):
-            if arms[k].count < fewest:
-                fewest, equal = arms[k].count, 0
-            equal += arms[k].count == fewest
-        return fewest, equal
+    return by_keys_alone
+
+
+@jit
+def _least_pulled_arms(arms: Any) -> tuple[float, int]:
+    """Return the fewest pulls of an arm, and how many arms have as few."""
+    fewest, equal = math.inf, 0
+    for k in range(len(arms)):
+        if arms[k].count < fewest:
+            fewest, equal = arms[k].count, 0
+        equal += arms[k].count == fewest
+    return fewest, equal
+
+
+def _lift(floor: Any, pull: Any, key_of: Any) -> Any:
+    """Return the function that pulls the least pulled arms up to the floor."""
 
     @jit
     def lift(
@@ -305,6 +375,13 @@ def sweeps(rule: Rule) -> Callable[..., None]:
                 t += 1
         return t
 
+    return lift
+
+
+def _advance(floor: Any, by_keys_alone: Any, lift: Any, sweep: Any, in_order: Any) -> Any:
+    """Return the function that makes the pulls to a limit, for a strategy with a floor or None."""
+    has_floor = floor is not None
+
     @jit
     def advance(
         arms: Any,
@@ -323,7 +400,7 @@ def sweeps(rule: Rule) -> Callable[..., None]:
         K, part, misses = len(arms), PART, 0
         fewest = 0.0
         if has_floor:
-            fewest, equal = least_pulled_arms(arms)
+            fewest, equal = _least_pulled_arms(arms)
             # Where they are few, finding them would take longer than a heap does.
             if 4 * equal >= K and fewest < floor(float(t), float(K), numbers.params):
                 return lift(arms, own, keys, laws, run, t, end, fewest, pooled, numbers)
@@ -350,6 +427,13 @@ def sweeps(rule: Rule) -> Callable[..., None]:
         level *= t / (t + REACHED * (end - t))
         in_order(arms, own, keys, queues, laws, run, t, end, level, pooled, numbers)
         return end
+
+    return advance
+
+
+def _simulate(pull: Any, rekey_all: Any, pool_all: Any, advance: Any, OWN: int, pooled_numbers: int) -> Any:
+    """Return the function that simulates one run; `pool_all` is None where nothing is pooled."""
+    has_pool, nothing_pooled = pool_all is not None, (0.0,) * max(pooled_numbers, 1)
 
     @jit
     def simulate(
@@ -393,6 +477,14 @@ def sweeps(rule: Rule) -> Callable[..., None]:
                     stale = True
             for j in range(K):
                 ends[0, c, j, run], ends[1, c, j, run], ends[2, c, j, run] = arms[j].count, arms[j].mean, arms[j].m2
+
+    return simulate
+
+
+def _run(simulate: Any, own: Own, has_floor: bool, sums: int) -> Callable[..., None]:
+    """Return the kernel: memory for one run at a time, and the runs."""
+    Arm, Entry, OWN, has_keep = numba.from_dtype(ARM), numba.from_dtype(ENTRY), own.size, own.kept
+    ROWS = THEIR_OWN + (own.size + sums) * W
 
     def run(laws: Any, limits: Any, numbers: Any, ends: Any) -> None:
         K = len(laws.kinds)
