@@ -2,8 +2,8 @@
 From a strategy's variance to a decision, the same for studies and simulations.
 
 The arm with the largest key is pulled, the lowest arm among equals, unless an arm has fewer pulls than the strategy's
-floor: then the least pulled arm is, again the lowest among equals. `choose` is this definition, in O(K). Studies and
-the simulator decide faster, with these same functions compiled.
+floor: then the least pulled arm is, again the lowest among equals. `testing.strategies.Scan` is this definition, in
+O(K). Studies and the simulator decide faster, with these same functions compiled.
 """
 
 from __future__ import annotations
@@ -109,43 +109,3 @@ def next_refresh(samples: int, arms: int) -> int:
     work per sample bounded and the pooled numbers never more than a quarter out of date.
     """
     return samples + max(1, max(arms, samples) // 4)
-
-
-def choose(
-    strategy: Strategy,
-    params: Numbers,
-    t: int,
-    counts: Sequence[int],
-    pulls: Sequence[int],
-    means: Sequence[float],
-    m2s: Sequence[float],
-    own: Sequence[Numbers],
-    pooled: Numbers,
-    scales: Sequence[float] | None = None,
-    exponent: float = 1.0,
-    affordable: Sequence[int] | None = None,
-    sizes: Sequence[float] | None = None,
-    finite_exponent: float = 1.0,
-) -> int:
-    """
-    Return the arm that is pulled after t pulls, by the definition.
-
-    `counts` are samples in, `pulls` also count those in flight; `scales`, `exponent` and `finite_exponent` are the
-    objective's. `affordable` are the arms to choose from where some cost more than is left; all by default. `sizes` are
-    those of the arms' populations, infinite by default; one that is used up is not chosen.
-    """
-    arms: Sequence[int] = range(len(counts)) if affordable is None else affordable
-    if sizes is not None:
-        arms = [k for k in arms if pulls[k] < sizes[k]]
-    least = min(arms, key=lambda k: (pulls[k], k))
-    if pulls[least] < strategy.floor(float(t), float(len(counts)), params):
-        return least
-
-    def arm_key(k: int) -> float:
-        if counts[k] < strategy.warmup or pulls[k] == 0:
-            return warmup_key(float(pulls[k]))
-        v = strategy.variance(float(counts[k]), means[k], m2s[k], pooled, own[k], params)
-        found = key(v, float(pulls[k]), scales[k] if scales is not None else 1.0, exponent)
-        return found if sizes is None else found * unseen(float(pulls[k]), sizes[k], finite_exponent)
-
-    return max(arms, key=lambda k: (arm_key(k), -k))

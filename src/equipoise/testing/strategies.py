@@ -21,7 +21,7 @@ from equipoise.numeric import moments
 from equipoise.problem import money
 from equipoise.problem.objective import Objective
 from equipoise.strategies import Numbers, Strategy, Support, initial_own, zeros
-from equipoise.strategies.key import choose, key, next_refresh, pooled, warmup_key
+from equipoise.strategies.key import key, next_refresh, pooled, unseen, warmup_key
 from equipoise.study import Study
 
 # Keys whose relative difference is below this are equal up to rounding.
@@ -82,30 +82,27 @@ class Scan:
         return math.inf if self.sizes is None else self.sizes[k] - self.pulls[k]
 
     def choice(self) -> int:
-        """Return the arm to pull next."""
-        wanted = self._choose(None)
+        """Return the arm to pull next, by the definition: the one with the largest key, or the least pulled one."""
+        wanted = self._choose(range(self.arms))
         return wanted if self._can_pay(wanted) else self._choose(self.affordable)
 
     def _can_pay(self, k: int) -> bool:
         return money.affordable(self.costs[k], self.spent, self.carry, self.limit)
 
-    def _choose(self, affordable: list[int] | None) -> int:
-        return choose(
-            self.strategy,
-            self.params,
-            self.t,
-            self.counts,
-            self.pulls,
-            self.means,
-            self.m2s,
-            self.own,
-            self.pooled,
-            self.scales,
-            self.objective.exponent,
-            affordable,
-            self.sizes,
-            self.objective.finite_exponent,
-        )
+    def _choose(self, among: Sequence[int]) -> int:
+        arms = [k for k in among if self._left(k) > 0]
+        least = min(arms, key=lambda k: (self.pulls[k], k))
+        if self.pulls[least] < self.strategy.floor(float(self.t), float(self.arms), self.params):
+            return least
+        return max(arms, key=lambda k: (self._key_in_population(k), -k))
+
+    def _key_in_population(self, k: int) -> float:
+        if self.sizes is None or self._in_warmup(k):
+            return self._key(k)
+        return self._key(k) * unseen(float(self.pulls[k]), self.sizes[k], self.objective.finite_exponent)
+
+    def _in_warmup(self, k: int) -> bool:
+        return self.counts[k] < self.strategy.warmup or self.pulls[k] == 0
 
     def pull(self, k: int) -> None:
         """Record that a ticket for arm k was handed out."""
@@ -148,9 +145,9 @@ class Scan:
         return a == b or math.isclose(a, b, rel_tol=_ROUNDING)
 
     def _key(self, k: int) -> float:
-        if self.counts[k] < self.strategy.warmup:
-            return warmup_key(self.pulls[k])
-        return key(self.variance(k), self.pulls[k], self.scales[k], self.objective.exponent)
+        if self._in_warmup(k):
+            return warmup_key(float(self.pulls[k]))
+        return key(self.variance(k), float(self.pulls[k]), self.scales[k], self.objective.exponent)
 
     def variance(self, k: int) -> float:
         """Return the variance that the strategy plans with for arm k, which has `warmup` samples or more."""
