@@ -24,7 +24,7 @@ from equipoise.compiled.library import PartReader
 _FLAGS = ("BOUNDSCHECK", "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "DEBUGINFO_DEFAULT", "USING_SVML")
 
 # How code is kept; another number where old files must not be read.
-FORMAT = 4
+CODE_FORMAT = 4
 
 
 def is_kept(function: Any, signature: tuple[Any, ...]) -> bool:
@@ -48,7 +48,7 @@ class Cache(caching._Cache):  # type: ignore[misc]
     def filed(self, signature: Any, codegen: Any) -> tuple[str, str]:
         """Name and key of the file for a signature; raises where code in memory may be older than its source."""
         built_with = (
-            FORMAT,
+            CODE_FORMAT,
             numba.__version__,
             llvmlite.__version__,
             np.__version__,

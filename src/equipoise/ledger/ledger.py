@@ -33,8 +33,8 @@ _ISSUED, _USED, _CREDIT = map(word, ("issued", "used", "credit"))
 # In place of the costs of many tickets: none is known.
 _NO_COSTS: Final = np.empty(0)
 
-# Of what a saved study looks like; another version's is refused.
-FORMAT: Final = 7
+# The format of a pickled study; another one is refused.
+PICKLE_FORMAT: Final = 7
 # The largest M2 that samples from elsewhere may lead to; variances and what is computed from them stay finite.
 LARGEST_M2: Final = 1e306
 
@@ -746,13 +746,13 @@ class Ledger:
         # Without the room for tickets to come, and so without credit for them.
         kept["_state"] = self._state.with_tickets(self.issued)
         kept["_state"].header["credit"] = 0
-        return {"format": FORMAT, "layout": self._layout(), **kept}
+        return {"format": PICKLE_FORMAT, "layout": self._layout(), **kept}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         saved = dict(saved)
         found, layout = saved.pop("format", None), saved.pop("layout", {})
-        if found != FORMAT:
-            raise EquipoiseError(f"a saved study must be of format {FORMAT}, got one of format {found!r}")
+        if found != PICKLE_FORMAT:
+            raise EquipoiseError(f"a saved study must be of format {PICKLE_FORMAT}, got one of format {found!r}")
         self.__dict__.update(saved)
         check_strategy(self.strategy)
         # The buffers are laid out for the strategy as it was, and compiled code does not look where they end.

@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
-from numba import types
-from numba.core.errors import TypingError
+from numba import TypingError, types
 from numba.extending import intrinsic
 
 Compile = Callable[[Any], Any]

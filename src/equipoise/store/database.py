@@ -28,7 +28,8 @@ from typing import Any, Final, NamedTuple
 
 from equipoise.base.errors import StoreDamaged, StoreUnavailable
 
-FORMAT: Final = 3
+# The format of a store; another one is refused, with the version that reads it.
+STORE_FORMAT: Final = 3
 
 Values = tuple[Any, ...]
 
@@ -216,9 +217,11 @@ class Database:
         ]
         if formats and type(formats[0]) is not int:
             raise self.damaged("its format cannot be read")
-        if formats and formats[0] != FORMAT:
+        if formats and formats[0] != STORE_FORMAT:
+            which = "an earlier version" if formats[0] < STORE_FORMAT else "a later version"
             raise StoreUnavailable(
-                f"{self.name} has format {formats[0]}, and this version of equipoise reads format {FORMAT}"
+                f"{self.name} has format {formats[0]}, which {which} of equipoise reads; this version reads format "
+                f"{STORE_FORMAT}"
             )
         # Asked for again, as somebody may have created it meanwhile; without this, it would be created a second time.
         if not found and self.study_name in self.studies() and not (found := self.execute(sql, (self.study_name,))):
@@ -248,7 +251,7 @@ class Database:
             ((study,),) = self.execute(f"select coalesce(max(study), 0) + 1 from ({numbers}) as known")
             self.execute(
                 "insert into equipoise_study values (?, ?, ?, ?, ?)",
-                (study, self.study_name, FORMAT, header.turn, header.chain),
+                (study, self.study_name, STORE_FORMAT, header.turn, header.chain),
             )
             self._write_row(int(study), header)
             self.commit()

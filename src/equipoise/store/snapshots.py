@@ -21,7 +21,7 @@ from equipoise.base.inputs import integer
 from equipoise.compiled import fingerprint
 from equipoise.ledger.state import ARM, HEADER, TICKET
 from equipoise.numeric import moments
-from equipoise.store.database import FORMAT, Row
+from equipoise.store.database import STORE_FORMAT, Row
 from equipoise.store.header import Header
 from equipoise.store.plain import UNREADABLE, dumps, loads
 from equipoise.store.replica import Replica
@@ -42,7 +42,7 @@ def stamp(header: Header) -> str:
         [repr(record) for record in (HEADER, ARM, TICKET)],
         [platform.machine(), sys.byteorder],
     ]
-    return f"{FORMAT} {hashlib.blake2b(repr(made_with).encode(), digest_size=16).hexdigest()}"
+    return f"{STORE_FORMAT} {hashlib.blake2b(repr(made_with).encode(), digest_size=16).hexdigest()}"
 
 
 def write(replica: Replica) -> bytes:

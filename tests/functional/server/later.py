@@ -16,7 +16,7 @@ def variance(count: float, mean: float, m2: float, pooled: Numbers, own: Numbers
 
 if __name__ == "__main__":
     if sys.argv.pop(1) == "format":
-        database.FORMAT += 1  # type: ignore[misc]
+        database.STORE_FORMAT += 1  # type: ignore[misc]
     else:
         EvenSplit.variance = staticmethod(variance)
     cli.main()

@@ -11,7 +11,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.store import replay
-from equipoise.store.database import FORMAT
+from equipoise.store.database import STORE_FORMAT
 from tests.functional.server.programs import Server
 from tests.serving import ADMIN
 from tests.waiting import HANG, until
@@ -95,7 +95,8 @@ def test_a_server_of_another_format(db: str) -> None:
             code, said = Server(db, LATER, "format").ended()
             assert code == 2
             assert said.strip().endswith(
-                f"has format {FORMAT}, and this version of equipoise reads format {FORMAT + 1}"
+                f"has format {STORE_FORMAT}, which an earlier version of equipoise reads; this version reads format "
+                f"{STORE_FORMAT + 1}"
             )
             study.tell(study.ask(), 1.0)
             assert study.result().samples == 2

@@ -72,7 +72,10 @@ def test_a_store_of_another_format(tmp_path: Path) -> None:
     path = some_store(tmp_path / "study.db")
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("update equipoise_study set format = 1")
-    with pytest.raises(eq.StoreUnavailable, match="has format 1"):
+    with pytest.raises(
+        eq.StoreUnavailable,
+        match=r"has format 1, which an earlier version of equipoise reads; this version reads format 3$",
+    ):
         eq.open(path)
 
 

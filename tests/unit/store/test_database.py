@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import equipoise as eq
-from equipoise.store import FORMAT, Log, Turn
+from equipoise.store import STORE_FORMAT, Log, Turn
 from equipoise.store.log import connect
 from tests.unit.store.living import by_hand, header
 
@@ -29,26 +29,24 @@ def test_a_newer_store(tmp_path: Path, write: bool) -> None:
     """Another study in the same place is refused too: its tables may be others."""
     where = str(tmp_path / "study.db")
     Log(where, header()).close()
-    by_hand(where, f"update equipoise_study set format = {FORMAT + 1} where study = ?")
+    by_hand(where, f"update equipoise_study set format = {STORE_FORMAT + 1} where study = ?")
     for name in ("", "#other"):
-        with pytest.raises(
-            eq.EquipoiseError,
-            match=rf"has format {FORMAT + 1}, and this version of equipoise reads format {FORMAT}$",
-        ):
+        said = f"has format {STORE_FORMAT + 1}, which a later version of equipoise reads; this version reads format "
+        with pytest.raises(eq.StoreUnavailable, match=f"{said}{STORE_FORMAT}$"):
             Log(f"{where}{name}", header() if write else None, write=write)
 
 
 def test_a_newer_study_on_a_server(postgres: str) -> None:
     where = f"{postgres}#newer"
     Log(where, header()).close()
-    by_hand(where, f"update equipoise_study set format = {FORMAT + 1} where study = ?")
+    by_hand(where, f"update equipoise_study set format = {STORE_FORMAT + 1} where study = ?")
     try:
         for write in (False, True):
-            with pytest.raises(eq.EquipoiseError, match=f"has format {FORMAT + 1}, and this version of equipoise"):
+            with pytest.raises(eq.StoreUnavailable, match=f"has format {STORE_FORMAT + 1}, which a later version"):
                 Log(where, write=write)
     finally:
         connection = connect(postgres)
-        connection.execute("update equipoise_study set format = ? where name = 'newer'", (FORMAT,))
+        connection.execute("update equipoise_study set format = ? where name = 'newer'", (STORE_FORMAT,))
         connection.close()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import equipoise as eq
-from equipoise.store import FORMAT
+from equipoise.store import STORE_FORMAT
 from tests.golden import make_store
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -40,4 +40,4 @@ def test_a_golden_store_can_be_continued(where: str) -> None:
 
 def test_the_page_on_compatibility_says_which_format_is_written() -> None:
     page = (DOCS / "reference" / "compatibility.md").read_text(encoding="utf-8")
-    assert f"| store (SQLite, PostgreSQL) | {FORMAT} |" in page
+    assert f"| store (SQLite, PostgreSQL) | {STORE_FORMAT} |" in page

@@ -34,9 +34,9 @@ except RuntimeError:
 
 
 def _in_simulator() -> bool:
-    from numba.core import config
+    import numba
 
-    return bool(config.ENABLE_CUDASIM)
+    return bool(numba.config.ENABLE_CUDASIM)
 
 
 def kept(kernel: Any) -> Any:
