@@ -26,10 +26,10 @@ import numpy as np
 
 import equipoise as eq
 from equipoise.problem import Law
-from equipoise.run.options import objective_for, options_of
 from equipoise.store import Header, Turn
 from equipoise.store.memory import Memory
-from equipoise.strategies import Support, resolve
+from equipoise.strategies import Support
+from equipoise.study.options import study_options
 
 G, X, B, U = eq.Gaussian, eq.Exponential, eq.Bernoulli, eq.Uniform
 SHARES = (1 / 3, 1 / 2, 2 / 3, 3 / 4)
@@ -224,8 +224,10 @@ def budget(studies: int, seed: int, only: list[str], pool: ProcessPoolExecutor) 
 def to_precision(arms: Arms, strategy: str, seed: int, step: float = math.inf) -> tuple[eq.Result, list[eq.Result]]:
     """Return the result of one study, and those on the way, whenever the samples have grown by a factor."""
     names = tuple(range(len(arms.laws)))
-    options = options_of(objective_for(arms.precision, arms.objective), None, None)
-    header = Header(names, resolve(strategy), arms.support, None, 0, options, precision=arms.precision)
+    options = study_options(
+        names, strategy=strategy, support=arms.support, objective=arms.objective, precision=arms.precision, seed=0
+    )
+    header = Header.of(options)
     memory, samples = Memory(header), Samples(arms.laws, seed)
     on_the_way: list[eq.Result] = []
 

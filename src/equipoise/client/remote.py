@@ -21,10 +21,10 @@ from equipoise.ledger.ledger import TooLate
 from equipoise.problem import Contrasts
 from equipoise.result import Result
 from equipoise.run.drive import DriverOptions
-from equipoise.run.options import savable
 from equipoise.run.remote_driver import Source, sample
 from equipoise.store import Replica, wire
 from equipoise.study import StudyLike
+from equipoise.study.options import savable
 
 # The most tickets or answers of one request; more are divided.
 _BATCH: Final = 10_000

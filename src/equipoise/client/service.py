@@ -14,7 +14,7 @@ from equipoise.base.patience import Patience
 from equipoise.client.remote import RemoteStudy
 from equipoise.client.transport import Transport
 from equipoise.problem import Contrasts, Stratified
-from equipoise.run.options import savable
+from equipoise.study.options import savable
 
 
 def connect(url: str, key: str, *, patience: float = 60.0) -> Service:

@@ -19,23 +19,22 @@ import numpy as np
 
 from equipoise.base.arrays import Bools, Floats, Ints
 from equipoise.base.errors import EquipoiseError, InvalidInput, SamplerFailed
-from equipoise.base.inputs import Names, integer, probability
+from equipoise.base.inputs import integer
 from equipoise.base.tables import amount, count
 from equipoise.ledger.evidence import LEVEL
-from equipoise.ledger.goal import Stopping, check_stopping
-from equipoise.ledger.goal import precision as precision_of
+from equipoise.ledger.goal import Stopping
 from equipoise.problem import Stratified
 from equipoise.result import Result
 from equipoise.run import seeds
 from equipoise.run.estimate import explain, failure
-from equipoise.run.options import objective_for, options_of, savable
 from equipoise.run.progress import Display, Progress, check_progress, display, so_far
 from equipoise.store import Header, Log, Turn
 from equipoise.store.leases import DRIVER_SECONDS, Owner, sweep
 from equipoise.store.memory import Memory
-from equipoise.strategies import Strategy, Support, check_support, resolve
+from equipoise.strategies import Strategy, Support
+from equipoise.study.options import study_options
 from equipoise.study.pace import Pace
-from equipoise.study.policy import EXHAUSTED, Policy
+from equipoise.study.policy import EXHAUSTED
 
 # A batch has this many items for each group at first, and later this share of the samples so far, of the groups that
 # are still sampled: what is in a batch was decided without its answers.
@@ -124,7 +123,6 @@ def sample(
     header = header_of(
         groups, budget, precision, level, interval, strategy, support, objective, costs, finite, seed, about
     )
-    Policy(header)  # refuses what cannot be used, before anything is written
     log = Memory(header) if store is None else Log(store, header)
     owner = Owner(log, store, DRIVER_SECONDS) if isinstance(log, Log) and store is not None else None
     watcher = display(progress)
@@ -158,23 +156,12 @@ def header_of(
     about: Mapping[str, Any] | None = None,
 ) -> Header:
     """Return what a study of groups is made of, or refuse it."""
-    names = Names.of(groups).names
-    level = probability("level", level)
-    if precision is not None:
-        precision_of(precision, level, names, interval, objective)
-    return Header(
-        arms=names,
-        strategy=resolve(strategy),
-        support=check_support(support),
-        budget=budget,
-        seed=None if seed is None else integer("seed", seed, least=0),
-        options=options_of(objective_for(precision, objective), None, costs),
+    options = study_options(
+        groups, budget, strategy=strategy, support=support, objective=objective, costs=costs,
         populations=tuple(len(items) for items in groups.values()) if finite else None,
-        precision=savable(precision),
-        level=level,
-        interval=check_stopping(interval),
-        about=None if about is None else dict(about),
-    )
+        precision=precision, level=level, interval=interval, seed=seed, about=about,
+    )  # fmt: skip
+    return Header.of(options)
 
 
 class _Pools:

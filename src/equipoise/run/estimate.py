@@ -11,23 +11,21 @@ from concurrent.futures import Executor
 from typing import Any
 
 from equipoise.base.errors import EquipoiseError, InvalidInput
-from equipoise.base.inputs import integer, probability, shown
+from equipoise.base.inputs import integer, shown
 from equipoise.base.keywords import suggests_keywords
 from equipoise.base.tables import count
-from equipoise.ledger.goal import Stopping, check_stopping
-from equipoise.ledger.goal import precision as precision_of
+from equipoise.ledger.goal import Stopping
 from equipoise.problem import Contrasts, Stratified
 from equipoise.result import Result
 from equipoise.run.drive import Driver, DriverOptions
-from equipoise.run.options import objective_for, options_of, savable
 from equipoise.run.progress import Progress, check_progress, display
 from equipoise.run.samplers import ENDLESS, Samplers
 from equipoise.run.workers import Workers, count_of, workers_for
 from equipoise.store import Header, Log, inside
 from equipoise.store.leases import DRIVER_SECONDS, Owner
 from equipoise.store.memory import Memory
-from equipoise.strategies import Strategy, Support, check_support, resolve
-from equipoise.study.policy import Policy
+from equipoise.strategies import Strategy, Support
+from equipoise.study.options import study_options
 
 
 @suggests_keywords
@@ -173,25 +171,12 @@ def estimate(
         )
     if budget is None and precision is None and max_seconds is None and bool((drawn.limits == ENDLESS).any()):
         raise InvalidInput("no limit was given; set budget, precision or max_seconds")
-    level = probability("level", level)
-    if precision is not None:
-        precision_of(precision, level, drawn.arms, interval, objective)
-    header = Header(
-        arms=drawn.arms,
-        strategy=resolve(strategy),
-        support=check_support(support),
-        budget=budget,
-        seed=given_seed,
-        options=options_of(objective_for(precision, objective), weights, costs),
-        populations=drawn.populations,
-        precision=savable(precision),
-        level=level,
-        interval=check_stopping(interval),
-        guess=savable(guess),
-        rounds=None if rounds is None else integer("rounds", rounds, least=1),
-        about=None if about is None else dict(about),
-    )
-    Policy(header)  # refuses a guess that cannot be used, before anything is written
+    options = study_options(
+        drawn.arms, budget, strategy=strategy, support=support, objective=objective, weights=weights, costs=costs,
+        populations=drawn.populations, precision=precision, level=level, interval=interval, guess=guess, rounds=rounds,
+        seed=given_seed, about=about,
+    )  # fmt: skip
+    header = Header.of(options)
     log = Memory(header) if store is None else Log(store, header, run=True)
     try:
         return _drive(log, store, drawn, executor, settings, progress)

@@ -12,22 +12,22 @@ from typing import Any, SupportsFloat, TypeVar, overload
 import numpy as np
 
 from equipoise.base.errors import EquipoiseError, InvalidInput
-from equipoise.base.inputs import MISSING, Names, integer, number, number_of_seconds, probability, shown
+from equipoise.base.inputs import MISSING, integer, number, number_of_seconds, probability, shown
 from equipoise.base.keywords import suggests_keywords
 from equipoise.ledger import Ticket
 from equipoise.ledger.answers import read_answers
 from equipoise.ledger.goal import Stopping, check_stopping
 from equipoise.ledger.goal import precision as precision_of
 from equipoise.problem import Objective, Stratified
-from equipoise.problem.objective import Wholes, wholes_by_arm
+from equipoise.problem.objective import Wholes
 from equipoise.result import Result
-from equipoise.run.options import objective_for, options_of, savable
 from equipoise.store import Header, Log, Replica, Turn
 from equipoise.store.database import VISITOR
 from equipoise.store.leases import VISITOR_SECONDS, sweep
 from equipoise.store.replica import RETIRED
-from equipoise.strategies import Strategy, Support, check_support, resolve
+from equipoise.strategies import Strategy, Support
 from equipoise.study import Study, StudyLike
+from equipoise.study.options import savable, study_options
 
 T = TypeVar("T")
 
@@ -114,27 +114,11 @@ def open_study(
         if budget is not None or precision is not None:
             raise TypeError("arms must be given with a budget or a precision; without them, leave those out too")
         return SharedStudy(Log(store), lease)
-    names = Names.of(arms).names
-    level = probability("level", level)
-    if precision is not None:
-        precision_of(precision, level, names, interval, objective)
-    sizes = None
-    if populations is not None:
-        found = wholes_by_arm("populations", populations, names, math.inf)
-        sizes = tuple(None if math.isinf(size) else int(size) for size in found)
-    header = Header(
-        arms=names,
-        strategy=resolve(strategy),
-        support=check_support(support),
-        budget=budget,
-        seed=None,
-        options=options_of(objective_for(precision, objective), weights, costs),
-        populations=sizes,
-        precision=savable(precision),
-        level=level,
-        interval=check_stopping(interval),
-    )
-    return SharedStudy(Log(store, header), lease)
+    options = study_options(
+        arms, budget, strategy=strategy, support=support, objective=objective, weights=weights, costs=costs,
+        populations=populations, precision=precision, level=level, interval=interval,
+    )  # fmt: skip
+    return SharedStudy(Log(store, Header.of(options)), lease)
 
 
 class SharedStudy(StudyLike[Ticket]):

@@ -15,7 +15,6 @@ from equipoise.base.inputs import shown, text_of
 from equipoise.ledger.goal import precision as precision_of
 from equipoise.problem import Contrasts, Stratified
 from equipoise.run import open_study
-from equipoise.run.options import savable
 from equipoise.server import access
 from equipoise.server.access import Action, Role
 from equipoise.server.bodies import (
@@ -42,6 +41,7 @@ from equipoise.server.routing import describe, read, reply
 from equipoise.server.service import StudyEntry, StudyServer
 from equipoise.server.turn_queue import Desk
 from equipoise.store import Replica, Turn
+from equipoise.study.options import savable
 
 router = APIRouter(prefix="/api/v1/studies", tags=["studies"])
 

@@ -1,4 +1,4 @@
-"""What a study is made of, as the first row of its log says."""
+"""The header of a log: the options of its study."""
 
 from __future__ import annotations
 
@@ -10,53 +10,35 @@ from typing import Any
 
 from equipoise.base.errors import InvalidInput, StoreDamaged
 from equipoise.base.inputs import integer, printable, probability, shown
-from equipoise.ledger.evidence import LEVEL
-from equipoise.ledger.goal import Stopping, check_stopping
+from equipoise.ledger.goal import check_stopping
 from equipoise.ledger.goal import precision as precision_of
 from equipoise.problem.objective import numbers_by_arm
 from equipoise.store.plain import UNREADABLE, dumps, loads
-from equipoise.strategies import Strategy, Support, deserialise, serialise
+from equipoise.strategies import deserialise, serialise
 from equipoise.study import Study
+from equipoise.study.options import StudyOptions
 
 # What may be changed while a study runs, by an event.
 _CHANGEABLE = ("budget", "precision", "level", "interval")
 
 
 @dataclass(frozen=True)
-class Header:
+class Header(StudyOptions):
     """
-    What a study is made of. Equal headers mean equal decisions, given the same answers.
+    The options of a study as its log begins with them.
 
     Attributes
     ----------
-    arms, strategy, support, budget, populations
-        As in `Study`; populations are sizes.
-    seed
-        Of samplers; None where it is not known yet.
-    options
-        `objective`, `weights` and `costs`, those that were given.
-    precision, level, interval, guess, rounds
-        As in `estimate`.
-    about
-        What is sampled, by strings and numbers, if somebody said so.
     salt
         Random bytes in hexadecimal, with which respondents and idempotency keys are hashed.
     """
 
-    arms: Sequence[Any]
-    strategy: Strategy
-    support: Support
-    budget: Any
-    seed: int | None
-    options: dict[str, Any] = field(default_factory=dict)
-    populations: tuple[int | None, ...] | None = None
-    precision: Any = None
-    level: float = LEVEL
-    interval: Stopping = "fixed-width"
-    guess: Any = None
-    rounds: int | None = None
-    about: dict[str, Any] | None = None
     salt: str = field(default="", compare=False)
+
+    @staticmethod
+    def of(options: StudyOptions) -> Header:
+        """Return a header with these options."""
+        return Header(**{each.name: getattr(options, each.name) for each in fields(StudyOptions)})
 
     def hashed(self, kind: str, text: str) -> bytes:
         """Return a text of a caller, such as a respondent, as a salted hash: nothing else is kept of it."""

@@ -93,15 +93,11 @@ class Turn:
 
     def ask_next(self, most: int) -> range:
         """Hand out tickets, none only where none is left: for arms that come first, or of the strategy's choice."""
-        places = self.replica.policy.first(self.replica)[:most]
-        return (self.ask_for(places) if len(places) else range(0)) or self.ask(most)
+        return self.replica.policy.ask_next(self.replica, self, most)
 
     def hand_out(self, m: int) -> range:
         """Hand out up to m tickets: for the arms that come first, then of the strategy's choice; return their ids."""
-        first = self.ledger.issued
-        while (left := m - (self.ledger.issued - first)) > 0 and self.ask_next(left):
-            pass
-        return range(first, self.ledger.issued)
+        return self.replica.policy.hand_out(self.replica, self, m)
 
     def tickets(self, ids: range) -> list[Ticket]:
         """Return tickets for users, whether this turn handed them out or an earlier one."""
@@ -220,14 +216,7 @@ class Turn:
         replica = self.replica
         decided = replica.policy.look(replica, exhausted)
         self._next_look = replica.policy.next_look(replica, self.ledger.samples)
-        if decided.drop_weights:
-            self.set_weights(None)
-        if decided.weights is not None:
-            self.set_weights(list(decided.weights), followed=True)
-        for k, why in decided.retire:
-            self.retire(k, why)
-        for k in decided.reopen:
-            self.reopen(k)
+        decided.apply(self)
         return bool(decided.reopen)
 
     # ---- the rest

@@ -3,14 +3,14 @@ What a study asks for besides its strategy: the order of a guess, rounds, and a 
 
 Options and a ledger in, decisions out: which arms come first, which are due in this round, when to look, which arms are
 known well enough, and the weights under which errors approach their targets together. All of it follows from the log,
-so that every process that takes a turn decides the same. A turn (`store.turn`) applies the decisions.
+so that every process that takes a turn decides the same. A turn (`store.turn`) or a study in memory (`study.aim`)
+applies the decisions.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -28,7 +28,7 @@ from equipoise.ledger.goal import precision as precision_of
 from equipoise.ledger.ledger import Ledger
 from equipoise.problem.objective import numbers_by_arm
 from equipoise.problem.objective import objective as objective_of
-from equipoise.strategies import Strategy, Support
+from equipoise.study.options import StudyOptions
 
 # Weights that follow the means are set again whenever the samples have grown by this factor.
 WEIGH: Final = 1.25
@@ -36,38 +36,6 @@ WEIGH: Final = 1.25
 # Why an arm is retired where the user did not ask for it. A precise one is reopened when another precision is asked
 # for, an exhausted one when it has samples again.
 PRECISE, EXHAUSTED = JUDGEMENTS = ("precise enough", "exhausted")
-
-
-class PolicyOptions(Protocol):
-    """Options of a study that its policy depends on, as a header has them."""
-
-    @property
-    def arms(self) -> Sequence[Any]:
-        """The names of the arms."""
-
-    @property
-    def strategy(self) -> Strategy:
-        """The strategy."""
-
-    @property
-    def support(self) -> Support:
-        """The possible values."""
-
-    @property
-    def budget(self) -> Any:
-        """The budget that the study began with."""
-
-    @property
-    def options(self) -> Mapping[str, Any]:
-        """`objective`, `weights` and `costs`, those that were given."""
-
-    @property
-    def guess(self) -> Any:
-        """Guessed variances, by arm or in the arms' order."""
-
-    @property
-    def rounds(self) -> int | None:
-        """The length of a round, in samples of each arm."""
 
 
 class Standing(Protocol):
@@ -106,6 +74,25 @@ class Standing(Protocol):
         """Which of them it retired because they had reached the precision that is asked for now."""
 
 
+class Acting(Protocol):
+    """What a policy acts on: a turn, or a study in memory."""
+
+    def ask(self, m: int, /) -> range:
+        """Hand out up to m tickets of the strategy's choice; return their ids."""
+
+    def ask_for(self, places: Ints, /) -> range:
+        """Hand out tickets for these arms, up to the first without a place in the budget; return their ids."""
+
+    def set_weights(self, weights: Any, /, followed: bool = False) -> None:
+        """Change the weights, and whether they follow the precision."""
+
+    def retire(self, place: int, why: str, /) -> None:
+        """Retire an arm."""
+
+    def reopen(self, place: int, /) -> None:
+        """Reopen an arm."""
+
+
 @dataclass(frozen=True)
 class Decisions:
     """
@@ -128,6 +115,17 @@ class Decisions:
     retire: tuple[tuple[int, str], ...]
     reopen: tuple[int, ...]
 
+    def apply(self, acting: Acting) -> None:
+        """Carry them out."""
+        if self.drop_weights:
+            acting.set_weights(None)
+        if self.weights is not None:
+            acting.set_weights(list(self.weights), followed=True)
+        for k, why in self.retire:
+            acting.retire(k, why)
+        for k in self.reopen:
+            acting.reopen(k)
+
 
 class Policy:
     """
@@ -139,7 +137,7 @@ class Policy:
         The options of the study.
     """
 
-    def __init__(self, options: PolicyOptions) -> None:
+    def __init__(self, options: StudyOptions) -> None:
         self._options = options
         self._guessed = _first_arms(options)
         # The same, and then a few rounds of all arms, for a precision.
@@ -181,6 +179,19 @@ class Policy:
             places = self._due_in_round(ledger)
         # Looking at very many arms takes a while, and few studies retire any.
         return places[~ledger.retired[places]] if len(places) and ledger.retired.any() else places
+
+    def ask_next(self, standing: Standing, acting: Acting, most: int) -> range:
+        """Hand out tickets, none only where none is left: for arms that come first, or of the strategy's choice."""
+        places = self.first(standing)[:most]
+        return (acting.ask_for(places) if len(places) else range(0)) or acting.ask(most)
+
+    def hand_out(self, standing: Standing, acting: Acting, m: int) -> range:
+        """Hand out up to m tickets: for the arms that come first, then of the strategy's choice; return their ids."""
+        ledger = standing.ledger
+        first = ledger.issued
+        while (left := m - (ledger.issued - first)) > 0 and self.ask_next(standing, acting, left):
+            pass
+        return range(first, ledger.issued)
 
     def _due_in_round(self, ledger: Ledger) -> Ints:
         """Return the arms that were not asked in the last round, nor since."""
@@ -251,7 +262,7 @@ def _stage(samples: int) -> int:
     return int(math.log(max(samples, 1), WEIGH))
 
 
-def _first_arms(options: PolicyOptions) -> Ints:
+def _first_arms(options: StudyOptions) -> Ints:
     """Return the places of the arms to sample first, by guessed variances."""
     if options.guess is None:
         return np.zeros(0, np.int64)
@@ -274,7 +285,7 @@ def _first_arms(options: PolicyOptions) -> Ints:
     return np.array(order, np.int64)
 
 
-def _first_rounds(options: PolicyOptions) -> Ints:
+def _first_rounds(options: StudyOptions) -> Ints:
     """
     Return the places of the arms for the first rounds, as many as an interval that rests on the sample variance needs.
 

@@ -15,19 +15,23 @@ import numpy as np
 from equipoise.base import tables
 from equipoise.base.arrays import Bools, Floats, Ints
 from equipoise.base.errors import EquipoiseError, InvalidInput
-from equipoise.base.inputs import MISSING, Names, integer, number, shown
+from equipoise.base.inputs import MISSING, Names, integer, number, probability, shown
 from equipoise.base.keywords import suggests_keywords
 from equipoise.base.tables import amount, count
 from equipoise.inference.known import Known
 from equipoise.ledger.answers import PAIRS, read_answers
-from equipoise.ledger.goal import Goal
+from equipoise.ledger.evidence import LEVEL
+from equipoise.ledger.goal import Goal, Stopping, check_stopping
 from equipoise.ledger.ledger import Ledger
 from equipoise.ledger.steps import KNOWN, REFUSED
 from equipoise.ledger.ticket import BITS, Ticket
+from equipoise.problem.contrasts import Contrasts
 from equipoise.problem.objective import Objective, Stratified, Wholes, wholes_by_arm
 from equipoise.problem.objective import objective as objective_of
 from equipoise.result.result import Result
 from equipoise.strategies import Strategy, Support, check_support, resolve
+from equipoise.study.aim import Aim
+from equipoise.study.options import objective_for, savable, study_options
 from equipoise.study.precompile import compile_ahead
 from equipoise.study.protocol import StudyLike
 
@@ -61,6 +65,12 @@ class Study(StudyLike[Ticket]):
         The size of each arm's population, by arm or in the arms' order, where samples are drawn from it without
         replacement; None for infinite ones. An arm that is nearly used up is asked for less, and one that is used up
         not at all. The errors of the result are corrected for the sizes.
+    precision
+        Stop asking for an arm when its mean is known to this half-width, as in `estimate`; None to spend the budget.
+    level
+        The probability that all intervals hold simultaneously.
+    interval
+        Which intervals decide whether the precision is reached: "fixed-width", or "anytime" for confidence sequences.
 
     Notes
     -----
@@ -94,8 +104,20 @@ class Study(StudyLike[Ticket]):
         weights: Iterable[float] | Mapping[Any, float] | None = None,
         costs: Iterable[float] | Mapping[Any, float] | None = None,
         populations: Wholes | None = None,
+        precision: float | str | Mapping[Any, float | str] | Iterable[float | str] | Contrasts | None = None,
+        level: float = LEVEL,
+        interval: Stopping = "fixed-width",
     ) -> None:
         names = Names.of(arms)
+        options, self._level = None, probability("level", level)
+        check_stopping(interval)
+        if precision is not None:
+            weights, costs = savable(weights), savable(costs)
+            options = study_options(
+                names.names, budget, strategy=strategy, support=support, objective=objective, weights=weights,
+                costs=costs, precision=precision, level=level, interval=interval,
+            )  # fmt: skip
+            objective = objective_for(precision, objective)
         goal = objective_of(names.names, objective, weights, costs)
         sizes = None
         if populations is not None:
@@ -105,6 +127,7 @@ class Study(StudyLike[Ticket]):
         rule, values = resolve(strategy), check_support(support)
         compile_ahead(rule, values)
         self._ledger = Ledger(names, budget, rule, values, goal, sizes)
+        self._aim = None if options is None else Aim(options, self._ledger)
         self._series: list[tuple[int, int]] = []
         self._start_series()
         self._keep_names()
@@ -185,7 +208,7 @@ class Study(StudyLike[Ticket]):
         Parameters
         ----------
         goal
-            The level of the intervals and the precision that is asked for, if any; by default 95% and none.
+            The level of the intervals and the precision that is asked for, if any; by default those of the study.
         seconds
             How long each sample took, by the tickets' ids, NaN where that is not known. The certificate then says
             whether slow answers differ from fast ones.
@@ -199,7 +222,10 @@ class Study(StudyLike[Ticket]):
             even if late answers have widened their intervals since.
         """
         with self._lock:
-            return Result(Known(self._ledger.snapshot(seconds, pace), goal or Goal(), cost_unit, settled))
+            if goal is None and self._aim is not None:
+                goal, settled = self._aim.goal, self._aim.settled.copy()
+            known = self._ledger.snapshot(seconds, pace)
+            return Result(Known(known, goal or Goal(self._level), cost_unit, settled))
 
     def __repr__(self) -> str:
         return f"<Study of {', '.join(self._facts().values())}>"
@@ -235,22 +261,28 @@ class Study(StudyLike[Ticket]):
         ledger = self._ledger
         if m is None:
             with self._lock:
-                ticket = ledger.ask_one()
+                ticket = ledger.ask_one() if self._aim is None else -1
                 if ticket < 0:
-                    if ledger.ask(1) == 0:
+                    if not self._hand_out(1):
                         raise EquipoiseError(self.nothing_left())
                     ticket = ledger.issued - 1
                 return Ticket((self._first_number + ticket, self._names[ledger.arm_of[ticket]]))
         m = integer("m", m, least=1)
         with self._lock:
-            ids = ledger.latest(ledger.ask(m))
+            ids = self._hand_out(m)
             if not ids:
                 return []
             numbers = range(self._first_number + ids.start, self._first_number + ids.stop)
             return list(map(Ticket, zip(numbers, self._names_of(slice(ids.start, ids.stop)), strict=True)))
 
+    def _hand_out(self, m: int) -> range:
+        ledger = self._ledger
+        return ledger.latest(ledger.ask(m)) if self._aim is None else self._aim.hand_out(m)
+
     def nothing_left(self) -> str:
         """Return why there is nothing left to ask for, in words."""
+        if self._aim is not None and self._aim.settled.all():
+            return "the precision is reached"
         if self._ledger.all_retired:
             return "every arm is retired; reopen(arm) makes one available again"
         if self._ledger.all_used_up:
@@ -304,6 +336,7 @@ class Study(StudyLike[Ticket]):
                 if not self._ledger.possible(value):
                     raise InvalidInput(self._ledger.refusal(value))
                 self._ledger.tell_moments(self._ledger.names.find(arm), 1, value, 0.0)
+                self._look()
                 return
             try:
                 number_of, name = ticket
@@ -313,12 +346,19 @@ class Study(StudyLike[Ticket]):
                 plain = False
             answer = self._ledger.tell_one(ticket_id, k, value) if plain and cost is None else REFUSED
             if answer <= KNOWN:
+                if self._aim is not None:
+                    self._aim.look()
                 return
             if answer != REFUSED:
                 self._ledger.refuse(answer, ticket_id, k, value)
             ticket_id, k = self._own(ticket)
             paid = None if cost is None else self._ledger.checked_cost(number("cost", cost))
             self._ledger.tell(ticket_id, value, k, paid)
+            self._look()
+
+    def _look(self) -> None:
+        if self._aim is not None:
+            self._aim.look()
 
     def tell_many(
         self,
@@ -329,6 +369,7 @@ class Study(StudyLike[Ticket]):
             return
         with self._lock:
             self._ledger.tell(self._ids(numbers, names), values, costs=costs)
+            self._look()
 
     def _ids(self, numbers: list[int], names: list[Hashable]) -> Ints:
         """Return the ids of tickets of this study, by their numbers and the names of their arms."""
@@ -352,6 +393,7 @@ class Study(StudyLike[Ticket]):
         """
         with self._lock:
             self._ledger.tell_moments(self._ledger.names.find(arm), count, number("mean", mean), number("m2", m2))
+            self._look()
 
     def decline(self, ticket: Ticket, *, cost: SupportsFloat | None = None) -> None:
         with self._lock:
@@ -372,15 +414,19 @@ class Study(StudyLike[Ticket]):
     def set_weights(self, weights: Iterable[float] | Mapping[Any, float] | None) -> None:
         """Change how much each arm's loss matters, by arm or in the arms' order; None for 1 each."""
         with self._lock:
-            self._ledger.set_weights(weights)
+            (self._aim or self._ledger).set_weights(weights)
 
     def retire(self, arm: Hashable) -> None:
         with self._lock:
-            self._ledger.retire(self._ledger.names.find(arm))
+            place = self._ledger.names.find(arm)
+            if self._aim is None:
+                self._ledger.retire(place)
+            else:
+                self._aim.retire(place, "by hand")
 
     def reopen(self, arm: Hashable) -> None:
         with self._lock:
-            self._ledger.reopen(self._ledger.names.find(arm))
+            (self._aim or self._ledger).reopen(self._ledger.names.find(arm))
 
     # ---- tickets and their numbers
 
@@ -461,12 +507,15 @@ class Study(StudyLike[Ticket]):
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
-            return {"ledger": copy.copy(self._ledger), "series": self._series}
+            ledger = copy.copy(self._ledger)
+            aim = None if self._aim is None else self._aim.copied(ledger)
+            return {"ledger": ledger, "aim": aim, "level": self._level, "series": self._series}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         if "ledger" not in saved:
             raise EquipoiseError("this study was saved by an older version of equipoise, which this one cannot read")
         self._lock = threading.RLock()
-        self._ledger, self._series = saved["ledger"], saved["series"]
+        self._ledger, self._aim, self._level = saved["ledger"], saved["aim"], saved["level"]
+        self._series = saved["series"]
         self._start_series()
         self._keep_names()
