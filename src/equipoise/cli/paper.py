@@ -30,9 +30,12 @@ def paper(
     """Reproduce the paper's experiments and check its claims."""
     from equipoise import chart
     from equipoise.lab.paper import PaperDesign, reproduce
+    from equipoise.report.page import environment
 
     design = PaperDesign(runs=runs)
+    # Refused now, rather than after the work.
     chart.require()
+    environment()
     if out.exists() and not out.is_dir():
         raise ValueError(f"--out must be a folder, got the file {out}")
     try:

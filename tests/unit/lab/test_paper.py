@@ -381,7 +381,7 @@ def test_what_is_written(folder: Path, tables: Tables) -> None:
     assert "http" not in text  # nothing is fetched
     assert text.count("does not hold</span>") == sum(not claim.holds for claim in judged)
     for heading, _ in page.TEXTS.values():
-        assert heading in text.replace("&#x27;", "'")
+        assert heading in text.replace("&#39;", "'")
 
 
 def test_a_design_is_checked() -> None:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import base64
 import csv
-import html
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from equipoise import chart
 from equipoise.base.tables import amount
 from equipoise.lab.paper.claims import Claim
 from equipoise.lab.paper.design import ALPHA, PAPER_RUNS, A, PaperDesign
 from equipoise.lab.paper.tables import Row, Tables, rounded
+from equipoise.report.page import environment, static
+
+TEMPLATES: Final = Path(__file__).parent / "templates"
 
 TEXTS: dict[str, tuple[str, str]] = {
     "left": (
@@ -85,20 +87,6 @@ SECTIONS: tuple[tuple[str, str, str], ...] = (
     ("open", "open", "long"),
 )
 
-STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; color: #1c1c1c; background: #fff; max-width: 66rem; margin: 2rem auto;
-       padding: 0 1rem; }
-h1 { line-height: 1.2; } h2 { margin-top: 2.5rem; }
-img { max-width: 100%; height: auto; display: block; margin: 1rem 0; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: 0.85rem; width: 100%; }
-th, td { padding: 0.3rem 0.6rem; text-align: left; vertical-align: top; border-bottom: 1px solid #ddd; }
-th { border-bottom: 2px solid #888; } td.number { text-align: right; white-space: nowrap; }
-.yes { color: #00614a; font-weight: 600; } .no { color: #a03a00; font-weight: 600; }
-details td { white-space: nowrap; }
-.rule, .note { color: #555; } details { margin: 1rem 0; } summary { cursor: pointer; }
-"""
-
 
 def write(
     folder: Path, design: PaperDesign, made: Tables, judged: Sequence[Claim], drawn: Mapping[str, Any]
@@ -124,45 +112,24 @@ def write(
 
 def page(folder: Path, design: PaperDesign, made: Tables, judged: Sequence[Claim]) -> str:
     """Return the page, with the SVG files of the folder in it."""
-    held = sum(claim.holds for claim in judged)
-    quiet = " or ".join(f"a {partner} arm up to 1/λ_min = {ratio}" for partner, ratio in design.quiet_ratios)
-    parts = [
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>Reproducing the paper's experiments</title><style>{STYLE}</style></head><body>",
-        "<h1>Reproducing the paper's experiments</h1>",
-        "<p>Carpentier, Lazaric, Ghavamzadeh, Munos, Auer, Antos: <em>Upper-Confidence-Bound Algorithms for Active "
-        f"Learning in Multi-Armed Bandits</em>. {design.runs:,} runs, seed {design.seed}; {design.half:,} in the left "
-        f"figure beyond n of {design.n:,}, and in the right one for B-AS with A = 2 or a uniform arm and for auto with "
-        f"{quiet}; {design.few:,} for auto at long budgets and with a constant arm, where runs hardly differ, and "
-        f"{design.one} for the pulls of that arm at n of {design.far[0]:,} and more. Regret is estimated with controls "
-        "of mean zero, far more precisely than by averaging squared errors. In the tables, a number in parentheses is "
-        "the standard error of the number before it.</p>",
-        f"<h2>The paper's claims</h2><p>{held} of {len(judged)} hold.</p>",
-        '<div class="wide"><table><thead><tr><th>the paper</th><th>measured</th><th>holds</th></tr></thead><tbody>',
+    sections = [
+        {
+            "key": key,
+            "title": TEXTS[key][0],
+            "text": TEXTS[key][1],
+            "image": _image(folder / f"{figure}.svg") if figure else "",
+            "file": f"{table}.csv",
+            "rows": _cells(SHOWN[table](made[table], design)),
+        }
+        for key, figure, table in SECTIONS
     ]
-    for claim in judged:
-        mark = '<span class="yes">✓ holds</span>' if claim.holds else '<span class="no">✗ does not hold</span>'
-        why = f"<br>{_escape(claim.why)}" if claim.why else ""
-        parts.append(
-            f'<tr><td>{_escape(claim.claim)}<br><span class="note">{_escape(claim.where)}</span></td>'
-            f'<td>{_escape(claim.measured)}{why}<br><span class="rule">Judged by: {_escape(claim.rule)}</span></td>'
-            f"<td>{mark}</td></tr>"
-        )
-    parts.append("</tbody></table></div>")
-    for key, figure, table in SECTIONS:
-        title, text = TEXTS[key]
-        parts.append(f'<h2 id="{key}">{_escape(title)}</h2><p>{_escape(text)}</p>')
-        if figure:
-            # As an image of its own: the ids inside two SVG drawings on one page would clash.
-            data = base64.b64encode((folder / f"{figure}.svg").read_bytes()).decode()
-            parts.append(f'<img alt="{_escape(title)}" src="data:image/svg+xml;base64,{data}">')
-        shown = _table(SHOWN[table](made[table], design))
-        parts.append(
-            f"<details{'' if figure else ' open'}><summary>The numbers ({table}.csv)</summary>{shown}</details>"
-        )
-    parts.append("</body></html>")
-    return "\n".join(parts)
+    template = environment(TEMPLATES).get_template("paper.html")
+    return template.render(style=static("style.css"), design=design, claims=judged, sections=sections)
+
+
+def _image(path: Path) -> str:
+    """Return an SVG file as an address, for an image of its own: the ids inside two drawings on a page would clash."""
+    return f"data:image/svg+xml;base64,{base64.b64encode(path.read_bytes()).decode()}"
 
 
 def _left(rows: Sequence[Row], design: PaperDesign) -> list[Row]:
@@ -270,27 +237,17 @@ SHOWN = {
 }
 
 
-def _table(rows: Sequence[Row]) -> str:
+def _cells(rows: Sequence[Row]) -> list[list[str]]:
+    """Return a table as texts; the first row holds the titles."""
     names = list(dict.fromkeys(name for row in rows for name in row))
-    head = "".join(f"<th>{_escape(name)}</th>" for name in names)
-    lines = []
-    for row in rows:
-        cells = []
-        for name in names:
-            value = row.get(name, "")
-            text = f"{value:,}" if isinstance(value, int) else amount(value) if isinstance(value, float) else str(value)
-            number = bool(text) and (text[0].isdigit() or text[0] == "-")
-            kind = ' class="number"' if number else ""
-            cells.append(f"<td{kind}>{_escape(text)}</td>")
-        lines.append(f"<tr>{''.join(cells)}</tr>")
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
+    return [names, *([_text(row.get(name, "")) for name in names] for row in rows)]
+
+
+def _text(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else amount(value) if isinstance(value, float) else str(value)
 
 
 def _with_error(value: float, error: float) -> str:
     """A number with its standard error in parentheses."""
     number, error_text = rounded(value, error)
     return f"{number} ({error_text})" if error_text else number
-
-
-def _escape(text: str) -> str:
-    return html.escape(text, quote=True)
