@@ -401,8 +401,8 @@ def costs(count: int = 200_000, arms: int = 10_000) -> list[list[str]]:
     rows = []
     supports: tuple[Support, ...] = ("binary", (0.0, 1.0), None)
     for kind, support in product(KINDS, supports):
-        # Empirical Bernstein and the asymptotic kind are the same for every support that they take.
-        if kind not in kinds(support) or (kind in ("empirical-bernstein", "asymptotic") and support != (0.0, 1.0)):
+        # The asymptotic kind is the same for every support.
+        if kind not in kinds(support) or (kind == "asymptotic" and support != (0.0, 1.0)):
             continue
         rule = Intervals(arms, support, kind)
         compiled = _each(rule.kernel.update)
@@ -480,7 +480,7 @@ How often a {LEVEL:.0%} interval misses, for three arms simultaneously, under ev
 [intervals](../explanation/intervals.md).
 
 Each cell has two percentages: of runs in which an interval missed its mean at any time, from the arm's first sample to
-its last; and of runs in which one missed it at the end. Betting and empirical Bernstein guarantee that the first is at
+its last; and of runs in which one missed it at the end. Betting guarantees that the first is at
 most {percent(1 - LEVEL)}. Fixed-n would guarantee it for the second if the numbers of samples had been fixed. The
 standard error of a share near 5% is {percent(math.sqrt(0.05 * 0.95 / RUNS))}.
 

@@ -15,11 +15,9 @@ from collections.abc import Callable
 import numpy as np
 
 from equipoise.base.arrays import Floats, Ints
-from equipoise.base.errors import InvalidInput
-from equipoise.intervals import Intervals, Kind, asymptotic, default_kind, fixed_width, populations
+from equipoise.intervals import Intervals, asymptotic, fixed_width, populations
 from equipoise.intervals import contrasts as direct
 from equipoise.problem import Objective
-from equipoise.strategies import Support
 
 # Contrasts are not tuned to less than this share of a population that is left in the end.
 LEFT = 0.1
@@ -34,18 +32,6 @@ def corrected(losses: Floats, counts: Ints, sizes: Floats) -> Floats:
 def losses(variances: Floats, pulls: Floats, sizes: Floats) -> Floats:
     """Return the losses v (1/T - 1/N) of arms with T pulls out of populations of size N."""
     return np.asarray(np.maximum(variances * (1 / pulls - 1 / sizes), 0))
-
-
-def interval_kind(kind: Kind | None, support: Support) -> Kind:
-    """Return the kind of interval that was asked for, or the default; refuse those that finite populations lack."""
-    if kind is None:
-        return default_kind(support)
-    if kind == "empirical-bernstein":
-        raise InvalidInput(
-            "kind must be 'betting', 'asymptotic', 'fixed-width' or 'fixed-n' where the arms are finite populations, "
-            f"got {kind!r}"
-        )
-    return kind
 
 
 def bounds(

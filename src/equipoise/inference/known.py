@@ -15,7 +15,7 @@ from equipoise.base.arrays import Bools, Floats, Ints
 from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import Names
 from equipoise.inference import finite
-from equipoise.intervals import Intervals, Kind
+from equipoise.intervals import Intervals, Kind, default_kind
 from equipoise.intervals.stop_rule import Moments, StopRule
 from equipoise.ledger.evidence import Bets, Evidence
 from equipoise.ledger.goal import Goal, Precision
@@ -246,8 +246,8 @@ class Known:
 
     def sequences_of(self, kind: Kind | None) -> Intervals:
         """Return the sequences of a kind; None for the default."""
-        if self.populations is not None and (kind is not None or self.evidence is not None):
-            kind = finite.interval_kind(kind, "binary" if self.recognised else self.support)
+        if kind is None and self.populations is not None and self.evidence is not None:
+            kind = default_kind("binary" if self.recognised else self.support)
         if self.evidence is not None:
             return self.evidence.intervals(kind)
         if kind not in (None, "fixed-n"):

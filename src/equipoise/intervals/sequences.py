@@ -25,7 +25,6 @@ from equipoise.intervals import (
     bounded_betting,
     contrast_betting,
     contrasts,
-    empirical_bernstein,
     fixed_n,
     fixed_width,
     fixed_width_sums,
@@ -33,15 +32,12 @@ from equipoise.intervals import (
 )
 from equipoise.strategies import Support, check_support
 
-Kind = Literal["empirical-bernstein", "betting", "asymptotic", "fixed-n", "fixed-width"]
+Kind = Literal["betting", "asymptotic", "fixed-n", "fixed-width"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 # What each kind promises, in words that follow "95% confidence sequences, ". How far the asymptotic kind is off, on
 # skewed arms in particular, is in docs/explanation/intervals.md.
 PROMISES: Final[dict[Kind, str]] = {
-    "empirical-bernstein": (
-        "simultaneous over arms and valid at any time (empirical Bernstein; guaranteed for any number of samples)"
-    ),
     "betting": "simultaneous over arms and valid at any time (betting; guaranteed for any number of samples)",
     "asymptotic": "simultaneous over arms and valid at any time (asymptotic; approximate below ~50 samples)",
     "fixed-n": "simultaneous over arms, not valid under adaptive stopping (fixed n)",
@@ -125,10 +121,9 @@ class Intervals:
     arms
         The number of arms; `bounds` holds for all of them simultaneously.
     support
-        "binary", (low, high) or None. Betting and empirical Bernstein need a bounded one.
+        "binary", (low, high) or None. Betting needs a bounded one.
     kind
-        "betting", "empirical-bernstein", "asymptotic", "fixed-n" or "fixed-width". The default is
-        `default_kind(support)`.
+        "betting", "asymptotic", "fixed-n" or "fixed-width". The default is `default_kind(support)`.
     level
         The level that the intervals are tuned to. Intervals at any other level are valid too.
     budget
@@ -142,7 +137,7 @@ class Intervals:
     Notes
     -----
     The state is an array with a row of floats for each arm: 2 for betting on binary arms, 33 for betting on bounded
-    ones, 132 if these are finite populations, 6 for empirical Bernstein, 5 for fixed width, 4 for the others. `update`
+    ones, 132 if these are finite populations, 5 for fixed width, 4 for the others. `update`
     takes O(1).
 
     A confidence sequence covers the mean at every length of one stream of samples, each of which has that mean given
@@ -179,7 +174,7 @@ class Intervals:
         if self.kind is None:
             object.__setattr__(self, "kind", default_kind(self.support))
         choice("kind", self.kind, KINDS)
-        if self.support is None and self.kind in ("betting", "empirical-bernstein"):
+        if self.support is None and self.kind == "betting":
             raise InvalidInput(
                 f"kind={self.kind!r} needs a bounded support, 'binary' or (low, high); without one use 'asymptotic'"
             )
@@ -228,10 +223,8 @@ class Intervals:
             case "fixed-width":
                 known = low, high, float(self.support == "binary")
                 return KindFunctions(fixed_width.update, fixed_width.bounds, fixed_width.COLUMNS, known)
-        room: Any = empirical_bernstein
-        if self.kind == "betting":
-            room = binary_betting if self.support == "binary" else bounded_betting
-            room = room if self.populations is None else pool_betting
+        room: Any = binary_betting if self.support == "binary" else bounded_betting
+        room = room if self.populations is None else pool_betting
         return KindFunctions(room.update, room.bounds, room.COLUMNS, room.settings(low, high - low, alpha))
 
     def start(self, places: Ints | None = None) -> Floats:
@@ -270,7 +263,7 @@ class Intervals:
         Return an interval for a weighted sum of the arms' means, as {0: 1, 1: -0.5, 2: -0.5}.
 
         The weights must have been chosen before any sample was seen. The interval is that of one sequence for the sum
-        itself (docs/explanation/intervals.md); for empirical Bernstein, it combines the arms' intervals.
+        itself (docs/explanation/intervals.md).
         """
         places = np.array([[self._arm(arm) for arm in weights]])
         c = np.array([[number("a weight", weight) for weight in weights.values()]])

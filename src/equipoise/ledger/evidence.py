@@ -379,7 +379,7 @@ class Evidence:
     def __getstate__(self) -> dict[str, Any]:
         kinds: list[Bets] = ["asymptotic", "fixed-width"]
         if self.support is not None or self.recognised:
-            kinds += ["betting", "empirical-bernstein"]
+            kinds.append("betting")
         if self._populations is not None and (self.recognised or self.support == "binary"):
             kinds.append("pools")
         for kind in kinds:

@@ -294,9 +294,6 @@ def test_the_kind_of_a_contrast(support: Any, populations: bool) -> None:
     assert result.combine(shares, kind="fixed-n") == result.combine(shares)
     with pytest.raises(ValueError, match="kind must be"):
         result.contrast(weights, kind="exact")  # type: ignore[arg-type]
-    if populations:
-        with pytest.raises(ValueError, match=r"kind must be .* where the arms are finite populations"):
-            result.contrast(weights, kind="empirical-bernstein")
 
 
 def test_fixed_n_over_finite_populations_has_their_correction() -> None:

@@ -53,43 +53,6 @@ def fold_from(row: Any, module: Module, samples: Sequence[float], settings: Any)
     return state[1]
 
 
-# Empirical Bernstein
-
-
-def bernstein_exact(samples: Sequence[float], tuned: float, alpha: float) -> Numbers:
-    with mp.workdps(DIGITS):
-        half = mp.mpf(1) / 2
-        total, squares, mean, variance = half, half**2, half, half**2
-        bets, weighted, penalty = mp.mpf(0), mp.mpf(0), mp.mpf(0)
-        for t, sample in enumerate(samples, 1):
-            x = (mp.mpf(sample) - mp.mpf(LOW)) / mp.mpf(WIDTH)
-            bet = min(mp.sqrt(2 * mp.log(2 / mp.mpf(tuned)) / (variance * t * mp.log(1 + t))), half)
-            bets, weighted = bets + bet, weighted + bet * x
-            # The penalty as the series of -log(1 - λ) - λ.
-            penalty += (x - mean) ** 2 * sum(bet**k / k for k in range(2, 80))
-            total += x
-            mean = total / (t + 1)
-            squares += (x - mean) ** 2
-            variance = squares / (t + 1)
-        radius = (mp.log(2 / mp.mpf(alpha)) + penalty) / bets
-        ends = max(weighted / bets - radius, mp.mpf(0)), min(weighted / bets + radius, mp.mpf(1))
-        return [float(mp.mpf(LOW) + mp.mpf(WIDTH) * end) for end in ends]
-
-
-BERNSTEIN_CASES = ((SAMPLES * 12, 0.03), (CALM * 4, 0.03), (CALM * 4, 0.5), (SAMPLES[:1], 0.05))
-
-
-def bernstein(module: Module) -> Numbers:
-    settings = module.settings(LOW, WIDTH, ALPHA)
-    found = [end for xs, a in BERNSTEIN_CASES for end in module.bounds(fold(module, xs, settings), a, settings)]
-    return [*found, *module.bounds(fold(module, (), settings), ALPHA, settings)]
-
-
-def bernstein_expected() -> Numbers:
-    found = [end for samples, alpha in BERNSTEIN_CASES for end in bernstein_exact(samples, ALPHA, alpha)]
-    return [*found, LOW, LOW + WIDTH]
-
-
 # Betting on bounded arms
 
 BETTING_CASES = ((SAMPLES, 0.03), (SAMPLES[:1], 0.4), (CALM * 3, 0.03), (MANY, 1e-4), (EDGE, 0.03), ((3.0,) * 9, 0.03))
@@ -430,7 +393,6 @@ def newton_expected() -> Numbers:
 
 
 POINTS: dict[str, tuple[Callable[[Module], Numbers], Callable[[], Numbers]]] = {
-    "empirical_bernstein": (bernstein, bernstein_expected),
     "bounded_betting": (betting, betting_expected),
     "pool_betting": (pool, pool_expected),
     "newton": (newton, newton_expected),

@@ -44,10 +44,6 @@ def test_the_formula_gives_what_the_paper_says(name: str) -> None:
 ROOM = "a row with more columns holds the same numbers"
 ENDED = "the search has ended long before"
 EQUIVALENT: dict[str, dict[tuple[str, ...], str]] = {
-    "empirical_bernstein": {
-        ("the module", "6", "9"): ROOM,
-        ("bounds", "0", "1"): "one sample says nothing: the interval is the whole support then",
-    },
     "bounded_betting": {
         ("the module", "40.0", "60"): "what is left out is too small to be seen",
         ("the module", "1", "1.5"): "all shares alike: they are divided by their sum",

@@ -74,7 +74,7 @@ def test_bounds_of_all_arms_are_those_of_each_at_the_simultaneous_level(kind: Ki
     assert simultaneous(0.9, 5) == pytest.approx(0.98)
 
 
-@pytest.mark.parametrize("kind", ["betting", "empirical-bernstein", "fixed-n"])
+@pytest.mark.parametrize("kind", ["betting", "fixed-n"])
 def test_another_unit_of_the_samples_is_another_unit_of_the_ends(kind: Kind) -> None:
     rule, other = Intervals(2, (0, 1), kind), Intervals(2, (-3, 7), kind)
     values = draws((0, 1))
@@ -166,8 +166,8 @@ def test_widths_fall_as_one_over_the_root_of_the_samples_but_for_a_logarithm(kin
             rule.kernel.update(state, 0, x, rule.kernel.settings)
         low, high = rule.alone(state, 0)
         widths.append(high - low)
-    # At 1,000 and 10,000 samples: sqrt(10) is 3.16; empirical Bernstein's bets shrink by a root of a logarithm as well.
-    least = {"fixed-n": 3.1, "empirical-bernstein": 2.5}.get(kind, 2.75)
+    # At 1,000 and 10,000 samples: sqrt(10) is 3.16.
+    least = 3.1 if kind == "fixed-n" else 2.75
     assert least < widths[0] / widths[-1] < 3.4
 
 
@@ -177,18 +177,8 @@ def test_fixed_n_and_asymptotic_states_are_moments() -> None:
         assert told(Intervals(1, None, kind), values)[0] == pytest.approx((*moments.of(values), 0))
 
 
-def test_differences_of_empirical_bernstein_come_of_both_intervals() -> None:
-    rule = Intervals(3, "binary", "empirical-bernstein")
-    state = rule.start()
-    for arm, share in enumerate((0.2, 0.5, 0.8)):
-        for i in range(100):
-            rule.update(state, arm, float(i < 100 * share))
-    one, other = (rule.alone(state, arm, 0.95) for arm in (2, 0))
-    assert rule.difference(state, 2, 0, level=0.9) == pytest.approx((one.low - other.high, one.high - other.low))
-
-
 def test_kernels_run_in_compiled_loops() -> None:
-    rule = Intervals(1, (0, 1), "empirical-bernstein")
+    rule = Intervals(1, (0, 1), "betting")
     update = rule.kernel.update
 
     def loop(state: Any, values: Any, settings: Any) -> None:
@@ -231,7 +221,7 @@ def test_defaults_and_promises() -> None:
     ("make", "sentence"),
     [
         (lambda: Intervals(0), "arms must be a positive integer, got 0"),
-        (lambda: Intervals(2, kind="exact"), "kind must be one of 'empirical-bernstein', 'betting', .* got 'exact'"),  # type: ignore[arg-type]
+        (lambda: Intervals(2, kind="exact"), "kind must be one of 'betting', 'asymptotic', .* got 'exact'"),  # type: ignore[arg-type]
         (lambda: Intervals(2, None, "betting"), "kind='betting' needs a bounded support"),
         (lambda: Intervals(2, (1, 0)), r"support must be .* got \(1, 0\)"),
         (lambda: Intervals(2, level=95), "level must be strictly between 0 and 1, got 95"),
