@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from equipoise import interrupts
+from equipoise.base import interrupts
 
 
 def main() -> None:

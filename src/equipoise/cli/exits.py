@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import typer
 
-from equipoise import interrupts
+from equipoise.base import interrupts
 from equipoise.base.errors import EquipoiseError
 from equipoise.base.inputs import printable, shown, without_password
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
-from equipoise import paths
-from equipoise.base import tables
+from equipoise.base import paths, tables
 from equipoise.base import terminal as people
 
 if TYPE_CHECKING:

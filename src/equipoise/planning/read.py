@@ -6,7 +6,7 @@ import csv
 from pathlib import Path
 from typing import Any, Final
 
-from equipoise import paths
+from equipoise.base import paths
 from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import did_you_mean, integer_in, listed, number_in, shown
 from equipoise.base.tables import count, unquoted

@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from equipoise import paths
+from equipoise.base import paths
 from equipoise.base.arrays import Floats
 from equipoise.base.errors import InvalidInput, SamplerFailed
 from equipoise.base.inputs import (

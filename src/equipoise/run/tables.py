@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from equipoise import paths
+from equipoise.base import paths
 from equipoise.base.arrays import Floats
 from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import did_you_mean, install_hint, listed, number_in, printable, shown

@@ -13,8 +13,8 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from equipoise import chart, paths
-from equipoise.base import tables
+from equipoise import chart
+from equipoise.base import paths, tables
 from equipoise.base.arrays import Floats
 from equipoise.base.errors import InvalidInput
 from equipoise.base.inputs import shown, spoken

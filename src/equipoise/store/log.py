@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
-from equipoise import paths
+from equipoise.base import paths
 from equipoise.base.errors import EquipoiseError, InvalidInput, StoreUnavailable
 from equipoise.base.inputs import check_study_name
 from equipoise.base.patience import Patience

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from equipoise import interrupts
+from equipoise.base import interrupts
 from tests.waiting import HANG
 
 COMMAND = [sys.executable, "-m", "equipoise", "simulate", "rademacher", "rademacher", "--runs", "100", "--budget", "20"]
@@ -178,7 +178,7 @@ def test_an_interrupt_while_a_command_compiles(tmp_path: Path) -> None:
 
 
 def test_the_end_of_a_command_can_be_interrupted() -> None:
-    code = "from equipoise import interrupts; import signal; interrupts.listen(); interrupts.over = True; "
+    code = "from equipoise.base import interrupts; import signal; interrupts.listen(); interrupts.over = True; "
     done = subprocess.run(
         [sys.executable, "-c", code + "signal.raise_signal(signal.SIGINT)"],
         capture_output=True,

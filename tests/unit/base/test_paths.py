@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import equipoise as eq
-from equipoise import paths
+from equipoise.base import paths
 from equipoise.planning.read import read
 from equipoise.simulation.results import Curve
 
