@@ -145,7 +145,7 @@ def test_with_a_precision() -> None:
     assert found.high - found.low < 0.5 * found.samples
     assert even_split(result.known) == ""
     # One that is not reached says nothing.
-    asked = eq.Result(replace(result.known, goal=Goal(0.95, precision(0.1, 0.95, result.arms))))
+    asked = eq.Result(replace(result.known, goal=Goal(0.95, precision(0.1, 0.95, result.arms)), settled=None))
     assert asked.baseline is None
 
 
